@@ -113,7 +113,7 @@ absl::Status CommitPipeline::CommitOrFetch(StoreClient& client) {
 }
 
 absl::Status CommitPipeline::FinishPending(StoreClient& client) {
-  // Only once, whatever the result: the last checkpoint settles, too. A window of replaced values is lost with them.
+  // Only once, whatever the result: the last checkpoint calls this, too. A window of replaced values is lost with them.
   if (!ending_ || std::exchange(new_, true) || generation_ != client.generation()) return absl::OkStatus();
   if (since_commit_ > 0) RETURN_IF_ERROR(exchanges() ? Exchange(client) : Commit(client, /*pulls=*/true));
   // Leaves, so that no other worker waits for this worker's turn, and so that the chief's last checkpoint waits for all

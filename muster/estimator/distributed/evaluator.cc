@@ -81,7 +81,7 @@ class EvaluatorLoop {
     LogInfo("Evaluates the checkpoints of ", model_dir_, " as they come",
             due > started_ ? absl::StrCat(", the first in ", absl::FormatDuration(options_.start_delay)) : "", ".");
     do {
-      const Sight sight = Look();
+      const Sight sight = Poll();
       const bool fresh = !sight.newest.empty() && sight.newest != evaluation_.last();
       const bool again = options_.same_again && !sight.newest.empty() && !sight.ended;
       if (fresh || again) {
@@ -108,7 +108,7 @@ class EvaluatorLoop {
     bool ended = false;  // there will be no newer one
   };
 
-  Sight Look() {
+  Sight Poll() {
     Sight sight{.newest = Newest()};
     if (sight.newest != seen_) {
       seen_ = sight.newest;

@@ -76,7 +76,7 @@ struct RoundControl {
   uint64_t firings;     // number of firings ever begun: the number of the current one. Loading doesn't reset it
   uint64_t divided;     // 1: some worker contributes here without the ps
   uint64_t lost;        // 1 + a round that can't get its contributors any more, because too many are done; 0: none
-  uint32_t bell;        // incremented whenever those who wait for a round should look again
+  uint32_t bell;        // incremented whenever waiters for a round should check again
   uint32_t sleeping;    // 1: some process sleeps until the bell rings
 };
 

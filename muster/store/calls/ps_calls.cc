@@ -67,7 +67,7 @@ void PsCalls::Cancel(const StoreCall& call) { servers_[call.ps].channel->Cancel(
 absl::Status PsCalls::Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable) {
   int unanswered = static_cast<int>(calls.size());
   for (StoreCall& call : calls) Send(call, deadline, unanswered);
-  const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
+  const auto done = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
   const auto silent = [&] {
     std::vector<int> ps;
     for (const StoreCall& call : calls)
@@ -77,7 +77,7 @@ absl::Status PsCalls::Exchange(std::vector<StoreCall>& calls, absl::Time deadlin
   ShutdownWait wait(*this, silent);
   absl::StatusOr<bool> waited = false;
   for (absl::Duration silence = kSilenceBeforeNotice;; silence = kSilenceBetweenNotices) {
-    waited = wait.RunUntil(settled, loop_.Now() + silence);
+    waited = wait.RunUntil(done, loop_.Now() + silence);
     if (!waited.ok() || *waited) break;
     for (const StoreCall& call : calls) {
       if (!call.in_flight) continue;
@@ -120,10 +120,10 @@ absl::Status PsCalls::ExchangeHeldBack(std::vector<StoreCall>& calls) {
   const absl::Time deadline = loop_.Now() + options_.gate_patience;
   int unanswered = static_cast<int>(calls.size());
   for (StoreCall& call : calls) Send(call, deadline, unanswered);
-  const auto settled = [&] { return unanswered == 0 || options_.stop_requested(); };
+  const auto done = [&] { return unanswered == 0 || options_.stop_requested(); };
   absl::Status there;
   GateWaitNotice notice(*this, options_.task, loop_.Now());
-  while (there.ok() && !loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
+  while (there.ok() && !loop_.RunUntil(done, loop_.Now() + kSilenceBeforeNotice)) {
     there = AskWhoIsSilent(calls);
     if (there.ok() && unanswered > 0) notice.Check(loop_.Now());
   }

@@ -36,21 +36,21 @@ absl::Status InterruptedError(const absl::Status& why) {
 
 bool IsInterrupted(const absl::Status& status) { return status.GetPayload(kInterrupted).has_value(); }
 
-absl::StatusOr<bool> ShutdownWait::RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline) {
+absl::StatusOr<bool> ShutdownWait::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
   EventLoop& loop = ps_calls_.loop();
   const auto& stop_requested = ps_calls_.options().stop_requested;
-  while (!settled()) {
+  while (!done()) {
     const bool stopping = stop_requested();
-    const auto settled_or_stopped = [&] { return settled() || (!stopping && stop_requested()); };
+    const auto done_or_stopped = [&] { return done() || (!stopping && stop_requested()); };
     const absl::Time until = stopping ? std::min(deadline, loop.Now() + kBeforeQuestion) : deadline;
-    if (loop.RunUntil(settled_or_stopped, until)) continue;
+    if (loop.RunUntil(done_or_stopped, until)) continue;
     if (loop.Now() >= deadline) return false;
-    RETURN_IF_ERROR(Ask(settled));
+    RETURN_IF_ERROR(Ask(done));
   }
   return true;
 }
 
-absl::Status ShutdownWait::Ask(absl::FunctionRef<bool()> settled) {
+absl::Status ShutdownWait::Ask(absl::FunctionRef<bool()> done) {
   std::vector<StoreCall> questions;
   for (const int ps : silent_()) questions.push_back({.ps = ps, .method = StoreMethod::kStatus});
   if (questions.empty()) return absl::OkStatus();
@@ -62,7 +62,7 @@ absl::Status ShutdownWait::Ask(absl::FunctionRef<bool()> settled) {
   for (StoreCall& question : questions) ps_calls_.Send(question, ps_calls_.loop().Now() + patience, unanswered);
   std::vector<Channel::Stats> asked;
   for (const StoreCall& question : questions) asked.push_back(ps_calls_.TrafficStats(question.ps));
-  ps_calls_.loop().RunUntil([&] { return unanswered == 0 || settled(); }, absl::InfiniteFuture());
+  ps_calls_.loop().RunUntil([&] { return unanswered == 0 || done(); }, absl::InfiniteFuture());
   if (unanswered > 0) {
     ps_calls_.Abandon(questions, unanswered);
     return absl::OkStatus();

@@ -26,11 +26,11 @@ class ShutdownWait {
       : ps_calls_(ps_calls), silent_(silent) {}
 
   // As EventLoop::RunUntil. InterruptedError: a stop was requested, and a silent ps doesn't answer a question.
-  absl::StatusOr<bool> RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline);
+  absl::StatusOr<bool> RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline);
 
  private:
-  // Returns early when `settled`.
-  [[nodiscard]] absl::Status Ask(absl::FunctionRef<bool()> settled);
+  // Returns early when `done`.
+  [[nodiscard]] absl::Status Ask(absl::FunctionRef<bool()> done);
 
   PsCalls& ps_calls_;
   const absl::FunctionRef<std::vector<int>()> silent_;

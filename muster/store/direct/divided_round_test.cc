@@ -225,7 +225,7 @@ TEST_F(DividedRoundTest, ThePsFiresWhenSomebodyHasLeft) {
   rounds_[0].Fire();
   EXPECT_EQ(W(), -2.0f);
   EXPECT_TRUE(worker(0).Advance());
-  // The worker can also tell the others, who then finish it.
+  // The worker can also tell the others, which then finish it.
   worker(0).Contribute(4, 1);
   SetNeeded(1);
   EXPECT_TRUE(worker(0).Advance());
@@ -388,7 +388,7 @@ class DividedSurvivalTest : public DividedRoundTest {
   static constexpr uint64_t kRounds = 3;
   static double GradientOf(int client, uint64_t round) { return 1 + client * 2 + static_cast<double>(round % 2); }
 
-  Outcome Look() {
+  Outcome Result() {
     Outcome outcome;
     for (size_t ps = 0; ps < arenas_.size(); ++ps) {
       Arena& arena = *arenas_[ps];
@@ -439,7 +439,7 @@ class DividedSurvivalTest : public DividedRoundTest {
     }
     points_ = probe_.passed;
     probe_.KillAt(0);
-    return Look();
+    return Result();
   }
   bool Over() {
     return std::all_of(arenas_.begin(), arenas_.end(),
@@ -462,7 +462,7 @@ class DividedSurvivalTest : public DividedRoundTest {
       }
       rounds_[0].Fire();
     }
-    return Look();
+    return Result();
   }
 
   uint64_t points_ = 0;

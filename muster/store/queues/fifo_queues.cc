@@ -329,7 +329,7 @@ void FifoQueues::Expire(absl::Time now) {
     Erase(queue, [&, &queue = queue](Attempt& attempt) {
       if (attempt.deadline > now) {
         if (SilentAt(attempt) > now) return false;
-        // Not settled: a caller that was only stopped asks again, and starts afresh.
+        // Not finished: a caller that was only stopped asks again, and starts afresh.
         for (Asker& asker : attempt.askers)
           asker.responder.Fail(absl::UnavailableError(absl::StrCat(
               options_.task, " has heard nothing for ", absl::FormatDuration(FifoQueuesOptions::kLaneSilence))));

@@ -117,7 +117,7 @@ class FifoQueues {
     absl::Time disconnected_at;  // meaningful when connections is empty
     absl::Time heard;            // when its last request of any kind came
     uint64_t newest = 0;         // the highest number seen
-    Outcome outcome;             // of the newest, once it is settled
+    Outcome outcome;             // of the newest, once it is finished
   };
 
   [[nodiscard]] absl::Status CheckOpen(const OpenQueueRequest& message, const QueueSpec& spec) const;
@@ -134,7 +134,7 @@ class FifoQueues {
   absl::Time SilentAt(const Attempt& attempt) const;
   void GiveUp(Lane& lane, uint64_t lane_id);
   void Flush(Queue& queue);
-  bool Serve(Queue& queue, Attempt& attempt);  // true: something has changed; a settled attempt has no askers
+  bool Serve(Queue& queue, Attempt& attempt);  // true: something has changed; a finished attempt has no askers
   void Finish(Queue& queue, Attempt& attempt, absl::Status status, uint64_t elements = 0, Bytes bulk = nullptr);
   static void PutBack(Queue& queue, Attempt& attempt);
   static Bytes Batch(const Queue& queue, const std::vector<Bytes>& elements);

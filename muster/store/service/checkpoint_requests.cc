@@ -71,7 +71,7 @@ absl::Status CheckpointRequests::On(LoadCheckpointRequest message, IncomingCall&
 absl::Status CheckpointRequests::On(const ReportLoadRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
   call.responder.Send({});
-  if (!load_) return absl::OkStatus();  // who asked has heard already
+  if (!load_) return absl::OkStatus();  // the client that asked has its answer already
   Load load = *std::exchange(load_, std::nullopt);
   if (ps_.arena) ps_.arena->header().load_requested = 0;
   if (message.error.empty()) {

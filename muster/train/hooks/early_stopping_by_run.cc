@@ -30,7 +30,7 @@ class Judge {
  public:
   virtual ~Judge() = default;
   [[nodiscard]] virtual absl::Status Check() const { return absl::OkStatus(); }
-  virtual void Look(const RunValues& values) = 0;
+  virtual void Observe(const RunValues& values) = 0;
   // Returns why training shall stop; empty: it shall continue.
   virtual std::string Verdict(const RunValues& values) = 0;
   // The run's value that it judges; empty: only the program's function knows.
@@ -40,7 +40,7 @@ class Judge {
 class PredicateJudge final : public Judge {
  public:
   explicit PredicateJudge(std::function<bool(const RunValues&)> should_stop) : should_stop_(std::move(should_stop)) {}
-  void Look(const RunValues&) override {}
+  void Observe(const RunValues&) override {}
   std::string Verdict(const RunValues& values) override {
     return should_stop_(values) ? "the program's condition holds" : "";
   }
@@ -53,7 +53,7 @@ class PredicateJudge final : public Judge {
 class MetricJudge : public Judge {
  public:
   MetricJudge(std::string metric, int64_t min_steps) : metric_(std::move(metric)), min_steps_(min_steps) {}
-  void Look(const RunValues& values) final {
+  void Observe(const RunValues& values) final {
     double value = 0;
     if (verdict_.empty() && values.global_step >= min_steps_ && values.Find(metric_, &value))
       verdict_ = Weigh(value, values.global_step);
@@ -131,7 +131,7 @@ class EarlyStoppingHook final : public SessionHook {
     const SessionContext& session = context.session();
     if (!session.is_chief) return absl::OkStatus();
     Note(values);
-    judge_->Look(values);
+    judge_->Observe(values);
     if (!timer_->ShouldTriggerForStep(values.global_step, session.now)) return absl::OkStatus();
     timer_->UpdateLastTriggered(values.global_step, session.now);
     if (!std::exchange(asked_, true)) WarnIfUnseen();

@@ -73,7 +73,7 @@ class GradientHook : public SessionHook {
   absl::Status BeforeRun(RunContext& context) override {
     const SessionContext& session = context.session();
     looks_ = session.summaries != nullptr && timer_->ShouldTriggerForStep(session.global_step + 1, session.now);
-    if (looks_) context.ObserveGradients([this](const GradientView& view) { Look(view); });
+    if (looks_) context.ObserveGradients([this](const GradientView& view) { Observe(view); });
     return absl::OkStatus();
   }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
@@ -83,7 +83,7 @@ class GradientHook : public SessionHook {
   }
 
  private:
-  virtual void Look(const GradientView& view) = 0;
+  virtual void Observe(const GradientView& view) = 0;
   [[nodiscard]] virtual absl::Status Write(EventFileWriter& summaries, int64_t step) = 0;
 
   absl::StatusOr<SecondOrStepTimer> timer_;
@@ -95,7 +95,7 @@ class GradientNormsHook final : public GradientHook {
   explicit GradientNormsHook(const GradientSummaryOptions& options) : GradientHook("GradientNorms", options) {}
 
  private:
-  void Look(const GradientView& view) override {
+  void Observe(const GradientView& view) override {
     double all = 0;
     norms_.assign(1, {"global_norm/gradient_norm", 0});
     ForEachGradient(view, [&](const std::string& name, absl::FunctionRef<void(Elements)> pieces) {
@@ -119,7 +119,7 @@ class GradientHistogramsHook final : public GradientHook {
       : GradientHook("GradientHistograms", options) {}
 
  private:
-  void Look(const GradientView& view) override {
+  void Observe(const GradientView& view) override {
     histograms_.clear();
     ForEachGradient(view, [&](const std::string& name, absl::FunctionRef<void(Elements)> pieces) {
       HistogramBuilder histogram;

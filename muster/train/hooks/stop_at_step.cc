@@ -24,16 +24,16 @@ class StopAtStepHook final : public SessionHook {
     return absl::OkStatus();
   }
   absl::Status BeforeRun(RunContext& context) override {
-    Look(context, context.session().global_step);
+    Check(context, context.session().global_step);
     return absl::OkStatus();
   }
   absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    Look(context, values.global_step);
+    Check(context, values.global_step);
     return absl::OkStatus();
   }
 
  private:
-  void Look(RunContext& context, int64_t step) const {
+  void Check(RunContext& context, int64_t step) const {
     if (step >= *last_step_) context.RequestStop();
   }
 

@@ -19,16 +19,16 @@ Values ValuesOf(QuadraticSource& source) { return {source.values(0), source.valu
 class Looker final : public SessionHook {
  public:
   explicit Looker(QuadraticSource& source) : source_(source) {}
-  absl::Status AfterCreateSession(const SessionContext&) override { return Look(created); }
-  absl::Status AfterRun(RunContext&, const RunValues&) override { return Look(ran); }
-  absl::Status End(const SessionContext&) override { return Look(ended); }
+  absl::Status AfterCreateSession(const SessionContext&) override { return Check(created); }
+  absl::Status AfterRun(RunContext&, const RunValues&) override { return Check(ran); }
+  absl::Status End(const SessionContext&) override { return Check(ended); }
 
   int created = 0;
   int ran = 0;
   int ended = 0;
 
  private:
-  absl::Status Look(int& count) {
+  absl::Status Check(int& count) {
     EXPECT_EQ(source_.shown, ValuesOf(source_));
     ++count;
     return absl::OkStatus();

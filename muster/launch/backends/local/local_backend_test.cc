@@ -375,7 +375,7 @@ TEST_F(SurroundingsTest, WhoUsesMoreMemoryThanItsControlGroupHasIsReportedAsSuch
 class WithoutControlGroupsTest : public SurroundingsTest {
  protected:
   WithoutControlGroupsTest() : SurroundingsTest(/*control_groups=*/false) {}
-  void Look() {
+  void Check() {
     clock_.AdvanceTo(backend_.deadline());
     backend_.OnTime();
   }
@@ -391,11 +391,11 @@ TEST_F(WithoutControlGroupsTest, WhoUsesMoreMemoryThanItMayIsKilledWithAllThatIt
   ASSERT_TRUE(Shell(kOther, "echo ready; sleep 1000 & wait").ok());
   const Watched child = StartedBy(kTask);
   resident_ = 1 << 20;
-  Look();
+  Check();
   loop_.RunOnce(RealClock().Now());
   EXPECT_THAT(exits_, IsEmpty());
   resident_ = 2 << 20;
-  Look();
+  Check();
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], (ExitStatus{.signal = 9, .over_memory = 1 << 20}));
   child.WaitForEnd();
