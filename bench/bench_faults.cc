@@ -24,6 +24,7 @@
 #include "muster/base/check.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/client/store_client.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -148,7 +149,8 @@ class Job {
     MUSTER_CHECK(AnnounceSave(PosixFileSystem(), directory, id).ok());
     const auto cut = CutCheckpoint(chief_->client());
     MUSTER_CHECK(cut.ok());
-    MUSTER_CHECK(chief_->client().SavePart(0, directory, id, PartFileName(cut->global_step, 0, 1, id), cut->hold).ok());
+    MUSTER_CHECK(
+        SavePart(chief_->client(), 0, directory, id, PartFileName(cut->global_step, 0, 1, id), cut->hold).ok());
     const double took = MillisecondsSince(start);
     MUSTER_CHECK(RemoveLeftovers(PosixFileSystem(), directory).ok());
     return took;

@@ -8,8 +8,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/store/client/last_wait.h"
-#include "muster/store/client/lease_beat.h"
+#include "muster/store/calls/last_wait.h"
+#include "muster/store/calls/lease_beat.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/transport/simulated/simulated_transport.h"
 
@@ -25,7 +25,7 @@ constexpr absl::Duration kPsEndsAfter = absl::Minutes(7);
 
 std::vector<Stamp> HeartbeatStamps(const StoreClient& client) {
   std::vector<Stamp> stamps;
-  for (int ps = 0; ps < client.num_ps(); ++ps) stamps.push_back(client.HeartbeatStamp(ps));
+  for (int ps = 0; ps < client.num_ps(); ++ps) stamps.push_back(client.MakeStamp(ps, 0));
   return stamps;
 }
 

@@ -147,7 +147,7 @@ class Cluster {
   uint64_t global_step() { return *client_->ReadGlobalStep(); }
   uint64_t calls() const {
     uint64_t calls = 0;
-    for (int ps = 0; ps < client_->num_ps(); ++ps) calls += client_->TrafficStats(ps).calls;
+    for (int ps = 0; ps < client_->num_ps(); ++ps) calls += client_->ps_calls().TrafficStats(ps).calls;
     return calls;
   }
 

@@ -10,6 +10,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/compute_threads.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 
 namespace muster {
@@ -87,7 +88,7 @@ absl::StatusOr<int64_t> AllReduceAlgorithm::SendModel(StoreClient& client) {
   std::string model = Encode(client.ModelOf(0));
   RETURN_IF_ERROR(ShareText(model));
   ASSIGN_OR_RETURN(const CheckpointCut cut, CutCheckpoint(client));
-  ASSIGN_OR_RETURN(PartSnapshot state, client.ExportPart(0, cut.hold));
+  ASSIGN_OR_RETURN(PartSnapshot state, ExportPart(client, 0, cut.hold));
   StateSizes sizes{cut.global_step, state.steps.size(), state.bytes.size()};
   RETURN_IF_ERROR(group_->Broadcast(OneSegment(&sizes, 1), /*root=*/0, Deadline()));
   RETURN_IF_ERROR(

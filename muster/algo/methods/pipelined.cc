@@ -6,7 +6,6 @@
 
 #include "muster/algo/sources/traced_gradients.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/client/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -159,7 +158,7 @@ absl::StatusOr<StepResult> PipelinedAlgorithm::Step(StoreClient& client) {
   // load.
   const bool in_step = !client.TakeLoadRequest().empty();
   // Whatever begins from now on belongs to a later push.
-  StoreClient::Work::Seal(client);
+  static_cast<void>(client.work().Seal());
   StartPush(client, in_step);
   if (in_step) RETURN_IF_ERROR(Settle(client));
   return result;

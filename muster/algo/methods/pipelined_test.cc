@@ -177,7 +177,7 @@ TEST_P(PipelinedTest, WhoAsksForACheckpointToBeLoadedIsHeardBetweenTwoSteps) {
   calls[0].control = Encode(LoadCheckpointRequest{"/model/model.ckpt-1"});
   // The answer comes only after the chief has reported: this doesn't wait for it.
   auto pending = store.Client("worker:0", {.patience = absl::Milliseconds(10)});
-  EXPECT_FALSE(pending->Ask(calls).ok());
+  EXPECT_FALSE(pending->ps_calls().Ask(calls).ok());
   trainee.Step();
   for (int step = 0; step < 3 && trainee.algorithm.busy(); ++step) trainee.Step();
   EXPECT_FALSE(trainee.algorithm.busy());

@@ -128,7 +128,7 @@ TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {
   }
   EXPECT_EQ(workers[1]->algorithm.dropped(), 0);
   for (int ps = 0; ps < num_ps(); ++ps) {
-    const auto status = nlohmann::json::parse(workers[0]->client->PsStatus(ps).value());
+    const auto status = nlohmann::json::parse(workers[0]->client->ps_calls().Status(ps).value());
     EXPECT_EQ(status["version"], 100);
     EXPECT_EQ(status["minibatches"], ps == 0 ? 300 : 0);
     EXPECT_EQ(status["clients"][1]["pushes"], 100);

@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/client/store_call.h"
+#include "muster/store/calls/store_call.h"
 
 namespace muster {
 namespace {
@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<StoreCall>> AskAll(StoreClient& client, StoreMethod m
                                               absl::FunctionRef<std::string(int)> message) {
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < client.num_ps(); ++ps) calls.push_back({.ps = ps, .method = method, .control = message(ps)});
-  RETURN_IF_ERROR(client.Ask(calls));
+  RETURN_IF_ERROR(client.ps_calls().Ask(calls));
   return calls;
 }
 

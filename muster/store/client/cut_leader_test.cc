@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/scripted_worker.h"
 
@@ -68,7 +69,7 @@ class CutLeaderTest : public ::testing::Test {
   void Settle() { store_->Pass(absl::Milliseconds(10)); }
   // Returns the first element of ps `ps`'s part.
   float Part(int ps, const CheckpointCut& cut) {
-    const auto snapshot = chief().ExportPart(ps, cut.hold);
+    const auto snapshot = ExportPart(chief(), ps, cut.hold);
     EXPECT_TRUE(snapshot.ok()) << snapshot.status();
     float value = 0;
     if (snapshot.ok()) std::memcpy(&value, snapshot->bytes.data(), sizeof value);
@@ -287,9 +288,9 @@ TEST_F(CutLeaderTest, APartWithoutItsMarkIsRefused) {
   ASSERT_TRUE(cut.ok()) << cut.status();
   store_->KillPs(1);
   store_->StartPs(1);
-  EXPECT_TRUE(chief().ExportPart(0, cut->hold).ok());
-  EXPECT_TRUE(absl::IsOutOfRange(chief().ExportPart(0, cut->hold).status())) << "its mark was used";
-  const auto part = chief().ExportPart(1, cut->hold);
+  EXPECT_TRUE(ExportPart(chief(), 0, cut->hold).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(ExportPart(chief(), 0, cut->hold).status())) << "its mark was used";
+  const auto part = ExportPart(chief(), 1, cut->hold);
   EXPECT_TRUE(absl::IsOutOfRange(part.status())) << part.status();
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }

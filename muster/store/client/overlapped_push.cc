@@ -10,10 +10,10 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/arena/arena_layout.h"
-#include "muster/store/client/call_trace.h"
+#include "muster/store/calls/call_trace.h"
+#include "muster/store/calls/last_wait.h"
+#include "muster/store/client/direct_updates.h"
 #include "muster/store/client/gradient_policy.h"
-#include "muster/store/client/last_wait.h"
-#include "muster/store/client/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -29,7 +29,7 @@ OverlappedPush::~OverlappedPush() {
 
 bool OverlappedPush::Possible() const {
   const ModelBinding& binding = client_.binding_;
-  return client_.options_.part_bytes > 0 && client_.direct_ == nullptr && binding.gate.kind == GateKind::kNone &&
+  return client_.options_.part_bytes > 0 && !client_.direct_->on() && binding.gate.kind == GateKind::kNone &&
          binding.clock_limit == 0 && !binding.exchanges && !binding.ordered && binding.compensation == 0 &&
          binding.adaptive == 0 && binding.staleness_scale == StalenessScale::kNone &&
          !NeedsAllGradients(binding.optimizer);
@@ -37,10 +37,10 @@ bool OverlappedPush::Possible() const {
 
 void OverlappedPush::Begin() {
   Forget();
-  places_.resize(client_.servers_.size());
+  places_.resize(client_.bound_.size());
   for (size_t ps = 0; ps < places_.size(); ++ps) {
     Place& place = places_[ps];
-    const size_t slices = client_.servers_[ps].slices.size();
+    const size_t slices = client_.bound_[ps].slices.size();
     place.waiting.clear();
     place.waiting_bytes = 0;
     place.announced.assign(slices, false);
@@ -57,7 +57,7 @@ void OverlappedPush::Ready(size_t variable, ByteSpan gradient) {
   // Finish reports a gradient that doesn't fit.
   if (spec.kind != VariableKind::kTrainable || gradient.size() != static_cast<size_t>(spec.bytes())) return;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
+    const std::vector<SlicePiece>& slices = client_.bound_[ps].slices;
     for (size_t i = 0; i < slices.size(); ++i)
       if (slices[i].variable == static_cast<int>(variable)) Add(ps, i, gradient);
     if (places_[ps].waiting_bytes >= client_.options_.part_bytes) SendOpen(ps);
@@ -69,7 +69,7 @@ void OverlappedPush::Add(int ps, size_t slice, ByteSpan gradient) {
   Place& place = places_[ps];
   if (place.announced[slice]) return;
   place.announced[slice] = true;
-  const SlicePiece& whole = client_.servers_[ps].slices[slice];
+  const SlicePiece& whole = client_.bound_[ps].slices[slice];
   const size_t stripe_bytes = kStripeElements * DTypeSize(client_.binding_.variables[whole.variable].dtype);
   const size_t part_bytes = client_.options_.part_bytes;
   for (size_t from = 0; from < whole.bytes;) {
@@ -89,7 +89,7 @@ void OverlappedPush::Add(int ps, size_t slice, ByteSpan gradient) {
 
 // Buffers go whole with the last part, because nobody waits for them.
 void OverlappedPush::AddBuffers(int ps) {
-  const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
+  const std::vector<SlicePiece>& slices = client_.bound_[ps].slices;
   for (size_t i = 0; i < slices.size(); ++i) {
     if (slices[i].kind != VariableKind::kBuffer || slices[i].bytes == 0) continue;
     const size_t stripe_bytes = kStripeElements * DTypeSize(client_.binding_.variables[slices[i].variable].dtype);
@@ -120,18 +120,18 @@ void OverlappedPush::SendLast(int ps) {
     message_.part = UpdatePart::kClosing;
     AddEarlier(ps, message_.earlier);
   }
-  Send(ps, client_.loop_.Now() + client_.options_.patience);
+  Send(ps, client_.ps_calls_.loop().Now() + client_.options_.patience);
 }
 
 MutableByteSpan OverlappedPush::Target(int ps, size_t slice, size_t from, size_t bytes) {
-  const SlicePiece& whole = client_.servers_[ps].slices[slice];
+  const SlicePiece& whole = client_.bound_[ps].slices[slice];
   const size_t offset = whole.offset + from;
   return client_.push_.wire.Incoming(whole.variable, offset,
                                      client_.binding_.values[whole.variable].subspan(offset, bytes));
 }
 
 void OverlappedPush::TakeIn() {
-  for (const StoreClient::Server& server : client_.servers_)
+  for (const StoreClient::Bound& server : client_.bound_)
     for (const SlicePiece& slice : server.slices)
       if (slice.kind == VariableKind::kTrainable)
         client_.push_.wire.TakeIn(slice.variable, slice.offset,
@@ -142,16 +142,16 @@ void OverlappedPush::Send(int ps, absl::Time deadline) {
   PushPullRequest& message = message_;
   if (sequence_ == 0) sequence_ = ++client_.sequence_;
   Place& place = places_[ps];
-  const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
+  const std::vector<SlicePiece>& slices = client_.bound_[ps].slices;
   message.stamp = client_.MakeStamp(ps, sequence_);
   message.pull = PullWhat::kTrainable;
-  message.pulled_version = client_.servers_[ps].pulled_version;
+  message.pulled_version = client_.bound_[ps].pulled_version;
   message.generation = client_.generation_;
   message.global_step = client_.global_step_;
   message.update = true;
   message.pushed_as = client_.push_.wire.options().gradients;
   message.pulled_as = client_.push_.wire.options().parameters;
-  if (ps == 0 && message.part != UpdatePart::kOpen) message.work = client_.push_.Work();
+  if (ps == 0 && message.part != UpdatePart::kOpen) message.work = client_.work_.Seal();
   // Gradients come in the order of the backward pass; slices, and so the answers, are in the order of the forward pass.
   std::sort(place.waiting.begin(), place.waiting.end(),
             [](const Piece& a, const Piece& b) { return a.slice < b.slice; });
@@ -187,15 +187,15 @@ void OverlappedPush::Send(int ps, absl::Time deadline) {
   place.waiting_bytes = 0;
   EncodeTo(call.control, message);
   ++unanswered_;
-  client_.Send(call, deadline, unanswered_);
+  client_.ps_calls_.Send(call, deadline, unanswered_);
 }
 
 void OverlappedPush::Pump() {
-  client_.loop_.RunUntil([] { return false; }, absl::InfinitePast());
+  client_.ps_calls_.loop().RunUntil([] { return false; }, absl::InfinitePast());
 }
 
 absl::Status OverlappedPush::AwaitAll() {
-  EventLoop& loop = client_.loop_;
+  EventLoop& loop = client_.ps_calls_.loop();
   const auto answered = [this] { return unanswered_ == 0; };
   const absl::Time give_up = loop.Now() + client_.options_.patience + kForLastWords;
   absl::Time notice = loop.Now() + kSilenceBeforeNotice;
@@ -205,7 +205,7 @@ absl::Status OverlappedPush::AwaitAll() {
       if (call.in_flight && std::find(places.begin(), places.end(), call.ps) == places.end()) places.push_back(call.ps);
     return places;
   };
-  LastWait wait(client_, silent);
+  LastWait wait(client_.ps_calls_, silent);
   absl::StatusOr<bool> waited = false;
   for (;;) {
     waited = wait.RunUntil(answered, std::min(notice, give_up));
@@ -213,12 +213,12 @@ absl::Status OverlappedPush::AwaitAll() {
     notice = absl::InfiniteFuture();
     const auto first =
         std::find_if(calls_.begin(), calls_.end(), [](const StoreCall& call) { return call.in_flight.has_value(); });
-    LogInfo("waiting for ", client_.Name(first->ps), ", which has ", unanswered_,
+    LogInfo("waiting for ", client_.ps_calls_.Name(first->ps), ", which has ", unanswered_,
             " parts of an update to answer; giving up in ",
             absl::FormatDuration(absl::Ceil(give_up - loop.Now(), absl::Seconds(1))));
   }
   for (const StoreCall& call : calls_)
-    if (call.in_flight) client_.servers_[call.ps].channel->Cancel(*call.in_flight);
+    if (call.in_flight) client_.ps_calls_.Cancel(call);
   loop.RunUntil(answered, absl::InfiniteFuture());
   RETURN_IF_ERROR(waited.status());
   // Other calls were cancelled because of the one that says why.
@@ -227,12 +227,12 @@ absl::Status OverlappedPush::AwaitAll() {
     if (const StoreCall& call = calls_[i];
         !call.answer.ok() && (failed == nullptr || absl::IsCancelled(failed->answer.status())))
       failed = &call;
-  return failed == nullptr ? absl::OkStatus() : client_.Annotate(failed->ps, failed->answer.status());
+  return failed == nullptr ? absl::OkStatus() : client_.ps_calls_.Annotate(failed->ps, failed->answer.status());
 }
 
 absl::Status OverlappedPush::Absorb(StoreCall& call, StorePushResult& result) {
   PushPullReply reply;
-  RETURN_IF_ERROR(client_.Annotate(call.ps, Decode(call.answer->control, reply)));
+  RETURN_IF_ERROR(client_.ps_calls_.Annotate(call.ps, Decode(call.answer->control, reply)));
   Place& place = places_[call.ps];
   // What was pulled first may lack everything that was counted after it, except for this update.
   if (!call.into.empty()) place.oldest_version = std::min(place.oldest_version, reply.version + 1);
@@ -249,7 +249,7 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
     return fit;
   }
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    const std::vector<SlicePiece>& slices = client_.servers_[ps].slices;
+    const std::vector<SlicePiece>& slices = client_.bound_[ps].slices;
     for (size_t i = 0; i < slices.size(); ++i) {
       if (slices[i].kind != VariableKind::kTrainable) continue;
       if (const ByteSpan bytes = gradient(slices[i].variable); !bytes.empty()) Add(ps, i, bytes);
@@ -273,9 +273,9 @@ absl::StatusOr<StorePushResult> OverlappedPush::Finish(absl::FunctionRef<ByteSpa
   if (done.ok() && client_.push_.wire.options().parameters != WirePrecision::kFull) TakeIn();
   if (done.ok())
     for (int ps = 0; ps < client_.num_ps(); ++ps)
-      client_.servers_[ps].pulled_version = std::min(places_[ps].oldest_version, places_[ps].newest_version);
+      client_.bound_[ps].pulled_version = std::min(places_[ps].oldest_version, places_[ps].newest_version);
   Forget();
-  if (done.ok()) done = StoreClient::Work::Settle(client_, /*pushed=*/true);
+  if (done.ok()) done = client_.work_.Settle(/*pushed=*/true);
   if (!done.ok()) return done;
   return result;
 }
@@ -293,9 +293,9 @@ absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart
     message_.stamp = client_.MakeStamp(ps, sequence_);
     message_.minibatches = minibatches;
     message_.generation = client_.generation_;
-    if (ps == 0 && part != UpdatePart::kGivenUp) message_.work = client_.push_.Work();
+    if (ps == 0 && part != UpdatePart::kGivenUp) message_.work = client_.work_.Seal();
     if (!places.empty()) {
-      message_.pulled_version = client_.servers_[ps].pulled_version;
+      message_.pulled_version = client_.bound_[ps].pulled_version;
       message_.global_step = client_.global_step_;
       message_.update = true;
       message_.part = part;
@@ -303,7 +303,7 @@ absl::Status OverlappedPush::SendEnds(const std::vector<int>& places, UpdatePart
     }
     EncodeTo(calls[i].control, message_);
   }
-  RETURN_IF_ERROR(client_.Exchange(calls, client_.loop_.Now() + client_.options_.patience));
+  RETURN_IF_ERROR(client_.ps_calls_.Exchange(calls, client_.ps_calls_.loop().Now() + client_.options_.patience));
   for (StoreCall& call : calls) RETURN_IF_ERROR(Absorb(call, result));
   return absl::OkStatus();
 }
@@ -323,8 +323,8 @@ void OverlappedPush::Abandon() {
 
 void OverlappedPush::Forget() {
   for (const StoreCall& call : calls_)
-    if (call.in_flight) client_.servers_[call.ps].channel->Cancel(*call.in_flight);
-  client_.loop_.RunUntil([this] { return unanswered_ == 0; }, absl::InfiniteFuture());
+    if (call.in_flight) client_.ps_calls_.Cancel(call);
+  client_.ps_calls_.loop().RunUntil([this] { return unanswered_ == 0; }, absl::InfiniteFuture());
   used_calls_ = 0;
   sequence_ = 0;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/store/service/store_status.h"
@@ -244,8 +245,8 @@ void ExpectTheCutToWait(int num_ps, absl::Duration later) {
   ASSERT_EQ(JoinToTrain(*reference.client, reference.model.binding, true), absl::OkStatus());
   ASSERT_EQ(reference.StepWhole(1).status(), absl::OkStatus());
   for (int ps = 0; ps < num_ps; ++ps) {
-    const auto part = chief.client->ExportPart(ps, cut->hold);
-    const auto expected = reference.client->ExportPart(ps, CutCheckpoint(*reference.client)->hold);
+    const auto part = ExportPart(*chief.client, ps, cut->hold);
+    const auto expected = ExportPart(*reference.client, ps, CutCheckpoint(*reference.client)->hold);
     ASSERT_EQ(part.status(), absl::OkStatus());
     EXPECT_EQ(part->bytes, expected->bytes) << "ps " << ps;
     EXPECT_EQ(part->steps, expected->steps) << "ps " << ps;
@@ -394,7 +395,7 @@ TEST(OverlappedPushPossibleTest, PartsThatCannotBeMeantAreRefused) {
     calls[0].method = StoreMethod::kPushPull;
     calls[0].control = Encode(message);
     if (bytes > 0) calls[0].bulk = {bulk};
-    return client->Ask(calls).code() == absl::StatusCode::kInvalidArgument;
+    return client->ps_calls().Ask(calls).code() == absl::StatusCode::kInvalidArgument;
   };
   constexpr UpdatePart kOpen = UpdatePart::kOpen;
   EXPECT_FALSE(refused({.pushed = {1}, .update = true, .part = kOpen, .ranges = {0, 1}}, 28));

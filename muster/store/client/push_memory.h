@@ -2,13 +2,11 @@
 // time. Used by the training thread.
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "muster/store/client/store_call.h"
+#include "muster/store/calls/store_call.h"
 #include "muster/store/client/wire_staging.h"
 #include "muster/store/messages/messages.h"
-#include "muster/store/work/work_tally.h"
 
 namespace muster {
 
@@ -17,12 +15,8 @@ struct PushMemory {
   std::vector<StoreCall> calls;  // one per ps
   std::vector<StoreCall> ends;   // sent once `calls` are answered
   PushPullRequest message;
-  Request request;              // as a channel takes it
   std::vector<double> squares;  // of gradients; with `scales`, the factors: gradient_policy.h
   std::vector<double> scales;
-  std::shared_ptr<WorkTally> work;  // null: no work is shared out
-
-  WorkRange Work() const { return work != nullptr ? work->Seal() : WorkRange(); }
 };
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 #include "muster/optim/kernels/half.h"
 #include "muster/optim/update_rule.h"
 #include "muster/store/arena/arena_layout.h"
-#include "muster/store/client/store_client_direct.h"
+#include "muster/store/client/direct_updates.h"
 
 namespace muster {
 namespace {
@@ -188,7 +188,7 @@ absl::Status RowClient::PushDirect(DirectApply& direct, const Table& table, doub
 absl::Status RowClient::Gather(const std::string& variable, const RowsOut& rows) {
   ASSIGN_OR_RETURN(const Table table, Open(variable, rows.indices, rows.dtype, rows.values.size()));
   Address(table, rows);
-  ASSIGN_OR_RETURN(DirectApply * direct, StoreClient::Direct::Use(client_, /*changes=*/false));
+  ASSIGN_OR_RETURN(DirectApply * direct, client_.direct_->Use(/*changes=*/false));
   if (direct != nullptr) return GatherDirect(*direct, rows);
   const StoreNumbers numbers = client_.NextNumbers();
   std::vector<StoreCall> calls;
@@ -202,7 +202,7 @@ absl::Status RowClient::Gather(const std::string& variable, const RowsOut& rows)
       calls.back().into = {into.subspan(first * table.row_bytes, (end - first) * table.row_bytes)};
     }
   }
-  RETURN_IF_ERROR(client_.Ask(calls));
+  RETURN_IF_ERROR(client_.ps_calls().Ask(calls));
   if (shards_.size() == 1) return absl::OkStatus();
   for (const Shard& shard : shards_)
     for (size_t i = 0; i < shard.places.size(); ++i)
@@ -218,7 +218,7 @@ absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& 
   ASSIGN_OR_RETURN(const bool finite, IsFinite(table, squares));
   if (!finite) return false;
   const double scale = ClipScale(client_.binding().optimizer.RuleFor(variable).clip, squares);
-  ASSIGN_OR_RETURN(DirectApply * direct, StoreClient::Direct::Use(client_, /*changes=*/true));
+  ASSIGN_OR_RETURN(DirectApply * direct, client_.direct_->Use(/*changes=*/true));
   if (direct != nullptr) {
     RETURN_IF_ERROR(PushDirect(*direct, table, scale));
     return true;
@@ -240,7 +240,7 @@ absl::StatusOr<bool> RowClient::Push(const std::string& variable, const RowsIn& 
       end = first;
     }
   }
-  RETURN_IF_ERROR(client_.Ask(calls));
+  RETURN_IF_ERROR(client_.ps_calls().Ask(calls));
   return true;
 }
 

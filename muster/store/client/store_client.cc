@@ -8,13 +8,10 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/client/call_trace.h"
+#include "muster/store/calls/call_trace.h"
+#include "muster/store/calls/last_wait.h"
+#include "muster/store/client/direct_updates.h"
 #include "muster/store/client/gradient_policy.h"
-#include "muster/store/client/last_wait.h"
-#include "muster/store/client/long_wait.h"
-#include "muster/store/client/store_call.h"
-#include "muster/store/client/store_client_direct.h"
-#include "muster/store/client/store_client_work.h"
 
 namespace muster {
 namespace {
@@ -22,181 +19,35 @@ namespace {
 constexpr absl::Duration kDonePatience = absl::Seconds(10);
 // How long a process that is asked to stop waits while it joins: reachable ps answer at once.
 constexpr absl::Duration kLastJoinPatience = absl::Seconds(1);
-// After the first line in the log about a silence.
-constexpr absl::Duration kSilenceBetweenNotices = absl::Seconds(30);
 
 }  // namespace
 
 StoreClient::StoreClient(Transport& transport, std::vector<std::string> ps_addresses, StoreClientOptions options)
-    : loop_(transport.loop()),
-      options_(std::move(options)),
-      addresses_(std::move(ps_addresses)),
-      push_{.wire = WireStaging(options_.wire)} {
-  for (const std::string& address : addresses_) servers_.emplace_back().channel = transport.Connect(address);
-}
+    : options_(std::move(options)),
+      ps_calls_(transport, std::move(ps_addresses), options_),
+      work_(ps_calls_),
+      bound_(ps_calls_.num_ps()),
+      push_{.wire = WireStaging(options_.wire)},
+      direct_(std::make_unique<DirectUpdates>(*this)) {}
 
-StoreClient::~StoreClient() { Direct::Close(*this); }
+StoreClient::~StoreClient() { direct_->Close(); }
 
-std::string StoreClient::Name(int ps) const { return absl::StrCat("ps:", ps, " (", addresses_[ps], ")"); }
-
-std::string StoreClient::Named(int ps, absl::string_view message) const {
-  // The channel begins its own messages with the address.
-  const bool by_channel = absl::ConsumePrefix(&message, addresses_[ps]);
-  return absl::StrCat(Name(ps), by_channel ? "" : ": ", message);
-}
-
-absl::Status StoreClient::Annotate(int ps, const absl::Status& status) const {
-  if (status.ok()) return status;
-  // A caller that waited long enough gets the code for "worth trying again", however the silence ended.
-  const absl::StatusCode code =
-      status.code() == absl::StatusCode::kDeadlineExceeded ? absl::StatusCode::kUnavailable : status.code();
-  return absl::Status(code, Named(ps, status.message()));
-}
-
-Stamp StoreClient::MakeStamp(int ps, uint64_t sequence) const {
-  return {servers_[ps].joined.client, options_.incarnation, sequence};
-}
-
-Stamp StoreClient::HeartbeatStamp(int ps) const { return MakeStamp(ps, 0); }
-
-void StoreClient::Send(StoreCall& call, absl::Time deadline, int& unanswered) {
-  ++call.attempts;
-  Request& request = push_.request;
-  request.method = static_cast<uint16_t>(call.method);
-  request.control = call.control;
-  request.bulk = call.bulk;
-  request.into = call.into;
-  request.deadline = deadline;
-  call.deadline = deadline;
-  call.unanswered = &unanswered;
-  // Two pointers fit into a ReplyCallback, more would be allocated.
-  call.in_flight = servers_[call.ps].channel->Call(request, [this, &call](absl::StatusOr<Reply>& answer) {
-    call.in_flight.reset();
-    // The connection broke: the ps may or may not have got it. The same sequence number makes trying again safe.
-    if (call.send_again && absl::IsUnavailable(answer.status()) && loop_.Now() < call.deadline) {
-      LogWarning(Named(call.ps, answer.status().message()), "; trying again (attempt ", call.attempts + 1, ")");
-      return Send(call, call.deadline, *call.unanswered);
-    }
-    std::swap(call.answer, answer);  // the memory of the one before is the channel's again
-    --*call.unanswered;
-  });
-}
-
-absl::Status StoreClient::Exchange(std::vector<StoreCall>& calls, absl::Time deadline, bool stoppable) {
-  int unanswered = static_cast<int>(calls.size());
-  for (StoreCall& call : calls) Send(call, deadline, unanswered);
-  const auto settled = [&] { return unanswered == 0 || (stoppable && options_.stop_requested()); };
-  const auto silent = [&] {
-    std::vector<int> ps;
-    for (const StoreCall& call : calls)
-      if (call.in_flight) ps.push_back(call.ps);
-    return ps;
-  };
-  LastWait wait(*this, silent);
-  absl::StatusOr<bool> waited = false;
-  for (absl::Duration silence = kSilenceBeforeNotice;; silence = kSilenceBetweenNotices) {
-    waited = wait.RunUntil(settled, loop_.Now() + silence);
-    if (!waited.ok() || *waited) break;
-    for (const StoreCall& call : calls) {
-      if (!call.in_flight) continue;
-      const absl::Duration left = std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1));
-      if (call.method != StoreMethod::kAwaitReady) {
-        LogInfo("waiting for ", Name(call.ps), "; giving up in ", absl::FormatDuration(left));
-      } else if (silence == kSilenceBetweenNotices) {
-        LogInfo("still waiting for the chief to bring ", Name(call.ps), " the model: is it running? Giving up in ",
-                absl::FormatDuration(left));
-      }
-    }
-  }
-  if (unanswered > 0) {
-    Abandon(calls, unanswered);
-    return waited.ok() ? absl::CancelledError("a stop was requested") : waited.status();
-  }
-  for (const StoreCall& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
-  return absl::OkStatus();
-}
-
-void StoreClient::Abandon(std::vector<StoreCall>& calls, int& unanswered) {
-  for (StoreCall& call : calls)
-    if (call.in_flight) servers_[call.ps].channel->Cancel(*call.in_flight);
-  loop_.RunUntil([&unanswered] { return unanswered == 0; }, absl::InfiniteFuture());
-}
-
-// A channel would wait for a dead ps as long as for one that keeps an answer back: it has to answer a question
-// meanwhile.
-absl::Status StoreClient::AskWhoIsSilent(const std::vector<StoreCall>& calls) {
-  std::vector<StoreCall> questions;
-  for (const StoreCall& call : calls)
-    if (call.in_flight)
-      questions.push_back({.ps = call.ps,
-                           .method = StoreMethod::kHeartbeat,
-                           .control = Encode(HeartbeatRequest{HeartbeatStamp(call.ps)})});
-  return Exchange(questions, loop_.Now() + options_.patience, /*stoppable=*/true);
-}
-
-absl::Status StoreClient::ExchangeHeldBack(std::vector<StoreCall>& calls) {
-  const absl::Time deadline = loop_.Now() + options_.gate_patience;
-  int unanswered = static_cast<int>(calls.size());
-  for (StoreCall& call : calls) Send(call, deadline, unanswered);
-  const auto settled = [&] { return unanswered == 0 || options_.stop_requested(); };
-  absl::Status there;
-  LongWait wait(*this, options_.task, loop_.Now());
-  while (there.ok() && !loop_.RunUntil(settled, loop_.Now() + kSilenceBeforeNotice)) {
-    there = AskWhoIsSilent(calls);
-    if (there.ok() && unanswered > 0) wait.Look(loop_.Now());
-  }
-  if (unanswered > 0) {
-    Abandon(calls, unanswered);
-    return there.ok() ? absl::CancelledError("a stop was requested") : there;
-  }
-  for (const StoreCall& call : calls) RETURN_IF_ERROR(Annotate(call.ps, call.answer.status()));
-  return absl::OkStatus();
-}
-
-absl::Status StoreClient::Ask(std::vector<StoreCall>& calls) {
-  RETURN_IF_ERROR(Exchange(calls, loop_.Now() + options_.patience));
-  for (const StoreCall& call : calls)
-    if (call.answer->bulk_bytes != TotalBytes(call.into))
-      return Annotate(call.ps,
-                      absl::DataLossError(absl::StrCat("an answer of ", TotalBytes(call.into),
-                                                       " bytes was asked for, it brought ", call.answer->bulk_bytes)));
-  return absl::OkStatus();
-}
-
-absl::Status StoreClient::ExchangeOne(StoreCall& call, absl::Duration patience, bool stoppable) {
-  std::vector<StoreCall> calls;
-  calls.push_back(std::move(call));
-  const absl::Status status = Exchange(calls, loop_.Now() + patience, stoppable);
-  call = std::move(calls[0]);
-  return status;
-}
-
-// Before each attempt the ps has to answer a question: a channel would wait for a dead one as long as for a busy one.
-absl::Status StoreClient::Transfer(StoreCall& call) {
-  const absl::Time deadline = loop_.Now() + options_.transfer_patience;
-  call.send_again = false;
-  for (;;) {
-    StoreCall question{.ps = call.ps, .method = StoreMethod::kStatus};
-    RETURN_IF_ERROR(ExchangeOne(question, options_.patience));
-    const absl::Status status = ExchangeOne(call, deadline - loop_.Now());
-    if (!absl::IsUnavailable(status) || loop_.Now() >= deadline) return status;
-    LogWarning(status.message(), "; trying again");
-  }
-}
+bool StoreClient::applies_own_updates() const { return direct_->on(); }
 
 absl::Status StoreClient::JoinOne(int ps, bool chief, bool last) {
-  const absl::Time give_up = loop_.Now() + options_.join_patience;
+  const absl::Time give_up = ps_calls_.loop().Now() + options_.join_patience;
   bool said = false;
   for (;;) {
     StoreCall call{.ps = ps,
                    .method = StoreMethod::kJoin,
                    .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
-    const absl::Status status = ExchangeOne(call, last ? kLastJoinPatience : options_.patience, /*stoppable=*/!last);
-    if (status.ok()) return Decode(call.answer->control, servers_[ps].joined);
+    const absl::Status status =
+        ps_calls_.ExchangeOne(call, last ? kLastJoinPatience : options_.patience, /*stoppable=*/!last);
+    if (status.ok()) return Decode(call.answer->control, ps_calls_.joined(ps));
     // An earlier life of this task may still look alive; its lease tells within seconds.
-    if (last || !absl::IsAlreadyExists(status) || loop_.Now() >= give_up) return status;
+    if (last || !absl::IsAlreadyExists(status) || ps_calls_.loop().Now() >= give_up) return status;
     if (!std::exchange(said, true)) LogInfo(status.message(), "; waiting for its lease to run out");
-    loop_.RunUntil(options_.stop_requested, loop_.Now() + absl::Milliseconds(250));
+    ps_calls_.loop().RunUntil(options_.stop_requested, ps_calls_.loop().Now() + absl::Milliseconds(250));
   }
 }
 
@@ -205,7 +56,7 @@ absl::Status StoreClient::AwaitAllServers() {
   if (num_ps() == 1) return absl::OkStatus();
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back({.ps = ps, .method = StoreMethod::kStatus});
-  return Exchange(calls, loop_.Now() + options_.patience, /*stoppable=*/true);
+  return ps_calls_.Exchange(calls, ps_calls_.loop().Now() + options_.patience, /*stoppable=*/true);
 }
 
 absl::Status StoreClient::Join(bool chief) {
@@ -221,35 +72,37 @@ absl::Status StoreClient::Join(bool chief) {
       continue;
     }
     RETURN_IF_ERROR(joined);
-    if (servers_[ps].joined.ended) return absl::OkStatus();
-    sequence_ = std::max(sequence_, servers_[ps].joined.last_sequence);
+    if (ps_calls_.joined(ps).ended) return absl::OkStatus();
+    sequence_ = std::max(sequence_, ps_calls_.joined(ps).last_sequence);
   }
-  return stopped.ok() ? Work::Join(*this) : stopped;
+  return stopped.ok() ? work_.Joined() : stopped;
 }
 
 bool StoreClient::ready() const {
-  return std::all_of(servers_.begin(), servers_.end(), [this](const Server& server) {
-    return server.joined.ready && server.joined.generation == servers_[0].joined.generation;
-  });
+  for (int ps = 0; ps < num_ps(); ++ps)
+    if (!ps_calls_.joined(ps).ready || ps_calls_.joined(ps).generation != ps_calls_.joined(0).generation) return false;
+  return true;
 }
 
 uint64_t StoreClient::NewestGeneration() const {
   uint64_t newest = 0;
-  for (const Server& server : servers_) newest = std::max(newest, server.joined.generation);
+  for (int ps = 0; ps < num_ps(); ++ps) newest = std::max(newest, ps_calls_.joined(ps).generation);
   return newest;
 }
 
 bool StoreClient::ended() const {
-  return std::any_of(servers_.begin(), servers_.end(), [](const Server& server) { return server.joined.ended; });
+  for (int ps = 0; ps < num_ps(); ++ps)
+    if (ps_calls_.joined(ps).ended) return true;
+  return false;
 }
 
 void StoreClient::Bind(ModelBinding binding) {
   binding_ = std::move(binding);
   push_.wire.Bind(binding_.variables);
-  for (Server& server : servers_) server.slices.clear();
+  for (Bound& bound : bound_) bound.slices.clear();
   for (const PlacedSlice& slice : binding_.placement.slices) {
     const VariableSpec& variable = binding_.variables[slice.variable];
-    servers_[slice.ps].slices.push_back(
+    bound_[slice.ps].slices.push_back(
         {slice.variable, slice.offset * DTypeSize(variable.dtype), static_cast<size_t>(slice.bytes), variable.kind});
   }
 }
@@ -265,7 +118,7 @@ StoreModel StoreClient::ModelOf(int ps) const {
 
 absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part) {
   InitializeRequest message{.stamp = MakeStamp(ps, ++sequence_),
-                            .chief_epoch = servers_[ps].joined.chief_epoch,
+                            .chief_epoch = ps_calls_.joined(ps).chief_epoch,
                             .model = ModelOf(ps),
                             .with_slots = part != nullptr && part->with_slots,
                             .steps = part != nullptr ? part->snapshot.steps : std::vector<uint64_t>(),
@@ -278,11 +131,11 @@ absl::Status StoreClient::InitializeOne(int ps, int64_t global_step, int64_t min
   if (part != nullptr) {
     call.bulk = {part->snapshot.bytes};
   } else {
-    for (const SlicePiece& slice : servers_[ps].slices)
+    for (const SlicePiece& slice : bound_[ps].slices)
       if (slice.kind != VariableKind::kRows)
         call.bulk.push_back(binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
   }
-  return Transfer(call);
+  return ps_calls_.Transfer(call);
 }
 
 absl::Status StoreClient::Initialize(int64_t global_step, int64_t minibatches, const std::vector<RestoredPart>* parts) {
@@ -301,28 +154,28 @@ absl::StatusOr<int64_t> StoreClient::AwaitReady(absl::Time deadline) {
       calls.push_back({.ps = ps,
                        .method = StoreMethod::kAwaitReady,
                        .control = Encode(AwaitReadyRequest{MakeStamp(ps, 0), ModelOf(ps), generation_})});
-    const absl::Status answered = Exchange(calls, deadline, /*stoppable=*/true);
+    const absl::Status answered = ps_calls_.Exchange(calls, deadline, /*stoppable=*/true);
     // The ps are there and keep the answer back; who is missing is the chief.
-    if (absl::IsUnavailable(answered) && loop_.Now() >= deadline)
+    if (absl::IsUnavailable(answered) && ps_calls_.loop().Now() >= deadline)
       return absl::UnavailableError(
           absl::StrCat("the chief has not initialised the model in time (", answered.message(), "); is it running?"));
     RETURN_IF_ERROR(answered);
     std::vector<AwaitReadyReply> replies(calls.size());
     for (size_t ps = 0; ps < calls.size(); ++ps) {
-      RETURN_IF_ERROR(Annotate(static_cast<int>(ps), Decode(calls[ps].answer->control, replies[ps])));
+      RETURN_IF_ERROR(ps_calls_.Annotate(static_cast<int>(ps), Decode(calls[ps].answer->control, replies[ps])));
       generation_ = std::max(generation_, replies[ps].generation);
     }
     // A chief that loads a checkpoint reaches one ps after the other: values of two generations don't belong together.
     const bool same = std::all_of(replies.begin(), replies.end(),
                                   [this](const AwaitReadyReply& reply) { return reply.generation == generation_; });
     if (!same) continue;
-    RETURN_IF_ERROR(Direct::Open(*this));
+    RETURN_IF_ERROR(direct_->Open());
     return global_step_ = replies[0].global_step;
   }
 }
 
 void StoreClient::AddPullTargets(StoreCall& call, PullWhat what) {
-  for (const SlicePiece& slice : servers_[call.ps].slices) {
+  for (const SlicePiece& slice : bound_[call.ps].slices) {
     if (!Pulls(what, slice.kind)) continue;
     const MutableByteSpan piece = binding_.values[slice.variable].subspan(slice.offset, slice.bytes);
     call.into.push_back(call.narrow_pull ? push_.wire.Incoming(slice.variable, slice.offset, piece) : piece);
@@ -337,12 +190,12 @@ bool StoreClient::CountsInTurn(const PushPullOptions& options) const {
 
 void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                const std::vector<double>& scales, const PushPullOptions& options, uint64_t sequence) {
-  const Server& server = servers_[call.ps];
+  const Bound& bound = bound_[call.ps];
   PushPullRequest& message = push_.message;
   message.Clear();
   message.stamp = MakeStamp(call.ps, sequence);
   message.pull = options.pull;
-  message.pulled_version = server.pulled_version;
+  message.pulled_version = bound.pulled_version;
   message.minibatches = num_ps() == 1 || (options.local_step && call.ps == 0) ? options.minibatches : 0;
   message.generation = generation_;
   message.global_step = global_step_;
@@ -350,15 +203,15 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
   message.local_step = options.local_step.value_or(0);
   message.clock = CountsInTurn(options) && call.ps == 0 ? 0 : options.clock;
   message.non_finite = options.non_finite && call.ps == 0;
-  if (call.ps == 0 && (options.minibatches > 0 || options.non_finite)) message.work = push_.Work();
+  if (call.ps == 0 && (options.minibatches > 0 || options.non_finite)) message.work = work_.Seal();
   message.update = options.minibatches > 0 && !options.local_step;
   if (options.exchange == 0) message.pushed_as = push_.wire.options().gradients;
   // A pull of everything is of a beginning: the values as they are.
   if (options.pull == PullWhat::kTrainable) message.pulled_as = push_.wire.options().parameters;
   call.narrow_pull = message.pulled_as != WirePrecision::kFull;
   AddPullTargets(call, options.pull);
-  for (size_t i = 0; i < server.slices.size(); ++i) {
-    const SlicePiece& slice = server.slices[i];
+  for (size_t i = 0; i < bound.slices.size(); ++i) {
+    const SlicePiece& slice = bound.slices[i];
     ByteSpan pushed;
     if (slice.kind == VariableKind::kTrainable) pushed = gradient(slice.variable);
     if (slice.kind == VariableKind::kBuffer && options.publish_buffers) pushed = binding_.values[slice.variable];
@@ -373,13 +226,13 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
   if (options.exchange > 0)
     for (const uint32_t i : message.pushed)
       call.into.push_back(
-          options.moved(server.slices[i].variable).subspan(server.slices[i].offset, server.slices[i].bytes));
+          options.moved(bound.slices[i].variable).subspan(bound.slices[i].offset, bound.slices[i].bytes));
   if (options.computed_from != nullptr) {
     message.with_pulled = true;
     message.compensation = binding_.compensation;
     message.adaptive = binding_.adaptive;
     for (const uint32_t i : message.pushed) {
-      const SlicePiece& slice = server.slices[i];
+      const SlicePiece& slice = bound.slices[i];
       if (slice.kind == VariableKind::kTrainable)
         call.bulk.push_back(options.computed_from(slice.variable).subspan(slice.offset, slice.bytes));
     }
@@ -389,13 +242,13 @@ void StoreClient::MakePushPull(StoreCall& call, absl::FunctionRef<ByteSpan(size_
 
 absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
   PushPullReply reply;
-  RETURN_IF_ERROR(Annotate(call.ps, Decode(call.answer->control, reply)));
+  RETURN_IF_ERROR(ps_calls_.Annotate(call.ps, Decode(call.answer->control, reply)));
   if (call.answer->bulk_bytes != TotalBytes(call.into))
-    return Annotate(call.ps, absl::DataLossError(absl::StrCat("a pull of ", TotalBytes(call.into), " bytes brought ",
-                                                              call.answer->bulk_bytes)));
-  if (!call.into.empty()) servers_[call.ps].pulled_version = reply.version;
+    return ps_calls_.Annotate(call.ps, absl::DataLossError(absl::StrCat("a pull of ", TotalBytes(call.into),
+                                                                        " bytes brought ", call.answer->bulk_bytes)));
+  if (!call.into.empty()) bound_[call.ps].pulled_version = reply.version;
   if (call.narrow_pull)
-    for (const SlicePiece& slice : servers_[call.ps].slices)
+    for (const SlicePiece& slice : bound_[call.ps].slices)
       if (slice.kind == VariableKind::kTrainable)
         push_.wire.TakeIn(slice.variable, slice.offset,
                           binding_.values[slice.variable].subspan(slice.offset, slice.bytes));
@@ -412,7 +265,7 @@ absl::Status StoreClient::AbsorbPushPull(StoreCall& call, StepResult& result) {
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                               const PushPullOptions& options) {
   RETURN_IF_ERROR(CheckGradients(binding_, gradient));
-  const bool narrows = direct_ == nullptr && options.exchange == 0;
+  const bool narrows = !direct_->on() && options.exchange == 0;
   FindSquares(binding_, gradient, narrows ? &push_.wire : nullptr, push_.squares);
   ASSIGN_OR_RETURN(const bool drop, DropsNonFinite(binding_, push_.squares, options_.task, global_step_));
   for (double& square : push_.squares) square *= options.scale * options.scale;
@@ -422,16 +275,16 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
     if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
   if (!drop) {
     auto result = PushPullAll(gradient, push_.scales, options);
-    if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(Work::Settle(*this, !result->dropped));
+    if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(work_.Settle(!result->dropped));
     return result;
   }
   PushPullOptions nothing = options;
   nothing.non_finite = true;
-  if (direct_ != nullptr) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
+  if (direct_->on()) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
   ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
-  RETURN_IF_ERROR(Work::Settle(*this, !result.dropped));
-  if (direct_ != nullptr) RETURN_IF_ERROR(Pull(options.pull));
+  RETURN_IF_ERROR(work_.Settle(!result.dropped));
+  if (direct_->on()) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;
   return result;
 }
@@ -439,12 +292,12 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
 absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                                  const std::vector<double>& scales,
                                                                  const PushPullOptions& options) {
-  if (direct_ != nullptr && !options.non_finite) return Direct::PushPull(*this, gradient, scales, options);
+  if (direct_->on() && !options.non_finite) return direct_->PushPull(gradient, scales, options);
   const uint64_t sequence = ++sequence_;
   Track* const track = options.recorded ? options_.track : nullptr;
   CallTrace trace(track);
   std::vector<StoreCall>& calls = push_.calls;
-  calls.resize(servers_.size());
+  calls.resize(bound_.size());
   for (int ps = 0; ps < num_ps(); ++ps) {
     calls[ps].BeginAgain(ps, StoreMethod::kPushPull);
     MakePushPull(calls[ps], gradient, scales, options, sequence);
@@ -452,7 +305,8 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   const bool gated = options.local_step.has_value();
   trace.Sent();
   const bool held_back = gated || (options.clock > 0 && binding_.clock_limit > 0);
-  RETURN_IF_ERROR(held_back ? ExchangeHeldBack(calls) : Exchange(calls, loop_.Now() + options_.patience));
+  RETURN_IF_ERROR(held_back ? ps_calls_.ExchangeHeldBack(calls)
+                            : ps_calls_.Exchange(calls, ps_calls_.loop().Now() + options_.patience));
   trace.Answered(calls.begin(), calls.end(),
                  options.minibatches > 0 ? FlowOf(MakeStamp(0, sequence).client, sequence) : 0);
   StepResult result;
@@ -467,10 +321,10 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPullAll(absl::FunctionR
   push_.message.stamp = MakeStamp(0, sequence);
   push_.message.minibatches = options.minibatches;
   push_.message.generation = generation_;
-  push_.message.work = push_.Work();
+  push_.message.work = work_.Seal();
   if (CountsInTurn(options)) push_.message.clock = options.clock;
   EncodeTo(count.control, push_.message);
-  RETURN_IF_ERROR(Exchange(push_.ends, loop_.Now() + options_.patience));
+  RETURN_IF_ERROR(ps_calls_.Exchange(push_.ends, ps_calls_.loop().Now() + options_.patience));
   RETURN_IF_ERROR(AbsorbPushPull(count, result));
   return result;
 }
@@ -480,7 +334,7 @@ absl::Status StoreClient::Barrier(const std::string& name, uint32_t parties, boo
   calls.push_back({.ps = 0,
                    .method = StoreMethod::kBarrier,
                    .control = Encode(BarrierRequest{MakeStamp(0, ++sequence_), name, parties, elastic})});
-  return ExchangeHeldBack(calls);
+  return ps_calls_.ExchangeHeldBack(calls);
 }
 
 absl::Status StoreClient::AwaitTurn(bool leaves) {
@@ -490,16 +344,16 @@ absl::Status StoreClient::AwaitTurn(bool leaves) {
     calls.push_back({.ps = ps,
                      .method = StoreMethod::kAwaitTurn,
                      .control = Encode(AwaitTurnRequest{MakeStamp(ps, 0), generation_, clock_, round_, leaves})});
-  RETURN_IF_ERROR(ExchangeHeldBack(calls));
+  RETURN_IF_ERROR(ps_calls_.ExchangeHeldBack(calls));
   for (const StoreCall& call : calls) {
     AwaitTurnReply reply;
-    RETURN_IF_ERROR(Annotate(call.ps, Decode(call.answer->control, reply)));
+    RETURN_IF_ERROR(ps_calls_.Annotate(call.ps, Decode(call.answer->control, reply)));
     clock_ = std::max(clock_, reply.clock);
   }
   return absl::OkStatus();
 }
 
-InPlaceMemory StoreClient::InPlace(size_t variable) const { return Direct::InPlace(*this, variable); }
+InPlaceMemory StoreClient::InPlace(size_t variable) const { return direct_->InPlace(variable); }
 
 absl::Status StoreClient::Pull(PullWhat what) {
   return PushPull([](size_t) { return ByteSpan(); }, {.pull = what, .minibatches = 0}).status();
@@ -508,7 +362,7 @@ absl::Status StoreClient::Pull(PullWhat what) {
 absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
   StoreCall call{
       .ps = 0, .method = StoreMethod::kPushPull, .control = Encode(PushPullRequest{.stamp = MakeStamp(0, 0)})};
-  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
+  RETURN_IF_ERROR(ps_calls_.ExchangeOne(call, options_.patience));
   StepResult result;
   RETURN_IF_ERROR(AbsorbPushPull(call, result));
   return result.global_step;
@@ -516,12 +370,13 @@ absl::StatusOr<int64_t> StoreClient::ReadGlobalStep() {
 
 absl::Status StoreClient::Done() {
   // A client that is done writes no more, so a newer one may replace it without killing it.
-  Direct::Close(*this);
+  direct_->Close();
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
-    if (servers_[ps].joined.ps_incarnation != 0)  // it has answered a join
+    if (ps_calls_.joined(ps).ps_incarnation != 0)  // it has answered a join
       calls.push_back({.ps = ps, .method = StoreMethod::kDone, .control = Encode(DoneRequest{MakeStamp(ps, 0)})});
-  const absl::Status told = Exchange(calls, loop_.Now() + std::min(options_.patience, kDonePatience));
+  const absl::Status told =
+      ps_calls_.Exchange(calls, ps_calls_.loop().Now() + std::min(options_.patience, kDonePatience));
   // A ps that has heard it from everyone goes, and its last answer may be lost. One that is down learns it from the
   // lease.
   if (!absl::IsUnavailable(told) && !IsInterrupted(told)) return told;
@@ -533,49 +388,7 @@ absl::Status StoreClient::Shutdown(const std::string& reason) {
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps)
     calls.push_back({.ps = ps, .method = StoreMethod::kShutdown, .control = Encode(ShutdownRequest{reason})});
-  return Exchange(calls, loop_.Now() + options_.patience);
-}
-
-absl::StatusOr<std::string> StoreClient::PsStatus(int ps) {
-  StoreCall call{.ps = ps, .method = StoreMethod::kStatus};
-  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
-  return call.answer->control;
-}
-
-absl::StatusOr<SavePartReply> StoreClient::SavePart(int ps, const std::string& directory, const std::string& save_id,
-                                                    const std::string& file, uint64_t hold) {
-  StoreCall call{.ps = ps,
-                 .method = StoreMethod::kSavePart,
-                 .control = Encode(SavePartRequest{MakeStamp(ps, 0), servers_[ps].joined.chief_epoch, directory,
-                                                   save_id, file, hold})};
-  RETURN_IF_ERROR(Transfer(call));
-  SavePartReply reply;
-  RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
-  return reply;
-}
-
-absl::StatusOr<PartSnapshot> StoreClient::ExportPart(int ps, uint64_t hold) {
-  const StoreModel model = ModelOf(ps);
-  PartSnapshot snapshot;
-  snapshot.bytes.resize(ValueBytes(model) + SlotBytes(model));
-  StoreCall call{.ps = ps,
-                 .method = StoreMethod::kExportPart,
-                 .control = Encode(ExportPartRequest{MakeStamp(ps, 0), hold}),
-                 .into = {snapshot.bytes}};
-  RETURN_IF_ERROR(Transfer(call));
-  ExportPartReply reply;
-  RETURN_IF_ERROR(Annotate(ps, Decode(call.answer->control, reply)));
-  snapshot.steps = std::move(reply.steps);
-  return snapshot;
-}
-
-absl::Status StoreClient::CommitCheckpoint(const std::string& directory, const std::string& manifest, int keep,
-                                           double preserve_every_hours) {
-  StoreCall call{.ps = 0,
-                 .method = StoreMethod::kCommitCheckpoint,
-                 .control = Encode(CommitCheckpointRequest{MakeStamp(0, 0), chief_epoch(), directory, manifest, keep,
-                                                           preserve_every_hours})};
-  return Transfer(call);
+  return ps_calls_.Exchange(calls, ps_calls_.loop().Now() + options_.patience);
 }
 
 absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step) {
@@ -586,7 +399,7 @@ absl::Status StoreClient::ReportLoad(const absl::StatusOr<int64_t>& global_step)
     message.error = std::string(global_step.status().message());
   }
   StoreCall call{.ps = 0, .method = StoreMethod::kReportLoad, .control = Encode(message)};
-  RETURN_IF_ERROR(ExchangeOne(call, options_.patience));
+  RETURN_IF_ERROR(ps_calls_.ExchangeOne(call, options_.patience));
   load_request_.clear();  // ps 0 has said it with every answer until now
   return absl::OkStatus();
 }

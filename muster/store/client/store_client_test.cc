@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/joining.h"
@@ -344,7 +345,7 @@ TEST(StoreClientTest, AChiefThatLostItsLeaseCannotInitialiseAnyMore) {
   const absl::Status status = old.client->Initialize(0, 0, nullptr);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(Message(status), AllOf(HasSubstr("worker:0 is not the chief any more"), HasSubstr("worker:1")));
-  EXPECT_TRUE(absl::IsFailedPrecondition(old.client->CommitCheckpoint("", "")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CommitCheckpoint(*old.client, "", "")));
 }
 
 TEST(StoreClientTest, ARestartedChiefFindsItsModelAndItsPushesCount) {
@@ -402,7 +403,7 @@ TEST(StoreClientTest, StateOfAPartComesOverTheWireAndBack) {
   const auto cut = CutCheckpoint(*chief.client);
   ASSERT_TRUE(cut.ok()) << cut.status();
   for (int ps = 0; ps < 2; ++ps) {
-    parts[ps].snapshot = *chief.client->ExportPart(ps, cut->hold);
+    parts[ps].snapshot = *ExportPart(*chief.client, ps, cut->hold);
     parts[ps].with_slots = true;
   }
   chief.Push(8);

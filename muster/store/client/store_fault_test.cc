@@ -11,7 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
@@ -307,8 +308,8 @@ TEST_P(FaultTest, WhoIsToStopFinishesWithAPsThatComesBackSoon) {
 TEST_P(FaultTest, APsThatDiesWhileTheWholeModelMovesIsNamedWithinThePatienceToo) {
   Start();
   store_.KillPs(1);
-  ExpectGivesUpOnPs1([&] { return chief_->ExportPart(1, 1).status(); });
-  ExpectGivesUpOnPs1([&] { return chief_->SavePart(1, "model", "a", "part", 1).status(); });
+  ExpectGivesUpOnPs1([&] { return ExportPart(*chief_, 1, 1).status(); });
+  ExpectGivesUpOnPs1([&] { return SavePart(*chief_, 1, "model", "a", "part", 1).status(); });
   ExpectGivesUpOnPs1([&] { return chief_->Initialize(0, 0, nullptr); });
 }
 

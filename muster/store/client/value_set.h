@@ -17,12 +17,12 @@ struct ValueSet {
   void PullInto(StoreClient& client) const { client.binding_.values = values; }
   // Notes that the last pull went into this set.
   void NotePulled(const StoreClient& client) {
-    versions.resize(client.servers_.size());
-    for (size_t ps = 0; ps < versions.size(); ++ps) versions[ps] = client.servers_[ps].pulled_version;
+    versions.resize(client.bound_.size());
+    for (size_t ps = 0; ps < versions.size(); ++ps) versions[ps] = client.bound_[ps].pulled_version;
   }
   // Notes that the next push was computed from this set.
   void NoteComputedFrom(StoreClient& client) const {
-    for (size_t ps = 0; ps < versions.size(); ++ps) client.servers_[ps].pulled_version = versions[ps];
+    for (size_t ps = 0; ps < versions.size(); ++ps) client.bound_[ps].pulled_version = versions[ps];
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/testing/direct_worker.h"
 
@@ -46,7 +47,7 @@ class DirectCutTest : public ::testing::Test {
   }
   // Returns the first element of the part of ps 0, which has `w`.
   float Part() {
-    const auto part = chief_.client->ExportPart(0, kNumber);
+    const auto part = ExportPart(*chief_.client, 0, kNumber);
     EXPECT_TRUE(part.ok()) << part.status();
     float value = 0;
     if (part.ok()) std::memcpy(&value, part->bytes.data(), sizeof value);

@@ -57,7 +57,7 @@ TEST_F(BarriersTest, OpensWhenAllAreThereAndCanBeUsedAgain) {
 }
 
 TEST_F(BarriersTest, AClientCountsOnceHoweverOftenItAsks) {
-  BarrierRequest message{workers_[0]->client().HeartbeatStamp(0), "epoch", 2};
+  BarrierRequest message{workers_[0]->client().MakeStamp(0, 0), "epoch", 2};
   message.stamp.sequence = 7;
   workers_[0]->Send(message);
   store_.Pass(absl::Milliseconds(10));
@@ -75,7 +75,7 @@ TEST_F(BarriersTest, AClientCountsOnceHoweverOftenItAsks) {
 }
 
 TEST_F(BarriersTest, AnAnswerGoesToEveryConnectionOnWhichItWasAsked) {
-  BarrierRequest message{workers_[0]->client().HeartbeatStamp(0), "epoch", 2};
+  BarrierRequest message{workers_[0]->client().MakeStamp(0, 0), "epoch", 2};
   message.stamp.sequence = 7;
   // As after a break that the client has seen and the ps hasn't: nobody here knows on which of the two the client
   // listens.

@@ -49,7 +49,7 @@ class TurnsTest : public ::testing::Test {
     return answer;
   }
   Pending Leave(int i) {
-    AwaitTurnRequest message{workers_[i]->client().HeartbeatStamp(0), /*generation=*/1, 0, 0, /*leaves=*/true};
+    AwaitTurnRequest message{workers_[i]->client().MakeStamp(0, 0), /*generation=*/1, 0, 0, /*leaves=*/true};
     Pending answer = workers_[i]->Send(message);
     Settle();
     return answer;
@@ -298,7 +298,7 @@ TEST_F(TurnsTest, OtherValuesAndTheEndLeaveNobodyWaiting) {
   ASSERT_TRUE(older->there);
   EXPECT_TRUE(absl::IsAborted(older->status)) << "of values that are gone: " << older->status;
   const Pending waiting =
-      workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().HeartbeatStamp(0), /*generation=*/2, 0, 0});
+      workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().MakeStamp(0, 0), /*generation=*/2, 0, 0});
   Settle();
   EXPECT_FALSE(waiting->there);
   store_->service(0).Shutdown("enough");
@@ -306,7 +306,7 @@ TEST_F(TurnsTest, OtherValuesAndTheEndLeaveNobodyWaiting) {
   ASSERT_TRUE(waiting->there);
   EXPECT_TRUE(absl::IsCancelled(waiting->status)) << waiting->status;
   const Pending late =
-      workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().HeartbeatStamp(0), /*generation=*/2, 0, 0});
+      workers_[1]->Send(AwaitTurnRequest{workers_[1]->client().MakeStamp(0, 0), /*generation=*/2, 0, 0});
   Settle();
   EXPECT_TRUE(absl::IsCancelled(late->status)) << late->status;
 }

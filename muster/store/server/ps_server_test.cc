@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "muster/store/client/lease_beat.h"
-#include "muster/store/client/lease_keeper.h"
+#include "muster/store/calls/lease_beat.h"
+#include "muster/store/calls/lease_keeper.h"
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
@@ -189,7 +189,7 @@ TEST_P(PsServerTest, ServesUntilTrainingHasEnded) {
                   .ok());
   const std::vector<float> after = model_.Values<float>(0);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i], before[i] - 0.5f * gradient[i]);
-  const auto page = nlohmann::json::parse(client->PsStatus(0).value_or("{}"));
+  const auto page = nlohmann::json::parse(client->ps_calls().Status(0).value_or("{}"));
   EXPECT_EQ(page["task"], "ps:0");
   EXPECT_GT(page["bytes_received"], 0) << "the listener's counters are on the page";
   EXPECT_EQ(client->Done(), absl::OkStatus());
@@ -202,7 +202,7 @@ TEST_P(PsServerTest, AStrangerIsRefusedAndCounted) {
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(server_->address()));
   auto client = Client();
-  EXPECT_EQ(nlohmann::json::parse(client->PsStatus(0).value_or("{}"))["dropped_handshake"], 1);
+  EXPECT_EQ(nlohmann::json::parse(client->ps_calls().Status(0).value_or("{}"))["dropped_handshake"], 1);
   EXPECT_EQ(client->Shutdown("enough"), absl::OkStatus());
   EXPECT_EQ(End(), absl::OkStatus());
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "muster/base/log.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
@@ -132,7 +133,7 @@ TEST_F(StoreServiceTest, ShutdownTellsWhoTrainsAndWaitsForThemToLeave) {
   EXPECT_EQ(chief->Pull(PullWhat::kEverything), absl::OkStatus());
   const auto cut = CutCheckpoint(*chief);
   ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_TRUE(chief->ExportPart(0, cut->hold).ok());
+  EXPECT_TRUE(ExportPart(*chief, 0, cut->hold).ok());
   EXPECT_EQ(chief->Done(), absl::OkStatus());
   EXPECT_FALSE(store.service(0).finished());
   EXPECT_EQ(worker->Done(), absl::OkStatus());
@@ -278,7 +279,7 @@ TEST_F(HostileTest, OnlyPsZeroCounts) {
   const auto channel = transport.Connect(store.addresses()[1]);
   std::optional<absl::Status> answer;
   channel->Call({.method = static_cast<uint16_t>(StoreMethod::kPushPull),
-                 .control = Encode(PushPullRequest{.stamp = chief->HeartbeatStamp(1), .minibatches = 1})},
+                 .control = Encode(PushPullRequest{.stamp = chief->MakeStamp(1, 0), .minibatches = 1})},
                 [&](const absl::StatusOr<Reply>& reply) { answer = reply.status(); });
   store.loop.RunUntil([&] { return answer.has_value(); }, absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsInvalidArgument(*answer)) << *answer;

@@ -59,7 +59,7 @@ struct DirectWorker {
 };
 
 inline nlohmann::json Status(DirectWorker& worker, int ps = 0) {
-  return nlohmann::json::parse(worker.client->PsStatus(ps).value_or("{}"));
+  return nlohmann::json::parse(worker.client->ps_calls().Status(ps).value_or("{}"));
 }
 
 inline const OptimizerSpec kPlain = RuleSpec{.kind = RuleKind::kSgd, .learning_rate = 1};

@@ -41,7 +41,7 @@ class ScriptedWorker {
 
   // Returns the message for a push of every slice, for the test to change. Takes the next number.
   PushPullRequest Message(int ps = 0) {
-    PushPullRequest message{.stamp = client_->HeartbeatStamp(ps), .pull = PullWhat::kTrainable, .generation = 1};
+    PushPullRequest message{.stamp = client_->MakeStamp(ps, 0), .pull = PullWhat::kTrainable, .generation = 1};
     message.stamp.sequence = ++sequence;
     message.minibatches = ps == 0 ? 1 : 0;
     for (size_t i = 0; i < client_->ModelOf(ps).slices.size(); ++i) message.pushed.push_back(static_cast<uint32_t>(i));
@@ -79,7 +79,7 @@ class ScriptedWorker {
     return answer;
   }
   Pending Barrier(const std::string& name, uint32_t parties, bool elastic = false) {
-    BarrierRequest message{client_->HeartbeatStamp(0), name, parties, elastic};
+    BarrierRequest message{client_->MakeStamp(0, 0), name, parties, elastic};
     message.stamp.sequence = ++sequence;
     return Send(message);
   }
@@ -95,7 +95,7 @@ class ScriptedWorker {
   // Asks for a turn as a process that knows of `clock` pushes of its own and of the round `local_step`. The answer's
   // clock is in `reply`.
   Pending AwaitTurn(uint64_t clock = 0, uint64_t local_step = 0, int ps = 0) {
-    return Send(AwaitTurnRequest{client_->HeartbeatStamp(ps), 1, clock, local_step}, ps);
+    return Send(AwaitTurnRequest{client_->MakeStamp(ps, 0), 1, clock, local_step}, ps);
   }
   Pending Send(const AwaitTurnRequest& message, int ps = 0) {
     auto answer = std::make_shared<Answer>();

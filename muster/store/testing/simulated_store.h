@@ -88,7 +88,7 @@ struct WorkerModel {
 inline Channel::Stats TrafficOf(const StoreClient& client) {
   Channel::Stats total;
   for (int ps = 0; ps < client.num_ps(); ++ps) {
-    const Channel::Stats stats = client.TrafficStats(ps);
+    const Channel::Stats stats = client.ps_calls().TrafficStats(ps);
     total.bytes_sent += stats.bytes_sent;
     total.bytes_received += stats.bytes_received;
     total.calls += stats.calls;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "muster/base/status_macros.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
-#include "muster/store/client/store_client_work.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/work/local_work.h"
@@ -48,7 +48,7 @@ class Learner {
         source_(store.client_transport(faults), store.addresses()[0], kWork, tally_,
                 {.stop_requested = [this] { return store_.loop.Now() >= patience_; }}) {
     model_.binding.gate = gate;
-    StoreClient::Work::Share(*client_, tally_);
+    client_->work().Share(tally_);
   }
 
   absl::Status Join() {
@@ -328,7 +328,7 @@ TEST_F(WorkQueueClientTest, TrainingFromACheckpointGoesOnWithWhatIsNotInIt) {
   const auto cut = CutCheckpoint(chief->client());
   ASSERT_TRUE(cut.ok()) << cut.status();
   std::vector<RestoredPart> parts(1);
-  parts[0] = {.snapshot = *chief->client().ExportPart(0, cut->hold), .with_slots = true, .work = cut->work};
+  parts[0] = {.snapshot = *ExportPart(chief->client(), 0, cut->hold), .with_slots = true, .work = cut->work};
   WorkState state;
   ASSERT_EQ(Decode(cut->work, state), absl::OkStatus());
   EXPECT_EQ(state.next, 16);
@@ -380,7 +380,7 @@ TEST_F(WorkQueueClientTest, WithoutAModelThereIsNoWorkAndAfterTheEndNoneAnyMore)
 TEST_F(WorkQueueClientTest, APsThatIsGoneIsNamed) {
   const auto chief = Start("chief:0", true);
   const auto tally = std::make_shared<WorkTally>();
-  StoreClient::Work::Share(chief->client(), tally);
+  chief->client().work().Share(tally);
   WorkQueueClient source(store_.client_transport(), store_.addresses()[0], kWork, tally, {});
   store_.KillPs(0);
   const absl::Time before = store_.loop.Now();

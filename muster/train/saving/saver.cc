@@ -8,6 +8,7 @@
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 
 namespace muster {
@@ -30,26 +31,26 @@ absl::Status CheckSaverOptions(const SaverOptions& options) {
 Saver::Saver(FileSystem& files, EventLoop& loop, StoreClient& client, std::string directory, SaverOptions options)
     : files_(files), loop_(loop), client_(client), directory_(std::move(directory)), options_(options) {}
 
-absl::StatusOr<ManifestPart> Saver::SavePart(int ps, const std::string& save_id, const std::string& file,
+absl::StatusOr<ManifestPart> Saver::SaveOnPs(int ps, const std::string& save_id, const std::string& file,
                                              uint64_t hold) {
-  auto saved = client_.SavePart(ps, directory_, save_id, file, hold);
+  auto saved = SavePart(client_, ps, directory_, save_id, file, hold);
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
-  ASSIGN_OR_RETURN(const PartSnapshot snapshot, client_.ExportPart(ps, hold));
+  ASSIGN_OR_RETURN(const PartSnapshot snapshot, ExportPart(client_, ps, hold));
   ASSIGN_OR_RETURN(const FileSummary written, WritePart(files_, JoinPath(directory_, TemporaryName(file)),
                                                         client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
   return ManifestPart{file, written.bytes, written.crc32c};
 }
 
 absl::Status Saver::Commit(const Manifest& manifest) {
-  absl::Status committed = client_.CommitCheckpoint(
-      directory_, SerializeManifest(manifest), options_.keep_checkpoint_max, options_.keep_checkpoint_every_n_hours);
+  absl::Status committed = CommitCheckpoint(client_, directory_, SerializeManifest(manifest),
+                                            options_.keep_checkpoint_max, options_.keep_checkpoint_every_n_hours);
   if (!absl::IsNotFound(committed)) return committed;
   // ps 0 doesn't see the directory: it only says whether the lease still holds, and the rename happens here.
-  RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
+  RETURN_IF_ERROR(CommitCheckpoint(client_, "", ""));
   if (absl::Status failed = CommitManifest(files_, directory_, manifest); !failed.ok()) {
     // If this chief was paused here, its successor has tidied up its files: then the lost lease is the error to report.
-    RETURN_IF_ERROR(client_.CommitCheckpoint("", ""));
+    RETURN_IF_ERROR(CommitCheckpoint(client_, "", ""));
     return failed;
   }
   const Retention retention{options_.keep_checkpoint_max, absl::Hours(options_.keep_checkpoint_every_n_hours)};
@@ -73,7 +74,7 @@ absl::StatusOr<std::string> Saver::SaveOnce() {
   Manifest manifest;
   manifest.saved_at = absl::ToUnixMillis(loop_.Now());
   manifest.lease_epoch = static_cast<int64_t>(client_.chief_epoch());
-  manifest.save_id = NewSaveId(loop_.Now(), client_.HeartbeatStamp(0).incarnation, ++saves_);
+  manifest.save_id = NewSaveId(loop_.Now(), client_.MakeStamp(0, 0).incarnation, ++saves_);
   manifest.writer = "ps:0";
   manifest.muster_version = kMusterVersion;
   for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());
@@ -88,7 +89,7 @@ absl::StatusOr<std::string> Saver::SaveOnce() {
     const StoreModel model = client_.ModelOf(ps);
     if (ps == 0) AddVariablesToManifest(model, manifest);
     ASSIGN_OR_RETURN(ManifestPart part,
-                     SavePart(ps, manifest.save_id,
+                     SaveOnPs(ps, manifest.save_id,
                               PartFileName(cut.global_step, ps, client_.num_ps(), manifest.save_id), cut.hold));
     manifest.parts.push_back(std::move(part));
     AddPartToManifest(model, ps, manifest);

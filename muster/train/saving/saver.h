@@ -67,7 +67,7 @@ class Saver {
 
  private:
   absl::StatusOr<std::string> SaveOnce();
-  absl::StatusOr<ManifestPart> SavePart(int ps, const std::string& save_id, const std::string& file, uint64_t hold);
+  absl::StatusOr<ManifestPart> SaveOnPs(int ps, const std::string& save_id, const std::string& file, uint64_t hold);
   [[nodiscard]] absl::Status Commit(const Manifest& manifest);
   [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
 

@@ -8,7 +8,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 #include "muster/train/hook_api/hook_call.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/saving/lost_steps.h"

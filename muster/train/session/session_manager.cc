@@ -10,7 +10,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 
 namespace muster {
 namespace {

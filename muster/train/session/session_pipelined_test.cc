@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/algo/methods/pipelined.h"
 #include "muster/checkpoint/checkpoint_reader.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/train/session/session.h"

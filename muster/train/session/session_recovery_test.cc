@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 #include "muster/store/service/store_status.h"
 #include "muster/summary/event_file_reader.h"
 #include "muster/train/hooks/hooks.h"

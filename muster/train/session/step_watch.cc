@@ -23,7 +23,7 @@ void StepWatch::Is(TrainingState state) {
 
 void StepWatch::LookAtLinks() {
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    const char* const link = client_.applies_own_updates() ? kDirectLink : client_.TrafficStats(ps).link;
+    const char* const link = client_.applies_own_updates() ? kDirectLink : client_.ps_calls().TrafficStats(ps).link;
     metrics_->links.Set(static_cast<size_t>(ps), link);
     notice_.Look(static_cast<size_t>(ps), link);
   }
@@ -32,7 +32,7 @@ void StepWatch::LookAtLinks() {
 void StepWatch::LookAtTraffic() {
   uint64_t sent = 0, received = 0;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    const Channel::Stats traffic = client_.TrafficStats(ps);
+    const Channel::Stats traffic = client_.ps_calls().TrafficStats(ps);
     sent += traffic.bytes_sent;
     received += traffic.bytes_received;
   }

@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 #include "muster/summary/summary_values.h"
 
 namespace muster {

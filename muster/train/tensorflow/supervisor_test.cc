@@ -15,7 +15,7 @@
 #include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 #include "muster/summary/event_file_reader.h"
 #include "muster/train/testing/training_process.h"
 

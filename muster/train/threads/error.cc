@@ -8,7 +8,7 @@
 
 #include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 
 namespace muster {
 

@@ -25,8 +25,8 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/system/random_hex.h"
+#include "muster/store/calls/ask_ps.h"
 #include "muster/store/checkpoints/reshard.h"
-#include "muster/store/client/ask_ps.h"
 
 namespace muster {
 namespace {

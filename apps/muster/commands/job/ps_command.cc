@@ -12,7 +12,7 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/task_config.h"
 #include "muster/cluster/quoted.h"
-#include "muster/store/client/ask_ps.h"
+#include "muster/store/calls/ask_ps.h"
 #include "muster/store/service/store_status.h"
 #include "muster/train/node/node.h"
 #include "muster/train/threads/error.h"

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-class StoreClient;
+class PsCalls;
 
 // A Cancelled error: a stop was requested, and this ps was gone while the last work was being finished.
 absl::Status InterruptedError(const absl::Status& why);
@@ -22,7 +22,7 @@ bool IsInterrupted(const absl::Status& status);
 class LastWait {
  public:
   // `silent`: the ps whose answers are still due. Both must outlive it.
-  LastWait(StoreClient& client, absl::FunctionRef<std::vector<int>()> silent) : client_(client), silent_(silent) {}
+  LastWait(PsCalls& ps_calls, absl::FunctionRef<std::vector<int>()> silent) : ps_calls_(ps_calls), silent_(silent) {}
 
   // As EventLoop::RunUntil. InterruptedError: a stop was requested, and a silent ps doesn't answer a question.
   absl::StatusOr<bool> RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline);
@@ -31,7 +31,7 @@ class LastWait {
   // Returns early when `settled`.
   [[nodiscard]] absl::Status Ask(absl::FunctionRef<bool()> settled);
 
-  StoreClient& client_;
+  PsCalls& ps_calls_;
   const absl::FunctionRef<std::vector<int>()> silent_;
   bool said_ = false;
 };

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "muster/observe/track.h"
-#include "muster/store/client/store_call.h"
+#include "muster/store/calls/store_call.h"
 
 namespace muster {
 

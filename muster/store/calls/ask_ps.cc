@@ -1,4 +1,4 @@
-#include "muster/store/client/ask_ps.h"
+#include "muster/store/calls/ask_ps.h"
 
 #include "absl/strings/str_cat.h"
 #include "muster/transport/choice/transport_choice.h"

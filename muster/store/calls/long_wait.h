@@ -8,12 +8,12 @@
 
 namespace muster {
 
-class StoreClient;
+class PsCalls;
 
 class LongWait {
  public:
-  // Begins at `now`. `task`: the waiting task. `client` must outlive it.
-  LongWait(StoreClient& client, const std::string& task, absl::Time now);
+  // Begins at `now`. `task`: the waiting task. `ps_calls` must outlive it.
+  LongWait(PsCalls& ps_calls, const std::string& task, absl::Time now);
   ~LongWait();
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
@@ -22,7 +22,7 @@ class LongWait {
   void Look(absl::Time now);
 
  private:
-  StoreClient& client_;
+  PsCalls& ps_calls_;
   const std::string& task_;
   const absl::Time began_;
   absl::Time next_;

@@ -1,10 +1,10 @@
-#include "muster/store/client/long_wait.h"
+#include "muster/store/calls/long_wait.h"
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
-#include "muster/store/client/store_client.h"
+#include "muster/store/calls/ps_calls.h"
 
 namespace muster {
 namespace {
@@ -22,22 +22,22 @@ std::string WhomFor(const std::string& status, const std::string& task) {
 
 }  // namespace
 
-LongWait::LongWait(StoreClient& client, const std::string& task, absl::Time now)
-    : client_(client), task_(task), began_(now), next_(now + kBetweenNotices) {}
+LongWait::LongWait(PsCalls& ps_calls, const std::string& task, absl::Time now)
+    : ps_calls_(ps_calls), task_(task), began_(now), next_(now + kBetweenNotices) {}
 
 LongWait::~LongWait() {
-  if (said_ && client_.track() != nullptr) client_.track()->SetWaitingFor("");
+  if (said_ && ps_calls_.options().track != nullptr) ps_calls_.options().track->SetWaitingFor("");
 }
 
 void LongWait::Look(absl::Time now) {
   if (now < next_) return;
   next_ = now + kBetweenNotices;
-  const auto status = client_.PsStatus(0);
+  const auto status = ps_calls_.Status(0);
   const std::string whom = status.ok() ? WhomFor(*status, task_) : "";
   if (whom.empty()) return;
   said_ = true;
   LogInfo(task_, " has waited for ", absl::FormatDuration(absl::Trunc(now - began_, absl::Seconds(1))), " for ", whom);
-  if (client_.track() != nullptr) client_.track()->SetWaitingFor(whom);
+  if (ps_calls_.options().track != nullptr) ps_calls_.options().track->SetWaitingFor(whom);
 }
 
 }  // namespace muster

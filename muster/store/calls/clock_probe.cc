@@ -1,4 +1,4 @@
-#include "muster/store/client/clock_probe.h"
+#include "muster/store/calls/clock_probe.h"
 
 #include <optional>
 

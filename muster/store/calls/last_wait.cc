@@ -1,4 +1,4 @@
-#include "muster/store/client/last_wait.h"
+#include "muster/store/calls/last_wait.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/client/store_client.h"
+#include "muster/store/calls/ps_calls.h"
 
 namespace muster {
 namespace {
@@ -37,8 +37,8 @@ absl::Status InterruptedError(const absl::Status& why) {
 bool IsInterrupted(const absl::Status& status) { return status.GetPayload(kInterrupted).has_value(); }
 
 absl::StatusOr<bool> LastWait::RunUntil(absl::FunctionRef<bool()> settled, absl::Time deadline) {
-  EventLoop& loop = client_.loop_;
-  const auto& stop_requested = client_.options_.stop_requested;
+  EventLoop& loop = ps_calls_.loop();
+  const auto& stop_requested = ps_calls_.options().stop_requested;
   while (!settled()) {
     const bool stopping = stop_requested();
     const auto settled_or_stopped = [&] { return settled() || (!stopping && stop_requested()); };
@@ -54,25 +54,25 @@ absl::Status LastWait::Ask(absl::FunctionRef<bool()> settled) {
   std::vector<StoreCall> questions;
   for (const int ps : silent_()) questions.push_back({.ps = ps, .method = StoreMethod::kStatus});
   if (questions.empty()) return absl::OkStatus();
-  const absl::Duration patience = client_.options_.stop_patience;
+  const absl::Duration patience = ps_calls_.options().stop_patience;
   if (!std::exchange(said_, true))
-    LogInfo("a stop was asked for; ", client_.Name(questions[0].ps), " is given ", absl::FormatDuration(patience),
+    LogInfo("a stop was asked for; ", ps_calls_.Name(questions[0].ps), " is given ", absl::FormatDuration(patience),
             " to answer. Another signal ends this process at once.");
   int unanswered = static_cast<int>(questions.size());
-  for (StoreCall& question : questions) client_.Send(question, client_.loop_.Now() + patience, unanswered);
+  for (StoreCall& question : questions) ps_calls_.Send(question, ps_calls_.loop().Now() + patience, unanswered);
   std::vector<Channel::Stats> asked;
-  for (const StoreCall& question : questions) asked.push_back(client_.TrafficStats(question.ps));
-  client_.loop_.RunUntil([&] { return unanswered == 0 || settled(); }, absl::InfiniteFuture());
+  for (const StoreCall& question : questions) asked.push_back(ps_calls_.TrafficStats(question.ps));
+  ps_calls_.loop().RunUntil([&] { return unanswered == 0 || settled(); }, absl::InfiniteFuture());
   if (unanswered > 0) {
-    client_.Abandon(questions, unanswered);
+    ps_calls_.Abandon(questions, unanswered);
     return absl::OkStatus();
   }
   absl::Status gone;
   for (size_t i = 0; i < questions.size(); ++i) {
     const int ps = questions[i].ps;
-    const absl::Status answered = client_.Annotate(ps, questions[i].answer.status());
-    if (!absl::IsUnavailable(answered) || Moves(asked[i], client_.TrafficStats(ps))) continue;
-    client_.servers_[ps].joined.ps_incarnation = 0;  // so that Done skips it
+    const absl::Status answered = ps_calls_.Annotate(ps, questions[i].answer.status());
+    if (!absl::IsUnavailable(answered) || Moves(asked[i], ps_calls_.TrafficStats(ps))) continue;
+    ps_calls_.joined(ps).ps_incarnation = 0;  // so that Done skips it
     gone.Update(answered);
   }
   return gone.ok() ? absl::OkStatus() : InterruptedError(gone);

@@ -1,4 +1,4 @@
-#include "muster/store/client/lease_beat.h"
+#include "muster/store/calls/lease_beat.h"
 
 #include "muster/base/log.h"
 

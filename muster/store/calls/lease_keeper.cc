@@ -1,6 +1,6 @@
-#include "muster/store/client/lease_keeper.h"
+#include "muster/store/calls/lease_keeper.h"
 
-#include "muster/store/client/lease_beat.h"
+#include "muster/store/calls/lease_beat.h"
 #include "muster/transport/choice/transport_choice.h"
 
 namespace muster {
