@@ -35,7 +35,7 @@ struct CommitSpec {
   double scale = 1;   // and multiplied by this
 
   StalenessScale staleness_scale = StalenessScale::kNone;
-  double compensation = 0;  // λ of DelayCompensation; 0: none. Only for kGradient without worker_rule
+  double compensation = 0;  // c of DelayCompensation; 0: none. Only for kGradient without worker_rule
   // γ of ADAG's per-weight scale (adaptive_delta.h); 0: none. Only for kDelta.
   double adaptive = 0;
 
