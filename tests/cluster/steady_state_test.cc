@@ -1,6 +1,6 @@
 // The cost of a step that is like the one before, besides computing, from the worker's gradients to the ps and back: no
-// allocation on either side, and of a tensor's bytes only the copies listed in docs/performance/time.md ("What a step copies
-// and allocates"), once each. Worker and ps run in one process, on one loop, connected by real sockets or shared
+// allocation on either side, and of a tensor's bytes only the copies listed in docs/performance/time.md ("What a step
+// copies and allocates"), once each. Worker and ps run in one process, on one loop, connected by real sockets or shared
 // memory, so everything counted is theirs, and everything of theirs is counted.
 #include <gtest/gtest.h>
 
