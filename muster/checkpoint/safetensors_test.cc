@@ -76,19 +76,18 @@ TEST_F(SafetensorsTest, WeReadWhatPythonWrites) {
 st.save_file({'w': np.arange(6, dtype=np.float32).reshape(2, 3), 's': np.array(5, dtype=np.int64),
               'mask': np.array([True, False]), 'none': np.zeros((3, 0), np.float64)}, 'theirs', {'step': '100', 'b': 'ü'})
 )");
-  auto reader = TensorFileReader::Open(PosixFileSystem(), Path("theirs"));
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ((*reader)->metadata(), (TensorFileMetadata{{"step", "100"}, {"b", "\xc3\xbc"}}));
-  EXPECT_EQ((*reader)->tensors().size(), 4u);
+  auto reader = TensorFileReader::Open(PosixFileSystem(), Path("theirs")).value();
+  EXPECT_EQ(reader->metadata(), (TensorFileMetadata{{"step", "100"}, {"b", "\xc3\xbc"}}));
+  EXPECT_EQ(reader->tensors().size(), 4u);
   std::vector<float> w(6);
-  ASSERT_TRUE((*reader)->Read("w", AsMutableBytes(w.data(), 6)).ok());
+  ASSERT_TRUE(reader->Read("w", AsMutableBytes(w.data(), 6)).ok());
   EXPECT_EQ(w, (std::vector<float>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ((*reader)->Find("w")->shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(reader->Find("w")->shape, (std::vector<int64_t>{2, 3}));
   int64_t s = 0;
-  ASSERT_TRUE((*reader)->Read("s", AsMutableBytes(&s, 1)).ok());
+  ASSERT_TRUE(reader->Read("s", AsMutableBytes(&s, 1)).ok());
   EXPECT_EQ(s, 5);
-  EXPECT_EQ((*reader)->Find("mask")->dtype, DType::kBool);
-  EXPECT_EQ((*reader)->Find("none")->shape, (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(reader->Find("mask")->dtype, DType::kBool);
+  EXPECT_EQ(reader->Find("none")->shape, (std::vector<int64_t>{3, 0}));
 }
 
 }  // namespace

@@ -62,13 +62,12 @@ class ImagesTest : public testing::Test {
 };
 
 TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {
-  const auto data = LoadDigits(kDigits);
-  ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->height, 8);
-  EXPECT_EQ(data->width, 8);
-  EXPECT_EQ(data->classes, 10);
-  const LabelledRows& train = data->split.train;
-  const LabelledRows& test = data->split.test;
+  const auto data = LoadDigits(kDigits).value();
+  EXPECT_EQ(data.height, 8);
+  EXPECT_EQ(data.width, 8);
+  EXPECT_EQ(data.classes, 10);
+  const LabelledRows& train = data.split.train;
+  const LabelledRows& test = data.split.test;
   EXPECT_EQ(train.size(), 1438);
   EXPECT_EQ(test.size(), 359);
   EXPECT_EQ(train.width(), 64);
@@ -99,14 +98,13 @@ TEST_F(ImagesTest, DigitsWithOtherColumnsOrValuesAreRefused) {
 
 TEST_F(ImagesTest, MnistIsReadFromItsFourFiles) {
   WriteMnist(12, 4);
-  const auto data = LoadMnist(directory_);
-  ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->split.train.size(), 12);
-  EXPECT_EQ(data->split.test.size(), 4);
-  EXPECT_EQ(data->height, 3);
-  EXPECT_EQ(data->width, 2);
-  EXPECT_EQ(data->split.train.labels()[11], 1);
-  EXPECT_FLOAT_EQ(data->split.train.row(9)[5], 9 / 255.0f);
+  const auto data = LoadMnist(directory_).value();
+  EXPECT_EQ(data.split.train.size(), 12);
+  EXPECT_EQ(data.split.test.size(), 4);
+  EXPECT_EQ(data.height, 3);
+  EXPECT_EQ(data.width, 2);
+  EXPECT_EQ(data.split.train.labels()[11], 1);
+  EXPECT_FLOAT_EQ(data.split.train.row(9)[5], 9 / 255.0f);
 }
 
 TEST_F(ImagesTest, MnistMayHaveTheOtherNames) {

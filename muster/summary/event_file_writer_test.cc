@@ -68,9 +68,8 @@ TEST_F(EventFileWriterTest, TheFirstRecordIsTheVersionAndIsThereAtOnce) {
 
 TEST_F(EventFileWriterTest, NameHasTenDigitsAndTheMachineAndProcessByDefault) {
   SimulatedClock early(absl::FromUnixSeconds(42));
-  const auto writer = EventFileWriter::Open(files_, early, "logs", {});
-  ASSERT_TRUE(writer.ok());
-  EXPECT_THAT((*writer)->path(), ::testing::MatchesRegex("logs/events.out.tfevents.0000000042\\..+\\.[0-9]+"));
+  const auto writer = EventFileWriter::Open(files_, early, "logs", {}).value();
+  EXPECT_THAT(writer->path(), ::testing::MatchesRegex("logs/events.out.tfevents.0000000042\\..+\\.[0-9]+"));
 }
 
 TEST_F(EventFileWriterTest, ASecondFileOfTheSameSecondDoesNotOverwriteTheFirst) {
@@ -210,21 +209,20 @@ class CountingFileSystem final : public FileSystem {
 TEST(EventFileWriterFlushTest, FlushesTheVersionAndThenWheneverTheIntervalHasPassed) {
   CountingFileSystem files;
   SimulatedClock clock;
-  auto writer = EventFileWriter::Open(files, clock, "logs", {.flush_interval = absl::Seconds(10)});
-  ASSERT_TRUE(writer.ok());
+  auto writer = EventFileWriter::Open(files, clock, "logs", {.flush_interval = absl::Seconds(10)}).value();
   EXPECT_EQ(files.flushes(), 1);
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 1).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 1).ok());
   clock.Advance(absl::Seconds(9));
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 2).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 2).ok());
   EXPECT_EQ(files.flushes(), 1);
   clock.Advance(absl::Seconds(1));
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 3).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 3).ok());
   EXPECT_EQ(files.flushes(), 2);
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 4).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 4).ok());
   EXPECT_EQ(files.flushes(), 2);
-  ASSERT_TRUE((*writer)->Flush().ok());
+  ASSERT_TRUE(writer->Flush().ok());
   EXPECT_EQ(files.flushes(), 3);
-  ASSERT_TRUE((*writer)->Close().ok());
+  ASSERT_TRUE(writer->Close().ok());
   EXPECT_EQ(files.flushes(), 4);
 }
 
@@ -236,9 +234,8 @@ TEST(EventFileTensorBoardTest, TensorBoardReadsWhatWeWrite) {
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   FileSystem& files = PosixFileSystem();
   SimulatedClock clock(absl::FromUnixMillis(1700000000250));
-  auto writer = EventFileWriter::Open(files, clock, JoinPath(directory, "logs"), {});
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EventFileWriter& events = **writer;
+  auto writer = EventFileWriter::Open(files, clock, JoinPath(directory, "logs"), {}).value();
+  EventFileWriter& events = *writer;
   ASSERT_TRUE(events.AddSessionLog(SessionStatus::kStart, 0).ok());
   const ScalarSummary both[] = {{"loss", 0.25f}, {"global_step/sec", 12.5f}};
   ASSERT_TRUE(events.AddScalars(both, 100).ok());

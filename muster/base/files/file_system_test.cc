@@ -32,12 +32,11 @@ class FileSystemTest : public ::testing::TestWithParam<bool> {
   FileSystem& files() { return GetParam() ? PosixFileSystem() : memory_; }
   std::string Path(const std::string& name) { return JoinPath(root_, name); }
   void Put(const std::string& name, std::string_view content) {
-    auto file = files().OpenForWriting(Path(name));
-    ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE((*file)->Append(Bytes(content)).ok());
-    ASSERT_TRUE((*file)->Flush().ok());
-    ASSERT_TRUE((*file)->Sync().ok());
-    ASSERT_TRUE((*file)->Close().ok());
+    auto file = files().OpenForWriting(Path(name)).value();
+    ASSERT_TRUE(file->Append(Bytes(content)).ok());
+    ASSERT_TRUE(file->Flush().ok());
+    ASSERT_TRUE(file->Sync().ok());
+    ASSERT_TRUE(file->Close().ok());
   }
 
   std::string root_;
@@ -95,13 +94,11 @@ INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Posix" : "Memory"; });
 
 TEST_P(FileSystemTest, ALockHasOneHolderWhoIsNamed) {
-  auto first = files().Lock(Path("lock"), "the first");
-  ASSERT_TRUE(first.ok()) << first.status();
+  auto first = files().Lock(Path("lock"), "the first").value();
   EXPECT_EQ(files().Lock(Path("lock"), "the second").status(), absl::FailedPreconditionError("the first"));
   EXPECT_TRUE(files().Lock(Path("another"), "the second").ok());
-  first->reset();
-  auto third = files().Lock(Path("lock"), "3rd");
-  ASSERT_TRUE(third.ok()) << third.status();
+  first.reset();
+  auto third = files().Lock(Path("lock"), "3rd").value();
   EXPECT_EQ(*files().ReadFile(Path("lock")), "3rd") << "nothing of the longer name is left";
 }
 

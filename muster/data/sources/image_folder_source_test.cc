@@ -83,29 +83,27 @@ TEST_F(ImageFolderSourceTest, ClassesAreTheFoldersByNameAndFilesAreSorted) {
 TEST_F(ImageFolderSourceTest, AnExampleIsPlanesAndALabel) {
   Write("d/a/1.png", EncodedPng({.width = 2, .height = 1, .color = PNG_COLOR_TYPE_RGB}, {1, 2, 3, 4, 5, 6}));
   Write("d/b/1.pgm", Grey("xy"));
-  const auto drawn = DrawnExamples(Data({}));
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 2);
-  for (const Example& example : *drawn) {
+  const auto drawn = DrawnExamples(Data({})).value();
+  ASSERT_EQ(drawn.size(), 2);
+  for (const Example& example : drawn) {
     ASSERT_EQ(example.features.size(), 1);
     EXPECT_EQ(example.features[0].name, "image");
     EXPECT_THAT(example.features[0].value.shape(), ElementsAre(3, 1, 2));
     EXPECT_TRUE(example.has_labels);
     EXPECT_TRUE(example.labels.shape().empty());
   }
-  EXPECT_THAT(ValuesOf<uint8_t>((*drawn)[0].features[0].value), ElementsAre(1, 4, 2, 5, 3, 6));
-  EXPECT_THAT(ValuesOf<uint8_t>((*drawn)[1].features[0].value), ElementsAre('x', 'y', 'x', 'y', 'x', 'y'));
+  EXPECT_THAT(ValuesOf<uint8_t>(drawn[0].features[0].value), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(ValuesOf<uint8_t>(drawn[1].features[0].value), ElementsAre('x', 'y', 'x', 'y', 'x', 'y'));
 }
 
 TEST_F(ImageFolderSourceTest, JpegAndPngStandBesideEachOther) {
   Write("d/a/1.JPG",
         EncodedJpeg({.width = 8, .height = 8, .colors = JCS_GRAYSCALE, .channels = 1}, std::vector<uint8_t>(64, 7)));
   Write("d/a/2.png", EncodedPng({.width = 8, .height = 8}, std::vector<uint8_t>(64, 9)));
-  const auto drawn = DrawnExamples(Data());
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 2);
-  EXPECT_NEAR(ValuesOf<uint8_t>((*drawn)[0].features[0].value)[0], 7, 1);
-  EXPECT_EQ(ValuesOf<uint8_t>((*drawn)[1].features[0].value)[0], 9);
+  const auto drawn = DrawnExamples(Data()).value();
+  ASSERT_EQ(drawn.size(), 2);
+  EXPECT_NEAR(ValuesOf<uint8_t>(drawn[0].features[0].value)[0], 7, 1);
+  EXPECT_EQ(ValuesOf<uint8_t>(drawn[1].features[0].value)[0], 9);
 }
 
 TEST_F(ImageFolderSourceTest, APictureIsReadWhenItIsDrawn) {
@@ -120,10 +118,9 @@ TEST_F(ImageFolderSourceTest, APictureIsReadWhenItIsDrawn) {
 TEST_F(ImageFolderSourceTest, RowsAreReadByNumber) {
   for (int i = 0; i < 8; ++i) Write(absl::StrCat("d/a/", i, ".pgm"), Grey(std::string(2, static_cast<char>('0' + i))));
   const Dataset shuffled = Data().Shuffle({.seed = 5});
-  const auto drawn = DrawnExamples(shuffled.Batch(8));
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 1);
-  const Array& images = drawn->front().features[0].value;
+  const auto drawn = DrawnExamples(shuffled.Batch(8)).value();
+  ASSERT_EQ(drawn.size(), 1);
+  const Array& images = drawn.front().features[0].value;
   EXPECT_THAT(images.shape(), ElementsAre(8, 1, 1, 2));
   const std::vector<uint8_t> pixels = ValuesOf<uint8_t>(images);
   EXPECT_EQ(std::set<uint8_t>(pixels.begin(), pixels.end()).size(), 8);

@@ -84,21 +84,19 @@ TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
 
 TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
   // Only a program can listen to blocked signals; this script has to be killed.
-  const auto pid = Start(Script("sleep 100\n"));
-  ASSERT_TRUE(pid.ok()) << pid.status();
+  const auto pid = Start(Script("sleep 100\n")).value();
   EXPECT_TRUE(RunLock::IsHeld(home_.lock(kId)));
   EXPECT_EQ(RunLock::Take(home_.lock(kId)).status().code(), absl::StatusCode::kFailedPrecondition);
   // Kills the script's process group, which also contains its sleep.
-  EXPECT_EQ(kill(-getpgid(*pid), SIGKILL), 0);
+  EXPECT_EQ(kill(-getpgid(pid), SIGKILL), 0);
   LogAtTheEnd();
   EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));
 }
 
 TEST_F(DetachTest, AsAChildItIsWaitedFor) {
-  const auto pid = Start(Script("exit 7\n"), /*as_child=*/true);
-  ASSERT_TRUE(pid.ok()) << pid.status();
+  const auto pid = Start(Script("exit 7\n"), /*as_child=*/true).value();
   int status = 0;
-  ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }

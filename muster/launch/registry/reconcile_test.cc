@@ -78,15 +78,14 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   EXPECT_EQ(run.ended, clock_.Now());
   EXPECT_EQ(run.exit_code, 137);
   EXPECT_EQ(run.supervisor, 0);
-  const auto tasks = registry->Tasks(id);
-  ASSERT_TRUE(tasks.ok()) << tasks.status();
-  EXPECT_EQ((*tasks)[0].state, RunState::kFailed);
-  EXPECT_EQ((*tasks)[0].reason, "its supervisor was killed");
-  EXPECT_EQ((*tasks)[0].pid, 0);
-  EXPECT_EQ((*tasks)[0].since, clock_.Now());
-  EXPECT_EQ((*tasks)[0].restarts, 2);
-  EXPECT_EQ((*tasks)[1].state, RunState::kFinished);
-  EXPECT_EQ((*tasks)[1].reason, "its own");
+  const auto tasks = registry->Tasks(id).value();
+  EXPECT_EQ(tasks[0].state, RunState::kFailed);
+  EXPECT_EQ(tasks[0].reason, "its supervisor was killed");
+  EXPECT_EQ(tasks[0].pid, 0);
+  EXPECT_EQ(tasks[0].since, clock_.Now());
+  EXPECT_EQ(tasks[0].restarts, 2);
+  EXPECT_EQ(tasks[1].state, RunState::kFinished);
+  EXPECT_EQ(tasks[1].reason, "its own");
   EXPECT_THAT(Sql("SELECT * FROM gpu_leases"), IsEmpty());
 
   EXPECT_THAT(Reconcile(*registry), IsEmpty());  // found only once
@@ -165,21 +164,19 @@ TEST_F(ReconcileTest, RunsThatWaitAreTheirGridsBusiness) {
 // The supervisor may end between the check of the row and that of the lock: it writes, then releases.
 TEST_F(ReconcileTest, WhoEndsProperlyMeanwhileIsNotLost) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto supervisor = Open();
   const ExperimentId id{Create(*supervisor, Single()), 0};
   Bring(*supervisor, id, RunState::kRunning);
   eventful.event = [&] { EXPECT_TRUE(SetState(*supervisor, id, RunState::kFinished).ok()); };
-  EXPECT_THAT(Reconcile(**registry), IsEmpty());
+  EXPECT_THAT(Reconcile(*registry), IsEmpty());
   EXPECT_FALSE(eventful.event) << "Reconcile doesn't ask for the time where this test needs it";
   Expect(*supervisor, id, RunState::kFinished, "");
 }
 
 TEST_F(ReconcileTest, WhoIsStartedAgainMeanwhileIsNotLost) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto other = Open();
   const ExperimentId id{Create(*other, Single()), 0};
   Bring(*other, id, RunState::kRunning);
@@ -189,22 +186,21 @@ TEST_F(ReconcileTest, WhoIsStartedAgainMeanwhileIsNotLost) {
     lock.emplace(TakeLock(id));
     EXPECT_TRUE(other->Restart(id, Single()).ok());
   };
-  EXPECT_THAT(Reconcile(**registry), IsEmpty());
+  EXPECT_THAT(Reconcile(*registry), IsEmpty());
   EXPECT_TRUE(lock.has_value());
   Expect(*other, id, RunState::kCreated, "");
 }
 
 TEST_F(ReconcileTest, WhatIsForgottenMeanwhileIsPassedOver) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto other = Open();
   const ExperimentId gone{Create(*other, Single()), 0}, lost{Create(*other, Single()), 0};
   eventful.event = [&] {
     Bring(*other, gone, RunState::kFinished);
     EXPECT_TRUE(other->Forget(gone.number).ok());
   };
-  EXPECT_THAT(Reconcile(**registry), ElementsAre(lost));
+  EXPECT_THAT(Reconcile(*registry), ElementsAre(lost));
 }
 
 // Does what happens in reality: the supervisor is a process that inherited the lock, and is killed.

@@ -39,19 +39,18 @@ TEST_F(RegistryTest, KeepsAnExperimentAsItWasAskedFor) {
   EXPECT_EQ(Create(*Open(), experiment), 1);
 
   auto registry = Open();
-  const auto got = registry->Specification(1);
-  ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_EQ(got->project, experiment.project);
-  EXPECT_EQ(got->folder, experiment.folder);
-  EXPECT_EQ(got->file_name, experiment.file_name);
-  EXPECT_EQ(got->file_text, experiment.file_text);
-  EXPECT_EQ(got->tree, experiment.tree);
-  EXPECT_TRUE(got->options.no_gpus);
-  EXPECT_TRUE(got->options.no_venv);
-  EXPECT_EQ(got->options.stop_grace_seconds, 7);
-  EXPECT_EQ(got->runs, experiment.runs);
-  EXPECT_FALSE(got->grid);
-  EXPECT_EQ(got->environment, experiment.environment);
+  const auto got = registry->Specification(1).value();
+  EXPECT_EQ(got.project, experiment.project);
+  EXPECT_EQ(got.folder, experiment.folder);
+  EXPECT_EQ(got.file_name, experiment.file_name);
+  EXPECT_EQ(got.file_text, experiment.file_text);
+  EXPECT_EQ(got.tree, experiment.tree);
+  EXPECT_TRUE(got.options.no_gpus);
+  EXPECT_TRUE(got.options.no_venv);
+  EXPECT_EQ(got.options.stop_grace_seconds, 7);
+  EXPECT_EQ(got.runs, experiment.runs);
+  EXPECT_FALSE(got.grid);
+  EXPECT_EQ(got.environment, experiment.environment);
 
   const RunRecord run = Get(*registry, {1, 0});
   EXPECT_EQ(run.id, (ExperimentId{1, 0}));
@@ -75,21 +74,19 @@ TEST_F(RegistryTest, AGridHasItsRuns) {
   const RunRecord own = Get(*registry, {2, 0});
   EXPECT_EQ(own.runs, 12);
   EXPECT_THAT(own.parameters, IsEmpty());
-  const auto runs = registry->Runs(2);
-  ASSERT_TRUE(runs.ok()) << runs.status();
-  ASSERT_EQ(runs->size(), 12U);
+  const auto runs = registry->Runs(2).value();
+  ASSERT_EQ(runs.size(), 12U);
   for (int i = 0; i < 12; ++i) {
-    const RunRecord& run = (*runs)[static_cast<size_t>(i)];
+    const RunRecord& run = runs[static_cast<size_t>(i)];
     EXPECT_EQ(run.id, (ExperimentId{2, i + 1}));
     EXPECT_EQ(run.parameters.at("learning-rate"), std::to_string(i + 1));
     EXPECT_EQ(run.runs, 0);
     EXPECT_EQ(run.project, "toaster");
   }
   EXPECT_EQ(Get(*registry, {2, 11}).parameters.at("learning-rate"), "11");
-  const auto specification = registry->Specification(2);
-  ASSERT_TRUE(specification.ok()) << specification.status();
-  EXPECT_TRUE(specification->grid);
-  EXPECT_EQ(specification->runs, Grid(12).runs);
+  const auto specification = registry->Specification(2).value();
+  EXPECT_TRUE(specification.grid);
+  EXPECT_EQ(specification.runs, Grid(12).runs);
 }
 
 TEST_F(RegistryTest, WhatCannotBeAnExperimentIsRefused) {
@@ -228,13 +225,12 @@ TEST_F(RegistryTest, TasksAreKeptInTheirOrder) {
   clock_.Advance(absl::Seconds(1));
   ASSERT_TRUE(registry->SetTasks(id, {Task(kPsJob, 0, RunState::kPending)}).ok());
 
-  const auto tasks = registry->Tasks(id);
-  ASSERT_TRUE(tasks.ok()) << tasks.status();
-  ASSERT_EQ(tasks->size(), 3U);
-  EXPECT_EQ((*tasks)[0].task, (TaskId{kPsJob, 0}));
-  EXPECT_EQ((*tasks)[0].state, RunState::kPending);
-  EXPECT_EQ((*tasks)[0].exit, std::nullopt);
-  const TaskRecord& got = (*tasks)[1];
+  const auto tasks = registry->Tasks(id).value();
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[0].task, (TaskId{kPsJob, 0}));
+  EXPECT_EQ(tasks[0].state, RunState::kPending);
+  EXPECT_EQ(tasks[0].exit, std::nullopt);
+  const TaskRecord& got = tasks[1];
   EXPECT_EQ(got.task, worker.task);
   EXPECT_EQ(got.state, worker.state);
   EXPECT_EQ(got.pid, worker.pid);
@@ -245,7 +241,7 @@ TEST_F(RegistryTest, TasksAreKeptInTheirOrder) {
   EXPECT_EQ(got.restarts, worker.restarts);
   EXPECT_EQ(got.exit, worker.exit);
   EXPECT_EQ(got.reason, worker.reason);
-  EXPECT_EQ((*tasks)[2].task, (TaskId{kBuildJob, 0}));
+  EXPECT_EQ(tasks[2].task, (TaskId{kBuildJob, 0}));
   EXPECT_THAT(*registry->Tasks({id.number, 1}), IsEmpty());
 }
 
@@ -311,11 +307,10 @@ TEST_F(RegistryTest, AnotherAttemptOfAnEndedExperiment) {
   EXPECT_EQ(got.ended, absl::InfinitePast());
   EXPECT_EQ(got.created, clock_.Now() - absl::Seconds(9));
   EXPECT_THAT(*registry->Tasks(id), IsEmpty());
-  const auto specification = registry->Specification(1);
-  ASSERT_TRUE(specification.ok()) << specification.status();
-  EXPECT_EQ(specification->file_text, "new");
-  EXPECT_EQ(specification->tree, "ffff");
-  EXPECT_TRUE(specification->options.no_gpus);
+  const auto specification = registry->Specification(1).value();
+  EXPECT_EQ(specification.file_text, "new");
+  EXPECT_EQ(specification.tree, "ffff");
+  EXPECT_TRUE(specification.options.no_gpus);
   EXPECT_EQ(registry->List({.only_open = true})->size(), 1U);
 }
 
@@ -443,10 +438,9 @@ TEST_F(RegistryTest, ListsTheNewestOfTenThousand) {
           if ((!only_open || open) && (project.empty() || project == of)) expected.push_back(i);
         }
         std::reverse(expected.begin(), expected.end());
-        const auto got = registry->List({.project = project, .only_open = only_open, .last = last});
-        ASSERT_TRUE(got.ok()) << got.status();
+        const auto got = registry->List({.project = project, .only_open = only_open, .last = last}).value();
         std::vector<int64_t> numbers;
-        for (const RunRecord& run : *got) {
+        for (const RunRecord& run : got) {
           EXPECT_EQ(run.id.run, 0);
           numbers.push_back(run.id.number);
         }

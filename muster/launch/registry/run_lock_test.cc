@@ -39,8 +39,7 @@ TEST_F(RunLockTest, IsHeldByOneAtATime) {
   EXPECT_FALSE(RunLock::IsHeld(path_));  // no file exists yet
   EXPECT_FALSE(RunLock::IsHeld(JoinPath(folder_, "none/lock")));
   {
-    const auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    const auto lock = RunLock::Take(path_).value();
     EXPECT_TRUE(RunLock::IsHeld(path_));
     EXPECT_TRUE(RunLock::IsHeld(path_));  // checking changed nothing
     const auto second = RunLock::Take(path_);
@@ -58,11 +57,10 @@ TEST_F(RunLockTest, NeedsItsFolder) {
 }
 
 TEST_F(RunLockTest, MovesWithItsOwner) {
-  auto lock = RunLock::Take(path_);
-  ASSERT_TRUE(lock.ok()) << lock.status();
-  const int fd = lock->fd();
+  auto lock = RunLock::Take(path_).value();
+  const int fd = lock.fd();
   {
-    const RunLock moved = *std::move(lock);
+    const RunLock moved = std::move(lock);
     EXPECT_EQ(moved.fd(), fd);
     EXPECT_TRUE(RunLock::IsHeld(path_));
   }
@@ -73,12 +71,11 @@ TEST_F(RunLockTest, MovesWithItsOwner) {
 TEST_F(RunLockTest, PassesToAChildAndEndsWithIt) {
   pid_t child = -1;
   {
-    auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
-    EXPECT_EQ(fcntl(lock->fd(), F_GETFD) & FD_CLOEXEC, 0);
+    auto lock = RunLock::Take(path_).value();
+    EXPECT_EQ(fcntl(lock.fd(), F_GETFD) & FD_CLOEXEC, 0);
     child = fork();
     if (child == 0) {
-      const RunLock adopted = RunLock::Adopt(lock->fd());
+      const RunLock adopted = RunLock::Adopt(lock.fd());
       for (;;) pause();
     }
     ASSERT_GT(child, 0);
@@ -95,8 +92,7 @@ TEST_F(RunLockTest, SurvivesExec) {
   ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
   pid_t child = -1;
   {
-    auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    auto lock = RunLock::Take(path_).value();
     child = fork();
     if (child == 0) {
       dup2(out[0], STDIN_FILENO);  // cat ends when the test closes the other end

@@ -88,26 +88,24 @@ TEST_F(SqliteTest, KeepsBytesAsTheyAre) {
   ASSERT_TRUE(Insert(*database, -5, bytes).ok());
   ASSERT_TRUE(Insert(*database, 7, "").ok());
   {
-    auto insert = database->Prepare("INSERT INTO t VALUES (?, ?)");
-    ASSERT_TRUE(insert.ok()) << insert.status();
-    ASSERT_TRUE(insert->BindInt(8).BindNull().Run().ok());
-    insert->Reset();
-    ASSERT_TRUE(insert->BindInt(9).BindText(std::string_view()).Run().ok());
+    auto insert = database->Prepare("INSERT INTO t VALUES (?, ?)").value();
+    ASSERT_TRUE(insert.BindInt(8).BindNull().Run().ok());
+    insert.Reset();
+    ASSERT_TRUE(insert.BindInt(9).BindText(std::string_view()).Run().ok());
     EXPECT_EQ(database->changes(), 1);
     EXPECT_EQ(database->last_row(), 4);
   }
-  auto select = database->Prepare("SELECT n, x FROM t ORDER BY rowid");
-  ASSERT_TRUE(select.ok()) << select.status();
+  auto select = database->Prepare("SELECT n, x FROM t ORDER BY rowid").value();
   const std::string texts[] = {bytes, "", "", ""};
   const int64_t numbers[] = {-5, 7, 8, 9};
   for (int row = 0; row < 4; ++row) {
-    const auto there = select->Step();
+    const auto there = select.Step();
     ASSERT_TRUE(there.ok() && *there) << row;
-    EXPECT_EQ(select->Int(0), numbers[row]);
-    EXPECT_EQ(select->Text(1), texts[row]);
-    EXPECT_EQ(select->IsNull(1), row == 2) << row;
+    EXPECT_EQ(select.Int(0), numbers[row]);
+    EXPECT_EQ(select.Text(1), texts[row]);
+    EXPECT_EQ(select.IsNull(1), row == 2) << row;
   }
-  const auto end = select->Step();
+  const auto end = select.Step();
   EXPECT_TRUE(end.ok() && !*end);
 }
 
@@ -122,11 +120,10 @@ TEST_F(SqliteTest, AnUnfinishedTransactionIsTakenBack) {
 TEST_F(SqliteTest, ReadersDoNotWaitForAWriterAndSeeWhatWasCommitted) {
   auto writer = WithTable(), reader = Open();
   ASSERT_TRUE(Insert(*writer, 1, "").ok());
-  auto transaction = SqliteTransaction::Begin(*writer, Durability::kDisk);
-  ASSERT_TRUE(transaction.ok()) << transaction.status();
+  auto transaction = SqliteTransaction::Begin(*writer, Durability::kDisk).value();
   ASSERT_TRUE(writer->Execute("INSERT INTO t VALUES (2, '')").ok());
   EXPECT_EQ(Rows(*reader), 1);
-  ASSERT_TRUE(transaction->Commit().ok());
+  ASSERT_TRUE(transaction.Commit().ok());
   EXPECT_EQ(Rows(*reader), 2);
 }
 
@@ -143,9 +140,8 @@ TEST_F(SqliteTest, MistakesInAStatementAreErrors) {
   auto database = WithTable();
   EXPECT_EQ(database->Prepare("SELECT nothing FROM t").status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(database->Execute("NONSENSE").code(), absl::StatusCode::kInternal);
-  auto select = database->Prepare("SELECT n FROM t WHERE n = ?");
-  ASSERT_TRUE(select.ok()) << select.status();
-  EXPECT_FALSE(select->BindInt(1).BindInt(2).Run().ok());  // one parameter too many
+  auto select = database->Prepare("SELECT n FROM t WHERE n = ?").value();
+  EXPECT_FALSE(select.BindInt(1).BindInt(2).Run().ok());  // one parameter too many
 }
 
 TEST_F(SqliteTest, WhatIsNoDatabaseIsSaidToBeNone) {

@@ -62,12 +62,11 @@ TEST_F(MetricsTest, OfSeveralFilesTheOneThatWasWrittenLastCounts) {
   clock_.Advance(absl::Seconds(100));
   ASSERT_TRUE(Writer(".", "a")->AddScalar("loss", 1, 5).ok());
   const SimulatedClock earlier(clock_.Now() - absl::Seconds(10));
-  auto writer = EventFileWriter::Open(PosixFileSystem(), earlier, path_, {.host = "b", .suffix = ".tfevents"});
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->AddScalar("loss", 2, 50).ok());
-  ASSERT_TRUE((*writer)->Close().ok());
+  auto writer = EventFileWriter::Open(PosixFileSystem(), earlier, path_, {.host = "b", .suffix = ".tfevents"}).value();
+  ASSERT_TRUE(writer->AddScalar("loss", 2, 50).ok());
+  ASSERT_TRUE(writer->Close().ok());
   // This file is the last by name but the first by time.
-  std::filesystem::rename((*writer)->path(), path_ + "/z.tfevents");
+  std::filesystem::rename(writer->path(), path_ + "/z.tfevents");
   EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{1, 5})));
 }
 

@@ -131,9 +131,8 @@ TEST_F(StoreServiceTest, ShutdownTellsWhoTrainsAndWaitsForThemToLeave) {
   // What the last checkpoint needs still works.
   EXPECT_EQ(*chief->ReadGlobalStep(), 1);
   EXPECT_EQ(chief->Pull(PullWhat::kEverything), absl::OkStatus());
-  const auto cut = CutCheckpoint(*chief);
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_TRUE(ExportPart(*chief, 0, cut->hold).ok());
+  const auto cut = CutCheckpoint(*chief).value();
+  EXPECT_TRUE(ExportPart(*chief, 0, cut.hold).ok());
   EXPECT_EQ(chief->Done(), absl::OkStatus());
   EXPECT_FALSE(store.service(0).finished());
   EXPECT_EQ(worker->Done(), absl::OkStatus());
@@ -181,9 +180,8 @@ TEST_F(StoreServiceTest, StatusSaysWhoWaitsForWhat) {
   });
   ASSERT_TRUE(worker->AwaitReady(absl::InfiniteFuture()).ok());
   EXPECT_EQ(Status(store)["clients"][1]["waiting_for"], "");
-  const auto table = StatusTable(StatusJson(store.service(0).MakeView()));
-  ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_THAT(*table, AllOf(HasSubstr("worker:1"), HasSubstr("float32[4]"), HasSubstr("rule sgd")));
+  const auto table = StatusTable(StatusJson(store.service(0).MakeView())).value();
+  EXPECT_THAT(table, AllOf(HasSubstr("worker:1"), HasSubstr("float32[4]"), HasSubstr("rule sgd")));
   EXPECT_FALSE(StatusTable("[1, 2").ok());
   EXPECT_FALSE(StatusTable("{}").ok());
 }
@@ -317,8 +315,7 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
                           .method = static_cast<uint16_t>(StoreMethod::kPushPull),
                           .control = Encode(PushPullRequest{.stamp = stamp, .pushed = {0}, .generation = 1}),
                           .bulk_bytes = 16};
-  auto bulk = service.PrepareBulk(request);
-  ASSERT_TRUE(bulk.ok()) << bulk.status();
+  auto bulk = service.PrepareBulk(request).value();
   // While the bytes are on their way, the chief loads other values.
   ASSERT_EQ(chief->Initialize(0, 0, nullptr), absl::OkStatus());
   struct Sink final : Responder::Sink {
@@ -330,7 +327,7 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
     absl::Status& into;
   };
   absl::Status answer;
-  service.Handle(request, *std::move(bulk), Responder(std::make_unique<Sink>(answer)));
+  service.Handle(request, std::move(bulk), Responder(std::make_unique<Sink>(answer)));
   EXPECT_TRUE(absl::IsAborted(answer)) << answer;
 }
 

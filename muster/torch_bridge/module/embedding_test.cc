@@ -262,12 +262,11 @@ TEST(Embedding, IsInCheckpoints) {
   EXPECT_FALSE(torch::equal(tables[2], tables[3]));
   const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
   ASSERT_TRUE(latest.ok() && *latest);
-  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest).value();
   const auto server = Server::CreateLocal();
   const auto net = MakeNet();
   Replica replica(*server, net);
-  replica.Load(**checkpoint);
+  replica.Load(*checkpoint);
   EXPECT_TRUE(torch::equal(tables[3], net->words(AllRows())));
   EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }

@@ -114,9 +114,8 @@ TEST(SaverTest, AnotherRuleGoesOnWithTheValuesAndSlotsOfItsOwn) {
   before.Steps(5);
   ASSERT_TRUE(before.saver->Save().ok());
   Job after(disk, 2, {.variables = kVariables, .rule = momentum});
-  const auto step = after.Restore();
-  ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(*step, 5);
+  const auto step = after.Restore().value();
+  EXPECT_EQ(step, 5);
   EXPECT_EQ(after.Values(), before.Values());
   Job anew(elsewhere, 1, {.variables = kVariables, .rule = momentum});
   for (size_t i = 0; i < kVariables.size(); ++i) anew.chief->source.values(i) = before.Values()[i];
@@ -141,9 +140,8 @@ TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
       first.Steps(10);
       ASSERT_EQ(*first.saver->Save(), "model/model.ckpt-10");
       Job second(disk, to.num_ps, options(to));
-      const auto step = second.Restore();
-      ASSERT_TRUE(step.ok()) << step.status();
-      EXPECT_EQ(**step, 10);
+      const auto step = second.Restore().value();
+      EXPECT_EQ(*step, 10);
       EXPECT_EQ(second.saver->last_checkpoint(), "model/model.ckpt-10");
       EXPECT_EQ(second.Values(), first.Values());
       // Slots and step counters are the same: the next steps are those that would have come.
@@ -157,9 +155,8 @@ TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
 TEST(SaverTest, NoCheckpointIsNone) {
   MemoryFileSystem disk;
   Job job(disk, 1);
-  const auto step = job.Restore();
-  ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_FALSE(step->has_value());
+  const auto step = job.Restore().value();
+  EXPECT_FALSE(step.has_value());
   EXPECT_EQ(job.saver->last_checkpoint(), "");
 }
 
@@ -452,9 +449,8 @@ TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
         if (script.met() == 0) break;
         ASSERT_TRUE(path.ok()) << path.status();
         Job next(disk, 1);
-        const auto step = next.Restore();
-        ASSERT_TRUE(step.ok()) << step.status();
-        EXPECT_EQ(**step, 2);
+        const auto step = next.Restore().value();
+        EXPECT_EQ(*step, 2);
         EXPECT_EQ(next.Values(), job.Values());
       }
     }

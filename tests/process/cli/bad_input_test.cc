@@ -198,8 +198,7 @@ TEST(BadInput, APsOfAnotherVersion) {
   StoreService service(loop, {.workers = {"worker:0"},
                               .files = &PosixFileSystem(),
                               .background = [](absl::AnyInvocable<void()> task) { task(); }});
-  const auto listener = transport.Listen(cluster.ps_address(0), service);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto listener = transport.Listen(cluster.ps_address(0), service).value();
   bool stop = false;
   std::thread serving([&] { loop.RunUntil([&] { return stop; }, absl::InfiniteFuture()); });
   Process worker(Joined({kToyWorker}, cluster.Flags("worker", 0)));
@@ -289,8 +288,7 @@ TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
 // Held like another process's writer: the kernel keeps the lock, whichever process takes it.
 TEST(BadInput, ASummaryDirectoryThatAnotherWriterHolds) {
   ScratchDirectory model;
-  const auto held = PosixFileSystem().Lock(model.File(".summary_writer.lock"), "process 4711 on elsewhere");
-  ASSERT_TRUE(held.ok()) << held.status();
+  const auto held = PosixFileSystem().Lock(model.File(".summary_writer.lock"), "process 4711 on elsewhere").value();
   Process toy({kToyWorker, "--model_dir=" + model.path(), "--steps=20"});
   ExpectFailure(toy, 2, {model.path() + " has a writer already: process 4711 on elsewhere", "another summary_dir"});
 }
@@ -301,9 +299,8 @@ class BadCheckpoint : public testing::Test {
   void SetUp() override {
     Process toy(Train());
     ASSERT_EQ(toy.Wait(), 0) << toy.err;
-    const auto names = PosixFileSystem().ListDirectory(model_.path());
-    ASSERT_TRUE(names.ok()) << names.status();
-    for (const std::string& name : *names) {
+    const auto names = PosixFileSystem().ListDirectory(model_.path()).value();
+    for (const std::string& name : names) {
       if (absl::StrContains(name, "model.ckpt-20.part-")) part_ = model_.File(name);
     }
     ASSERT_NE(part_, "");
@@ -325,18 +322,16 @@ TEST_F(BadCheckpoint, OfAnotherModel) {
 }
 
 TEST_F(BadCheckpoint, Truncated) {
-  const auto bytes = PosixFileSystem().ReadFile(part_);
-  ASSERT_TRUE(bytes.ok());
-  Write(part_, bytes->substr(0, bytes->size() / 2));
+  const auto bytes = PosixFileSystem().ReadFile(part_).value();
+  Write(part_, bytes.substr(0, bytes.size() / 2));
   Process toy(Train());
   ExpectFailure(toy, 1, {part_});
 }
 
 TEST_F(BadCheckpoint, Corrupt) {
-  auto bytes = PosixFileSystem().ReadFile(part_);
-  ASSERT_TRUE(bytes.ok());
-  bytes->back() = static_cast<char>(bytes->back() ^ 1);
-  Write(part_, *bytes);
+  auto bytes = PosixFileSystem().ReadFile(part_).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  Write(part_, bytes);
   Process toy(Train());
   ExpectFailure(toy, 1, {part_});
 }

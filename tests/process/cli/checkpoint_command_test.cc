@@ -67,10 +67,9 @@ class CheckpointCommandTest : public ::testing::Test {
     return JoinPath(model_, PartFileName(step, part, 2, step == 100 ? "a" : "b"));
   }
   static void FlipLastByte(const std::string& path) {
-    auto bytes = PosixFileSystem().ReadFile(path);
-    ASSERT_TRUE(bytes.ok()) << bytes.status();
-    bytes->back() = static_cast<char>(bytes->back() ^ 1);
-    ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes->data(), bytes->size())), absl::OkStatus());
+    auto bytes = PosixFileSystem().ReadFile(path).value();
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes.data(), bytes.size())), absl::OkStatus());
   }
 
   ScratchDirectory scratch_;

@@ -52,10 +52,9 @@ TEST_F(InitCommand, WritesAFileThatIsValid) {
   EXPECT_EQ(Muster({"init"}), 0) << err_;
   EXPECT_EQ(out_, "wrote muster.yml for project ai-toaster; edit it, then `muster train`\n");
   EXPECT_THAT(err_, IsEmpty());
-  const auto file = ParseExperimentFile(Written(), "muster.yml");
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->project, "ai-toaster");
-  EXPECT_EQ(file->framework, Framework::kAny);
+  const auto file = ParseExperimentFile(Written(), "muster.yml").value();
+  EXPECT_EQ(file.project, "ai-toaster");
+  EXPECT_EQ(file.framework, Framework::kAny);
 }
 
 TEST_F(InitCommand, WritesOneForAFramework) {
@@ -66,9 +65,8 @@ TEST_F(InitCommand, WritesOneForAFramework) {
   EXPECT_EQ(said["project"], "ai-toaster");
   EXPECT_EQ(said["framework"], "tensorflow");
   EXPECT_EQ(said["file"], folder_ + "/muster.yml");
-  const auto file = ParseExperimentFile(Written(), "muster.yml");
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_TRUE(file->distributed.has_value());
+  const auto file = ParseExperimentFile(Written(), "muster.yml").value();
+  EXPECT_TRUE(file.distributed.has_value());
 }
 
 TEST_F(InitCommand, LeavesWhatIsThere) {

@@ -36,11 +36,7 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(1'769'844'226 + se
 
 class LogsCommandTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto registry = Registry::Open(home_, RealClock());
-    ASSERT_TRUE(registry.ok()) << registry.status();
-    registry_ = *std::move(registry);
-  }
+  void SetUp() override { registry_ = Registry::Open(home_, RealClock()).value(); }
 
   // Creates an experiment supervised by this test.
   ExperimentId Create(const std::string& project, int runs = 0) {
@@ -67,10 +63,9 @@ class LogsCommandTest : public ::testing::Test {
     EXPECT_TRUE(registry_->SetTasks(id, records).ok());
   }
   void SetState(const ExperimentId& id, RunState state) {
-    auto run = registry_->Run(id);
-    ASSERT_TRUE(run.ok());
-    run->state = state;
-    EXPECT_TRUE(registry_->SetRun(*run).ok());
+    auto run = registry_->Run(id).value();
+    run.state = state;
+    EXPECT_TRUE(registry_->SetRun(run).ok());
   }
   // Releases the lock, as the end of its supervisor does.
   void LetGo(const ExperimentId& id) { locks_.erase(id); }

@@ -77,11 +77,10 @@ void ExpectOneCurve(const std::string& log) {
 void ExpectFinal(const std::string& directory) {
   const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
   ASSERT_TRUE(latest.ok() && *latest) << latest.status();
-  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest).value();
   std::vector<float> w(kWidth);
-  EXPECT_EQ((*checkpoint)->manifest().global_step, kSteps);
-  ASSERT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
+  EXPECT_EQ(checkpoint->manifest().global_step, kSteps);
+  ASSERT_TRUE(checkpoint->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
   EXPECT_THAT(w, Each(1.0F + kSteps));
 }
 

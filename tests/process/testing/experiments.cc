@@ -148,10 +148,9 @@ std::string ExperimentsTest::Read(const std::string& path) const {
 }
 
 void ExperimentsTest::AwaitEnd(const std::string& id) {
-  const auto parsed = ExperimentId::Parse(id);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  Process waiting({"/usr/bin/flock", "--shared", "--timeout", absl::StrCat(kMostSecondsToEnd),
-                   Home(home_).lock(*parsed), "/bin/true"});
+  const auto parsed = ExperimentId::Parse(id).value();
+  Process waiting({"/usr/bin/flock", "--shared", "--timeout", absl::StrCat(kMostSecondsToEnd), Home(home_).lock(parsed),
+                   "/bin/true"});
   ASSERT_EQ(waiting.Wait(), 0) << "experiment " << id << " hasn't ended";
 }
 

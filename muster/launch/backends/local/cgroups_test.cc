@@ -175,14 +175,13 @@ TEST_F(CgroupsTest, ALaterLifeBeginsAnew) {
 }
 
 TEST_F(CgroupsTest, WhatIsStillInAGroupIsKilledWithIt) {
-  const auto procs = groups_->Enter("task", {});
-  ASSERT_TRUE(procs.ok()) << procs.status();
+  const auto procs = groups_->Enter("task", {}).value();
   const pid_t pid = fork();
   if (pid == 0) {
-    if (write(*procs, "0", 1) == 1) raise(SIGSTOP);
+    if (write(procs, "0", 1) == 1) raise(SIGSTOP);
     _exit(1);
   }
-  close(*procs);
+  close(procs);
   siginfo_t stopped;
   ASSERT_EQ(waitid(P_PID, pid, &stopped, WSTOPPED | WNOWAIT), 0);
   groups_->Remove();
@@ -192,12 +191,10 @@ TEST_F(CgroupsTest, WhatIsStillInAGroupIsKilledWithIt) {
 }
 
 TEST_F(CgroupsTest, AnotherLauncherLeavesTheGroupsOfALivingOneAlone) {
-  const auto procs = groups_->Enter("task", {});
-  ASSERT_TRUE(procs.ok()) << procs.status();
-  close(*procs);
-  auto other = Cgroups::Open(RandomHex(8));
-  ASSERT_TRUE(other.ok()) << other.status();
-  (*other)->Remove();
+  const auto procs = groups_->Enter("task", {}).value();
+  close(procs);
+  auto other = Cgroups::Open(RandomHex(8)).value();
+  other->Remove();
   EXPECT_EQ(access(groups_->Folder("task").c_str(), F_OK), 0);
 }
 
