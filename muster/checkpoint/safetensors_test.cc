@@ -1,12 +1,12 @@
 // Tests our tensor files against the Python package safetensors, whose format they claim to have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/tensor_file.h"
 
 namespace muster::safetensors_test {
@@ -19,24 +19,17 @@ class SafetensorsTest : public ::testing::Test {
   void SetUp() override {
     if (std::system((kPython + " -c 'import safetensors.numpy, numpy' 2>/dev/null").c_str()) != 0)
       GTEST_SKIP() << kPython << " doesn't have safetensors and numpy: './dev setup' installs them";
-    std::string pattern = ::testing::TempDir() + "muster_safetensors_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
   }
-  void TearDown() override {
-    if (directory_.empty()) return;  // skipped
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok());
-  }
-  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  std::string Path(const std::string& name) { return scratch_ / name; }
   // Runs `script` in the directory; the script itself asserts.
   void Python(const std::string& script) {
     const std::string file = Path("script.py");
     const std::string text = "import numpy as np, safetensors, safetensors.numpy as st\n" + script;
     ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, AsBytes(text.data(), text.size())).ok());
-    EXPECT_EQ(std::system(("cd " + directory_ + " && " + kPython + " script.py").c_str()), 0) << text;
+    EXPECT_EQ(std::system(("cd " + scratch_.path() + " && " + kPython + " script.py").c_str()), 0) << text;
   }
 
-  std::string directory_;
+  const ScratchFolder scratch_;
 };
 
 TEST_F(SafetensorsTest, PythonReadsOursAndWritesTheSameBytes) {

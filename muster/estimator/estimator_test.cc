@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/testing/estimator_test_model.h"
 #include "muster/torch_bridge/module/random_state.h"
 
@@ -75,7 +76,7 @@ TEST_F(EstimatorTest, GoesOnWhereTheCheckpointIs) {
   Linear().Train(LinearTrainInput, {.max_steps = 7});
   Estimator second = Linear();
   second.Train(LinearTrainInput, {.max_steps = 15});
-  const TestFolder other;
+  const ScratchFolder other;
   Estimator whole(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   whole.Train(LinearTrainInput, {.max_steps = 15});
   EXPECT_TRUE(Same(ValuesOf(second), ValuesOf(whole)));
@@ -255,7 +256,7 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
   for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(kLinearSeed), std::optional<uint64_t>()}) {
     std::vector<std::vector<torch::Tensor>> ends;
     for (const bool evaluates : {false, true}) {
-      const TestFolder folder;
+      const ScratchFolder folder;
       SeedTorch(kLinearSeed);
       Estimator estimator(DroppingModelFn, {.model_dir = folder.path(), .seed = seed, .save_checkpoints_steps = 4});
       const auto listener = std::make_shared<EvaluatingListener>(estimator);
@@ -274,7 +275,7 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
 TEST_F(EstimatorTest, TheSeedMakesTheWeights) {
   std::vector<std::vector<torch::Tensor>> ends;
   for (const uint64_t seed : {kLinearSeed, kLinearSeed, kLinearSeed + 1}) {
-    const TestFolder folder;
+    const ScratchFolder folder;
     torch::rand({3});  // whatever was drawn before
     Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = seed});
     estimator.Train(LinearTrainInput, {.max_steps = 1});
@@ -358,7 +359,7 @@ TEST_F(EstimatorTest, HooksComeInTensorFlowsOrder) {
 TEST_F(EstimatorTest, SavesAsOftenAsTheConfigSaysByOneSaver) {
   Events events;
   const auto train = [&](RunConfig config) {
-    const TestFolder folder;
+    const ScratchFolder folder;
     config.model_dir = folder.path();
     events.clear();
     Estimator(LinearModelFn, config)
@@ -429,7 +430,7 @@ TEST_F(EstimatorTest, TheAlgorithmIsTheConfigsItsRuleTheModels) {
   config.algorithm = {.name = "downpour_easy", .parameters = {{"window", "3"}}};
   Estimator windows(LinearModelFn, config);
   windows.Train(LinearTrainInput, {.max_steps = 6});
-  const TestFolder other;
+  const ScratchFolder other;
   Estimator plain(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   plain.Train(LinearTrainInput, {.max_steps = 18});  // as many minibatches as the windows have
   EXPECT_TRUE(torch::allclose(windows.VariableValue("weight"), plain.VariableValue("weight"), 1e-5, 1e-6));

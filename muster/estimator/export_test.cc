@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/tensor_file.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
@@ -59,15 +59,9 @@ std::vector<ExportStep> ProgramOfNet() {
 
 class ExportTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "muster_export_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    Train();
-  }
-  void TearDown() override { EXPECT_TRUE(files_.RemoveTree(directory_).ok()); }
+  void SetUp() override { Train(); }
 
-  std::string Path(const std::string& name) const { return JoinPath(directory_, name); }
+  std::string Path(const std::string& name) const { return scratch_ / name; }
 
   // Three steps, so that the statistics of batch normalisation aren't the initial ones.
   void Train() {
@@ -95,7 +89,7 @@ class ExportTest : public ::testing::Test {
 
   FileSystem& files_ = PosixFileSystem();
   const ExportInputs inputs_ = {{"image", {DType::kFloat32, {1, 4, 4}}}};
-  std::string directory_;
+  const ScratchFolder scratch_;
   Net net_;
   std::unique_ptr<CheckpointReader> checkpoint_;
   EstimatorSpec spec_;

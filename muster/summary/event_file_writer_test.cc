@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -15,6 +14,7 @@
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::event_file_writer_test {
@@ -230,11 +230,10 @@ TEST(EventFileTensorBoardTest, TensorBoardReadsWhatWeWrite) {
   const std::string python = SourceFolder() + "/.venv/bin/python";
   if (std::system(absl::StrCat(python, " -c 'import tensorboard' 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << python << " doesn't have tensorboard: './dev setup' installs it";
-  std::string directory = ::testing::TempDir() + "muster_events_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   FileSystem& files = PosixFileSystem();
   SimulatedClock clock(absl::FromUnixMillis(1700000000250));
-  auto writer = EventFileWriter::Open(files, clock, JoinPath(directory, "logs"), {}).value();
+  auto writer = EventFileWriter::Open(files, clock, scratch / "logs", {}).value();
   EventFileWriter& events = *writer;
   ASSERT_TRUE(events.AddSessionLog(SessionStatus::kStart, 0).ok());
   const ScalarSummary both[] = {{"loss", 0.25f}, {"global_step/sec", 12.5f}};
@@ -264,12 +263,10 @@ assert [(s.step, s.value) for s in a.Scalars('global_step/sec')] == [(100, 12.5)
 loss = a.Scalars('loss')
 assert [s.step for s in loss] == [100, 2**40] and loss[0].value == 0.25 and math.isnan(loss[1].value), loss
 )";
-  const std::string file = JoinPath(directory, "script.py");
+  const std::string file = scratch / "script.py";
   ASSERT_TRUE(WriteFileAtomically(files, file, AsBytes(script.data(), script.size())).ok());
-  EXPECT_EQ(std::system(absl::StrCat(python, " ", file, " ", JoinPath(directory, "logs"), " ", events.path()).c_str()),
-            0);
+  EXPECT_EQ(std::system(absl::StrCat(python, " ", file, " ", scratch / "logs", " ", events.path()).c_str()), 0);
   EXPECT_TRUE(events.Close().ok());
-  EXPECT_TRUE(files.RemoveTree(directory).ok());
 }
 
 }  // namespace

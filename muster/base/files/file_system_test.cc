@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
 
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::file_system_test {
 namespace {
@@ -21,16 +21,10 @@ ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size())
 // The machine's file system and the one for tests keep the same contract.
 class FileSystemTest : public ::testing::TestWithParam<bool> {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "muster_file_system_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    ASSERT_TRUE(files().CreateDirectory(root_).ok());
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(root_).ok()); }
+  void SetUp() override { ASSERT_TRUE(files().CreateDirectory(root_.path()).ok()); }
 
   FileSystem& files() { return GetParam() ? PosixFileSystem() : memory_; }
-  std::string Path(const std::string& name) { return JoinPath(root_, name); }
+  std::string Path(const std::string& name) { return root_ / name; }
   void Put(const std::string& name, std::string_view content) {
     auto file = files().OpenForWriting(Path(name)).value();
     ASSERT_TRUE(file->Append(Bytes(content)).ok());
@@ -39,7 +33,7 @@ class FileSystemTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(file->Close().ok());
   }
 
-  std::string root_;
+  const ScratchFolder root_;
   MemoryFileSystem memory_;
 };
 
@@ -63,7 +57,7 @@ TEST_P(FileSystemTest, MissingFilesAreNotFoundAndNamed) {
         files().Rename(path, Path("b")), files().ReadAt(path, 0, {&byte, 1}), files().ListDirectory(path).status(),
         files().OpenForWriting(Path("no/file")).status(), files().SyncDirectory(path)}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(root_));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(root_.path()));
   }
   EXPECT_FALSE(files().Exists(path));
   EXPECT_TRUE(files().RemoveTree(path).ok());
@@ -87,7 +81,7 @@ TEST_P(FileSystemTest, AtomicWriteReplacesAndLeavesNothingElse) {
   ASSERT_TRUE(WriteFileAtomically(files(), Path("a"), Bytes("old")).ok());
   ASSERT_TRUE(WriteFileAtomically(files(), Path("a"), Bytes("new")).ok());
   EXPECT_EQ(*files().ReadFile(Path("a")), "new");
-  EXPECT_THAT(*files().ListDirectory(root_), ElementsAre("a"));
+  EXPECT_THAT(*files().ListDirectory(root_.path()), ElementsAre("a"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Bool(),
@@ -107,9 +101,8 @@ TEST_P(FileSystemTest, ALockNeedsItsDirectory) {
 }
 
 TEST(PosixFileLockTest, EndsWithItsProcess) {
-  std::string root = ::testing::TempDir() + "muster_lock_XXXXXX";
-  ASSERT_NE(mkdtemp(root.data()), nullptr);
-  const std::string path = JoinPath(root, "lock");
+  const ScratchFolder scratch;
+  const std::string path = scratch / "lock";
   int locked[2], leave[2];
   ASSERT_EQ(pipe(locked), 0);
   ASSERT_EQ(pipe(leave), 0);
@@ -133,7 +126,6 @@ TEST(PosixFileLockTest, EndsWithItsProcess) {
   EXPECT_TRUE(PosixFileSystem().Lock(path, "me").ok());
   close(locked[0]);
   close(locked[1]);
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(root).ok());
 }
 
 TEST(WriteFileAtomicallyTest, AReaderSeesTheOldOrTheNewWhereverItStops) {

@@ -13,6 +13,7 @@
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/log.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/data/dataset/dataset.h"
 #include "muster/data/testing/drawn_examples.h"
@@ -184,18 +185,16 @@ TEST_F(ImageFolderSourceTest, WhatNoFolderCouldMakeRightIsAWrongConfiguration) {
 
 // A disk's file system reports a file that isn't a folder with another error.
 TEST_F(ImageFolderSourceTest, AFileBesideTheClassesIsNoClassOnADisk) {
-  std::string directory = ::testing::TempDir() + "muster_image_folders_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   FileSystem& disk = PosixFileSystem();
-  ASSERT_TRUE(disk.CreateDirectory(directory + "/a").ok());
+  ASSERT_TRUE(disk.CreateDirectory(scratch / "a").ok());
   const std::string picture = Grey("ab");
-  for (const char* file : {"/a/1.pgm", "/README"})
-    ASSERT_TRUE(WriteFileAtomically(disk, directory + file, AsBytes(picture.data(), picture.size())).ok());
-  EXPECT_EQ(Drawn(Dataset::FromImageFolders(directory, {.channels = 1})), "ab=0");
-  EXPECT_THAT(ErrorOf(Dataset::FromImageFolders(directory, {.channels = 1, .classes = {"README"}}),
+  for (const char* file : {"a/1.pgm", "README"})
+    ASSERT_TRUE(WriteFileAtomically(disk, scratch / file, AsBytes(picture.data(), picture.size())).ok());
+  EXPECT_EQ(Drawn(Dataset::FromImageFolders(scratch.path(), {.channels = 1})), "ab=0");
+  EXPECT_THAT(ErrorOf(Dataset::FromImageFolders(scratch.path(), {.channels = 1, .classes = {"README"}}),
                       absl::StatusCode::kNotFound),
               HasSubstr("/README: there is no folder for class 0"));
-  EXPECT_TRUE(disk.RemoveTree(directory).ok());
 }
 
 }  // namespace

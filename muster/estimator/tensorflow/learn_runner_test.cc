@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/optim/rule_options.h"
 #include "muster/train/threads/error.h"
@@ -74,11 +74,6 @@ TEST(SchedulesTest, AreThoseOfContribLearn) {
 
 class RunTest : public testing::Test {
  protected:
-  RunTest() : model_dir_(testing::TempDir() + "learn_runner_test_XXXXXX") {
-    if (mkdtemp(model_dir_.data()) == nullptr) std::abort();
-  }
-  ~RunTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(model_dir_).ok()); }
-
   // One weight that becomes 3, in a model that looks at no feature.
   Experiment Make(const std::string& model_dir, TaskConfig task = {}) {
     ++made_;
@@ -121,7 +116,8 @@ class RunTest : public testing::Test {
     }
   }
 
-  std::string model_dir_;
+  const ScratchFolder scratch_;
+  const std::string model_dir_ = scratch_.path();
   int made_ = 0;
 };
 

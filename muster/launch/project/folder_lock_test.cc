@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::folder_lock_test {
 namespace {

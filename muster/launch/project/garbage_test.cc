@@ -13,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/folder_lock.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/spec/experiment_file.h"
-#include "muster/launch/testing/scratch_folder.h"
 
 namespace muster::garbage_test {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::project_tree_test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "muster/base/files/file_system.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/launch/testing/scratch_folder.h"
 
 namespace muster::home_test {
 namespace {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::run_lock_test {
 namespace {
@@ -23,21 +23,13 @@ using ::testing::HasSubstr;
 
 class RunLockTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "run_lock_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = JoinPath(folder_, "lock");
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok()); }
-
-  std::string folder_;
-  std::string path_;
+  const ScratchFolder folder_;
+  const std::string path_ = folder_ / "lock";
 };
 
 TEST_F(RunLockTest, IsHeldByOneAtATime) {
   EXPECT_FALSE(RunLock::IsHeld(path_));  // no file exists yet
-  EXPECT_FALSE(RunLock::IsHeld(JoinPath(folder_, "none/lock")));
+  EXPECT_FALSE(RunLock::IsHeld(folder_ / "none/lock"));
   {
     const auto lock = RunLock::Take(path_).value();
     EXPECT_TRUE(RunLock::IsHeld(path_));
@@ -52,7 +44,7 @@ TEST_F(RunLockTest, IsHeldByOneAtATime) {
 }
 
 TEST_F(RunLockTest, NeedsItsFolder) {
-  const auto lock = RunLock::Take(JoinPath(folder_, "none/lock"));
+  const auto lock = RunLock::Take(folder_ / "none/lock");
   EXPECT_EQ(lock.status().code(), absl::StatusCode::kNotFound) << lock.status();
 }
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::sqlite_test {
 namespace {
@@ -21,16 +21,7 @@ using ::testing::HasSubstr;
 
 class SqliteTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "sqlite_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = JoinPath(folder_, "a %?#.db");  // has characters with a meaning in a URI
-  }
-  void TearDown() override {
-    chmod(folder_.c_str(), 0755);
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok());
-  }
+  ~SqliteTest() override { chmod(folder_.c_str(), 0755); }
 
   std::unique_ptr<SqliteDatabase> Open() {
     auto database = SqliteDatabase::Open(path_);
@@ -78,8 +69,9 @@ class SqliteTest : public ::testing::Test {
     });
   }
 
-  std::string folder_;
-  std::string path_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
+  std::string path_ = scratch_ / "a %?#.db";  // has characters with a meaning in a URI
 };
 
 TEST_F(SqliteTest, KeepsBytesAsTheyAre) {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/summary/event_file_writer.h"
 
 namespace muster::metrics_test {
@@ -21,23 +21,15 @@ using ::testing::UnorderedElementsAre;
 
 class MetricsTest : public ::testing::Test {
  protected:
-  MetricsTest() {
-    std::string path = testing::TempDir() + "metrics_XXXXXX";
-    if (mkdtemp(path.data()) != nullptr) path_ = path;
-  }
-  ~MetricsTest() override { std::filesystem::remove_all(path_); }
-
-  void Write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
-    std::ofstream(path_ + "/" + name) << text;
-  }
+  void Write(const std::string& name, const std::string& text) const { scratch_.Write(name, text); }
   std::unique_ptr<EventFileWriter> Writer(const std::string& folder, const std::string& host) const {
     auto writer = EventFileWriter::Open(PosixFileSystem(), clock_, path_ + "/" + folder, {.host = host});
     EXPECT_TRUE(writer.ok()) << writer.status();
     return *std::move(writer);
   }
 
-  std::string path_ = "/nonexistent";
+  const ScratchFolder scratch_;
+  const std::string path_ = scratch_.path();
   SimulatedClock clock_;
 };
 

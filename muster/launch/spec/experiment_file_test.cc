@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/spec/parameters.h"
 #include "muster/launch/testing/toaster_file.h"
 
@@ -498,17 +498,15 @@ TEST(ExperimentFileMistakes, Volumes) {
 // --- which file ---
 
 TEST(FindExperimentFile, PrefersOwnFiles) {
-  std::string folder = ::testing::TempDir() + "muster_find_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto none = FindExperimentFile(folder);
+  const ScratchFolder scratch;
+  const auto none = FindExperimentFile(scratch.path());
   EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(none.status().message()),
-              AllOf(HasSubstr("muster.yml"), HasSubstr("riseml.yml"), HasSubstr(folder), HasSubstr("muster init")));
-  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), folder + "/riseml.yml", {}).ok());
-  EXPECT_EQ(FindExperimentFile(folder).value(), folder + "/riseml.yml");
-  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), folder + "/muster.yml", {}).ok());
-  EXPECT_EQ(FindExperimentFile(folder).value(), folder + "/muster.yml");
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(folder).ok());
+  EXPECT_THAT(std::string(none.status().message()), AllOf(HasSubstr("muster.yml"), HasSubstr("riseml.yml"),
+                                                          HasSubstr(scratch.path()), HasSubstr("muster init")));
+  scratch.Write("riseml.yml", "");
+  EXPECT_EQ(FindExperimentFile(scratch.path()).value(), scratch / "riseml.yml");
+  scratch.Write("muster.yml", "");
+  EXPECT_EQ(FindExperimentFile(scratch.path()).value(), scratch / "muster.yml");
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::node_layout_test {
 namespace {
@@ -52,14 +52,12 @@ TEST(NodeLayoutTest, ADeviceIsOneOfThoseThatTheLauncherMaySee) {
 }
 
 TEST(NodeLayoutTest, GpusAreWhatTheDriverLists) {
-  std::string folder = ::testing::TempDir() + "muster_gpus_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(CountGpus(folder), 0);
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder + "/0000:17:00.0").ok());
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder + "/0000:65:00.0").ok());
-  EXPECT_EQ(CountGpus(folder), 2);
-  EXPECT_EQ(CountGpus(folder + "/none"), 0);
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(folder).ok());
+  const ScratchFolder scratch;
+  EXPECT_EQ(CountGpus(scratch.path()), 0);
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(scratch / "0000:17:00.0").ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(scratch / "0000:65:00.0").ok());
+  EXPECT_EQ(CountGpus(scratch.path()), 2);
+  EXPECT_EQ(CountGpus(scratch / "none"), 0);
 }
 
 }  // namespace

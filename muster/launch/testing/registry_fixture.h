@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
@@ -22,13 +22,6 @@ namespace muster {
 
 class RegistryFixture : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "registry_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    home_ = Home(pattern);
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
-
   // Returns another registry each time.
   std::unique_ptr<Registry> Open() {
     auto registry = Registry::Open(home_, clock_);
@@ -108,7 +101,8 @@ class RegistryFixture : public ::testing::Test {
     return rows;
   }
 
-  Home home_{""};
+  const ScratchFolder scratch_;
+  const Home home_{scratch_.path()};
   SimulatedClock clock_;
 };
 

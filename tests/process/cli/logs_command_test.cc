@@ -16,11 +16,13 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/task_log/task_log.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/muster_command.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::logs_command_test {
@@ -96,21 +98,14 @@ class LogsCommandTest : public ::testing::Test {
     return Joined({kMuster, "logs"}, arguments);
   }
   std::string Shown(const std::vector<std::string>& arguments) const {
-    Process process(Words(arguments), Options());
-    EXPECT_EQ(process.Wait(), 0) << process.err;
-    EXPECT_THAT(process.err, IsEmpty());
-    return process.out;
+    return MusterOut(Joined({"logs"}, arguments), Options());
   }
   std::string Mistake(const std::vector<std::string>& arguments) const {
-    Process process(Words(arguments), Options());
-    EXPECT_EQ(process.Wait(), 2);
-    EXPECT_THAT(process.out, IsEmpty());
-    EXPECT_EQ(process.err.find('\n'), process.err.size() - 1) << process.err;
-    return process.err;
+    return MusterMistake(Joined({"logs"}, arguments), Options());
   }
 
-  const ScratchDirectory scratch_;
-  const Home home_ = *Home::Open(scratch_.File("home"), PosixFileSystem());
+  const ScratchFolder scratch_;
+  const Home home_ = *Home::Open(scratch_ / "home", PosixFileSystem());
   std::unique_ptr<Registry> registry_;
   std::map<ExperimentId, RunLock> locks_;
 };
@@ -169,7 +164,7 @@ TEST_F(LogsCommandTest, WithoutAnIdTheLastOfTheProjectOrOfAll) {
   EXPECT_EQ(Shown({}), "2.master | kettle\n");
   const auto write_file = [this](const std::string& project) {
     const std::string text = absl::StrCat("project: ", project, "\ntrain:\n  framework: any\n  run: 'true'\n");
-    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), scratch_.File("muster.yml"),
+    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), scratch_ / "muster.yml",
                                     {reinterpret_cast<const std::byte*>(text.data()), text.size()})
                     .ok());
   };
