@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"

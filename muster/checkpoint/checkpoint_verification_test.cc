@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_listing.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
 #include "muster/base/files/memory_file_system.h"

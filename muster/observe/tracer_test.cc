@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "muster/base/files/memory_file_system.h"

@@ -1,7 +1,6 @@
 // The input of a training run that is saved and killed: sessions, checkpoints and input together, on simulated ps.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <numeric>
 #include <vector>
 

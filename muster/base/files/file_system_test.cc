@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
-
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 

@@ -1,6 +1,5 @@
 #include "muster/data/image_files/jpeg_decoder.h"
 
-#include <cstdio>
 // jpeglib.h needs what cstdio and cstddef declare.
 #include <jerror.h>
 #include <jpeglib.h>

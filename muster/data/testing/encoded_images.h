@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 // jpeglib.h needs what cstdio declares.
 #include <jpeglib.h>

@@ -8,7 +8,6 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/launch/spec/experiment_file.h"

@@ -5,7 +5,6 @@
 
 #include <regex>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"

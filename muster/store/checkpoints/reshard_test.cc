@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/checkpoint/checkpoint_diff.h"
 #include "muster/checkpoint/checkpoint_directory.h"

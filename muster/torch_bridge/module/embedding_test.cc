@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"

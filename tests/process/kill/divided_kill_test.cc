@@ -8,8 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "muster/store/arena/count_lock.h"

@@ -8,14 +8,12 @@
 #include <sys/wait.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "muster/store/arena/arena.h"

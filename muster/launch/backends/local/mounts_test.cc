@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "muster/base/files/file_system.h"
 #include "muster/launch/system/random_hex.h"
