@@ -62,7 +62,7 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
   std::optional<RunLock> lock(TakeLock(id));
-  ASSERT_TRUE(registry->SetSupervisor(id, 4242).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, id, 4242).ok());
   Bring(*registry, id, RunState::kRunning);
   TaskRecord runs{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 77, .restarts = 2};
   TaskRecord done{.task = {kWorkerJob, 1}, .state = RunState::kFinished, .exit = ExitStatus{}, .reason = "its own"};
@@ -126,7 +126,7 @@ TEST_F(ReconcileTest, ASupervisorSaysWhichBootItBelongsTo) {
   auto registry = Open();
   const ExperimentId first{Create(*registry, Single()), 0}, second{Create(*registry, Single()), 0};
   Sql("UPDATE runs SET boot = 'another boot'");
-  ASSERT_TRUE(registry->SetSupervisor(first, 5).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, first, 5).ok());
   ASSERT_TRUE(SetState(*registry, second, RunState::kPending).ok());
   EXPECT_THAT(Reconcile(*registry), ElementsAre(first, second));
   Expect(*registry, first, RunState::kFailed, "its supervisor was killed");
@@ -221,7 +221,7 @@ TEST_F(ReconcileTest, AKilledProcessLosesItsExperiment) {
     }
   }
   auto registry = Open();
-  ASSERT_TRUE(registry->SetSupervisor(id, supervisor).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, id, supervisor).ok());
   Bring(*registry, id, RunState::kRunning);
   EXPECT_THAT(Reconcile(*registry), IsEmpty());
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);

@@ -309,19 +309,6 @@ absl::Status Registry::SetRun(const RunRecord& run) {
   return transaction.Commit();
 }
 
-absl::Status Registry::SetSupervisor(const ExperimentId& id, pid_t supervisor) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
-  ASSIGN_OR_RETURN(const RunRecord present, Run(id));
-  if (HasEnded(present.state)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("experiment ", id.ToString(), " is ", AbslView(Name(present.state)), ": it needs no supervisor"));
-  }
-  ASSIGN_OR_RETURN(SqliteStatement update,
-                   database_->Prepare("UPDATE runs SET supervisor = ?, boot = ? WHERE number = ? AND run = ?"));
-  RETURN_IF_ERROR(update.BindInt(supervisor).BindText(boot_).BindInt(id.number).BindInt(id.run).Run());
-  return transaction.Commit();
-}
-
 absl::Status Registry::SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks) {
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
   RETURN_IF_ERROR(Run(id).status());

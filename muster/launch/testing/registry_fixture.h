@@ -62,6 +62,11 @@ class RegistryFixture : public ::testing::Test {
     run.state = state;
     return registry.SetRun(run);
   }
+  static absl::Status SetSupervisor(Registry& registry, const ExperimentId& id, pid_t supervisor) {
+    RunRecord run = Get(registry, id);
+    run.supervisor = supervisor;
+    return registry.SetRun(run);
+  }
   // Sets the states in between, too.
   static void Bring(Registry& registry, const ExperimentId& id, RunState state) {
     const std::vector<RunState> way = {RunState::kPending, RunState::kStarting, RunState::kRunning};

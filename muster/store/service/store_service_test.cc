@@ -26,8 +26,6 @@ using ::testing::HasSubstr;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}, {.name = "b", .shape = {2}}};
 const std::vector<std::string> kTasks = {"worker:0", "worker:1"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 class StoreServiceTest : public ::testing::Test {
  protected:
   // A chief that has joined and initialised.
@@ -127,7 +125,7 @@ TEST_F(StoreServiceTest, ShutdownTellsWhoTrainsAndWaitsForThemToLeave) {
   store.Pass(absl::Seconds(2));
   const auto pushed = Push(*worker);
   EXPECT_TRUE(absl::IsCancelled(pushed.status())) << pushed.status();
-  EXPECT_THAT(Message(pushed.status()), HasSubstr("training has ended: shut down: enough"));
+  EXPECT_THAT(pushed.status().message(), HasSubstr("training has ended: shut down: enough"));
   // What the last checkpoint needs still works.
   EXPECT_EQ(*chief->ReadGlobalStep(), 1);
   EXPECT_EQ(chief->Pull(PullWhat::kEverything), absl::OkStatus());
@@ -253,7 +251,7 @@ TEST_F(HostileTest, PushesThatCannotBeMeantAreRefusedAndChangeNothing) {
   const auto push = [&](const PushPullRequest& message, const std::vector<std::byte>& bytes) {
     const absl::Status status = Send(StoreMethod::kPushPull, message, bytes);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    return Message(status);
+    return std::string(status.message());
   };
   EXPECT_THAT(push({.stamp = stamp, .pushed = {2}}, bulk), HasSubstr("slice 2 of 2"));
   EXPECT_THAT(push({.stamp = stamp, .pushed = {4294967295u}}, bulk), HasSubstr("slice 4294967295"));

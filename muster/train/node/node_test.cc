@@ -32,8 +32,6 @@ using ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 TaskConfig Task(const std::string& cluster, const std::string& type, int index) {
   const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
                                                                  type, "\", \"index\": ", index, "}}")});
@@ -140,10 +138,10 @@ TEST(NodeTest, WhoCannotShareIsTold) {
   const auto alone = *Node::Create(TaskConfig(), {});
   EXPECT_TRUE(absl::IsInvalidArgument(why(*alone, {.rows = 0, .rows_per_unit = 2})));
   EXPECT_EQ(why(*alone, options), absl::OkStatus());
-  EXPECT_THAT(Message(why(*alone, options)), HasSubstr("a job has one"));
+  EXPECT_THAT(why(*alone, options).message(), HasSubstr("a job has one"));
   const absl::Status no_ps = why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {}), options);
   EXPECT_TRUE(IsWrongConfiguration(no_ps)) << no_ps;
-  EXPECT_THAT(Message(no_ps), HasSubstr("Dataset::Shard"));
+  EXPECT_THAT(no_ps.message(), HasSubstr("Dataset::Shard"));
   const absl::Status evaluator =
       why(**Node::Create(Task(R"({"chief": ["h:1"], "ps": ["h:2"]})", "evaluator", 0), {}), options);
   EXPECT_TRUE(absl::IsFailedPrecondition(evaluator)) << evaluator;
@@ -216,7 +214,7 @@ TEST(NodeTest, WhoCannotTrainIsTold) {
   const auto why = [](Node& node) {
     const auto environment = node.MakeSessionEnvironment();
     EXPECT_TRUE(absl::IsFailedPrecondition(environment.status())) << environment.status();
-    return Message(environment.status());
+    return std::string(environment.status().message());
   };
   EXPECT_THAT(why(**Node::Create(TaskConfig(), {})), HasSubstr("create the trainer"));
   EXPECT_THAT(why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {})),
@@ -235,7 +233,7 @@ TEST(NodeTest, AServerHasOneSession) {
     Session left(*node->MakeSessionEnvironment(), {}, {});
     const absl::Status open = node->MakeSessionEnvironment().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(open)) << open;
-    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session per server"));
+    EXPECT_THAT(open.message(), HasSubstr("it is still open. One session per server"));
     ASSERT_EQ(left.Start(), absl::OkStatus());
     ASSERT_EQ(left.Run(), absl::OkStatus());
   }
@@ -249,8 +247,8 @@ TEST(NodeTest, AServerHasOneSession) {
   }
   const absl::Status ended = node->MakeSessionEnvironment().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
-  EXPECT_THAT(Message(ended), HasSubstr("training of this job has ended with it"));
-  EXPECT_THAT(Message(ended), HasSubstr("make another Server"));
+  EXPECT_THAT(ended.message(), HasSubstr("training of this job has ended with it"));
+  EXPECT_THAT(ended.message(), HasSubstr("make another Server"));
 }
 
 TEST(NodeTest, APortInUseIsNamed) {
@@ -262,7 +260,7 @@ TEST(NodeTest, APortInUseIsNamed) {
   const auto node =
       Node::Create(Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0), {});
   EXPECT_TRUE(absl::IsAlreadyExists(node.status())) << node.status();
-  EXPECT_THAT(Message(node.status()), HasSubstr(address));
+  EXPECT_THAT(node.status().message(), HasSubstr(address));
 }
 
 }  // namespace

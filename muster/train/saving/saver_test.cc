@@ -37,8 +37,6 @@ const std::vector<VariableSpec> kVariables = {
 const RuleSpec kAdam = {.kind = RuleKind::kAdam, .learning_rate = 0.1};
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 std::vector<std::string> NamesIn(FileSystem& files) {
   auto names = files.ListDirectory("model");
   EXPECT_TRUE(names.ok()) << names.status();
@@ -257,7 +255,7 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
     if (saved) break;
     ++failures;
     EXPECT_TRUE(absl::IsResourceExhausted(path.status())) << path.status();
-    EXPECT_THAT(Message(path.status()), HasSubstr("model"));
+    EXPECT_THAT(path.status().message(), HasSubstr("model"));
     ASSERT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-1") << "with room for " << room;
     EXPECT_EQ(job.saver->last_checkpoint(), "model/model.ckpt-1");
   }
@@ -276,7 +274,7 @@ TEST(SaverTest, AReadOnlyDiskIsAnErrorThatNamesTheDirectory) {
   disk.SetReadOnly(true);
   const auto path = job.saver->Save();
   EXPECT_TRUE(absl::IsPermissionDenied(path.status())) << path.status();
-  EXPECT_THAT(Message(path.status()), HasSubstr("model"));
+  EXPECT_THAT(path.status().message(), HasSubstr("model"));
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-0");
 }
 
@@ -290,7 +288,7 @@ TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedWithTheFirstVariable) {
     const auto step = job.Restore();
     EXPECT_TRUE(absl::IsFailedPrecondition(step.status())) << step.status();
     EXPECT_FALSE(job.chief->client->AwaitReady(job.store.loop.Now() + absl::Seconds(1)).ok());
-    return Message(step.status());
+    return std::string(step.status().message());
   };
   std::vector<VariableSpec> other = kVariables;
   other[1].shape = {8};
@@ -317,13 +315,13 @@ TEST(SaverTest, ADamagedPartIsNamedAndNeverTakenForNoCheckpoint) {
     Job second(disk, 1);
     const auto step = second.Restore();
     EXPECT_TRUE(absl::IsDataLoss(step.status())) << step.status();
-    EXPECT_THAT(Message(step.status()), HasSubstr(part));
+    EXPECT_THAT(step.status().message(), HasSubstr(part));
   }
   ASSERT_EQ(disk.Remove(part), absl::OkStatus());
   Job third(disk, 1);
   const auto step = third.Restore();
   EXPECT_TRUE(absl::IsDataLoss(step.status())) << step.status();
-  EXPECT_THAT(Message(step.status()), HasSubstr(part));
+  EXPECT_THAT(step.status().message(), HasSubstr(part));
 }
 
 TEST(SaverTest, SaveablesComeBackAsTheyWere) {
