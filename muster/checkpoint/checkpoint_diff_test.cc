@@ -42,9 +42,8 @@ class CheckpointDiffTest : public ::testing::Test {
         {"w/m", DType::kFloat32, {2, 3}, AsBytes(content.m.data(), content.m.size())},
         {"w/t", DType::kInt64, {count(content.t)}, AsBytes(content.t.data(), content.t.size())},
         {"n", DType::kInt64, {2}, AsBytes(content.n.data(), content.n.size())}};
-    const auto written = WriteTensorFile(files_, JoinPath(directory, TemporaryName(part)), tensors);
-    EXPECT_TRUE(written.ok()) << written.status();
-    manifest.parts = {{part, written->bytes, written->crc32c}};
+    const auto written = WriteTensorFile(files_, JoinPath(directory, TemporaryName(part)), tensors).value();
+    manifest.parts = {{part, written.bytes, written.crc32c}};
     const int64_t stride = content.t.size() == 2 ? 4 : 2;
     if (manifest.variables.empty())
       manifest.variables = {
@@ -55,9 +54,7 @@ class CheckpointDiffTest : public ::testing::Test {
                      {.name = "t", .dtype = DType::kInt64, .stride = stride, .slices = {{0, "w/t", 0, {2, 3}}}}}},
           {.name = "n", .dtype = DType::kInt64, .shape = {2}, .slices = {{0, "n", 0, {2}}}}};
     EXPECT_EQ(CommitManifest(files_, directory, manifest), absl::OkStatus());
-    auto reader = CheckpointReader::Open(files_, JoinPath(directory, CheckpointName(manifest.global_step)));
-    EXPECT_TRUE(reader.ok()) << reader.status();
-    return *std::move(reader);
+    return CheckpointReader::Open(files_, JoinPath(directory, CheckpointName(manifest.global_step))).value();
   }
   // Returns the differences between the unchanged content and one that `change` has modified.
   std::vector<std::string> Diff(const std::function<void(Content&)>& change, const DiffOptions& options = {}) {
@@ -66,9 +63,7 @@ class CheckpointDiffTest : public ::testing::Test {
     change(changed);
     const auto a = Write("a" + suffix, Content());
     const auto b = Write("b" + suffix, changed);
-    const auto lines = DiffCheckpoints(*a, *b, options);
-    EXPECT_TRUE(lines.ok()) << lines.status();
-    return *lines;
+    return DiffCheckpoints(*a, *b, options).value();
   }
 
   MemoryFileSystem files_;

@@ -24,9 +24,7 @@ OutputDirInputs AllSay() {
 
 std::string Chosen(const OutputDirInputs& inputs) {
   MemoryFileSystem files;
-  const auto chosen = ChooseOutputDir(inputs, files);
-  EXPECT_TRUE(chosen.ok()) << chosen.status();
-  return chosen.value_or("");
+  return ChooseOutputDir(inputs, files).value();
 }
 
 void ExpectRefused(const absl::StatusOr<std::string>& chosen, const std::vector<std::string>& texts) {

@@ -43,15 +43,9 @@ void RunSteps(Track* track, ManualClock& clock, int steps, uint64_t client) {
 class TracerTest : public ::testing::Test {
  public:
   std::unique_ptr<Tracer> Open(const std::string& path, const std::string& task) {
-    auto tracer = Tracer::Open({.path = path, .task = task, .flush_interval = absl::Hours(1)}, files, clock);
-    EXPECT_TRUE(tracer.ok()) << tracer.status();
-    return *std::move(tracer);
+    return Tracer::Open({.path = path, .task = task, .flush_interval = absl::Hours(1)}, files, clock).value();
   }
-  std::string Read(const std::string& path) {
-    const auto text = files.ReadFile(path);
-    EXPECT_TRUE(text.ok()) << text.status();
-    return text.value_or("");
-  }
+  std::string Read(const std::string& path) { return files.ReadFile(path).value(); }
   nlohmann::json Merge(const std::vector<std::string>& parts) {
     const auto merged = MergeTrace(files, parts, "merged");
     EXPECT_TRUE(merged.ok()) << merged.status();

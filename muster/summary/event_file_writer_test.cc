@@ -48,9 +48,7 @@ std::vector<std::string> Records(std::string_view file) {
 class EventFileWriterTest : public ::testing::Test {
  protected:
   std::unique_ptr<EventFileWriter> Open(const std::string& directory = "logs") {
-    auto writer = EventFileWriter::Open(files_, clock_, directory, {.host = "host", .suffix = ".7"});
-    EXPECT_TRUE(writer.ok()) << writer.status();
-    return writer.ok() ? *std::move(writer) : nullptr;
+    return EventFileWriter::Open(files_, clock_, directory, {.host = "host", .suffix = ".7"}).value();
   }
 
   MemoryFileSystem files_;

@@ -32,9 +32,7 @@ AlgorithmCluster ClusterFor(const AlgorithmInfo& info) {
 }
 
 AlgorithmPlan Plan(const std::string& name, const Parameters& parameters = {}, AlgorithmCluster cluster = kFour) {
-  auto plan = PlanAlgorithm({name, parameters, false}, cluster);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *plan : AlgorithmPlan();
+  return PlanAlgorithm({name, parameters, false}, cluster).value();
 }
 
 std::string Mistake(const AlgorithmChoice& choice, AlgorithmCluster cluster = kFour) {

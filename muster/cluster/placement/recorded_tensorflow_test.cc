@@ -90,9 +90,8 @@ DeviceFunction SetterOf(const json& arguments) {
   options.merge_devices = arguments.value("merge_devices", options.merge_devices);
   options.ps_ops = arguments.value("ps_ops", options.ps_ops);
   if (arguments.contains("cluster")) {
-    auto cluster = ClusterSpec::FromJson(arguments.at("cluster"), "cluster");
-    EXPECT_TRUE(cluster.ok()) << cluster.status();
-    options.cluster = *cluster;
+    auto cluster = ClusterSpec::FromJson(arguments.at("cluster"), "cluster").value();
+    options.cluster = cluster;
   }
   return ReplicaDeviceSetter(options);
 }

@@ -26,9 +26,7 @@ class CsvSourceTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& content) { ASSERT_TRUE(files_.WriteFile(path, content).ok()); }
   std::vector<Example> Drawn(std::vector<std::string> paths, CsvColumns columns = {}) {
-    auto drawn = DrawnExamples(Dataset::FromCsv(std::move(paths), std::move(columns), files_));
-    EXPECT_TRUE(drawn.ok()) << drawn.status();
-    return drawn.ok() ? *std::move(drawn) : std::vector<Example>();
+    return DrawnExamples(Dataset::FromCsv(std::move(paths), std::move(columns), files_)).value();
   }
   absl::Status Error(std::vector<std::string> paths, CsvColumns columns = {}) {
     const absl::Status error = DrawingError(Dataset::FromCsv(std::move(paths), std::move(columns), files_));

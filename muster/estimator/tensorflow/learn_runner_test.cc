@@ -21,17 +21,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TaskConfig TaskOf(const std::string& cluster, const std::string& type, int index) {
-  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
-                                                                 type, "\", \"index\": ", index, "}}"),
-                                       .flags = {}});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,
+                                                      "\", \"index\": ", index, "}}"),
+                            .flags = {}})
+      .value();
 }
 
 std::string DefaultOf(const std::string& cluster, const std::string& type, int index) {
-  const auto schedule = learn_runner::DefaultSchedule(TaskOf(cluster, type, index));
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  return schedule.value_or("");
+  return learn_runner::DefaultSchedule(TaskOf(cluster, type, index)).value();
 }
 
 TEST(DefaultScheduleTest, ByTheTask) {

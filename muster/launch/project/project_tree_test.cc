@@ -32,19 +32,11 @@ std::vector<std::string> Paths(const ProjectFiles& files) {
 
 class ProjectTreeTest : public ::testing::Test {
  protected:
-  ProjectFiles List() {
-    const auto files = ListProject(project_.path());
-    EXPECT_TRUE(files.ok()) << files.status();
-    return files.ok() ? *files : ProjectFiles();
-  }
+  ProjectFiles List() { return ListProject(project_.path()).value(); }
   absl::StatusOr<std::string> Store(const ProjectFiles& files) {
     return StoreTree(project_.path(), files, trees_, nullptr);
   }
-  std::string Hash() {
-    const auto hash = Store(List());
-    EXPECT_TRUE(hash.ok()) << hash.status();
-    return hash.value_or("");
-  }
+  std::string Hash() { return Store(List()).value(); }
   // Returns the names in the folder of trees except its lock.
   std::vector<std::string> Trees() const {
     std::vector<std::string> names;

@@ -32,11 +32,7 @@ class EventfulClock final : public Clock {
 
 class ReconcileTest : public RegistryFixture {
  protected:
-  std::vector<ExperimentId> Reconcile(Registry& registry) {
-    const auto lost = registry.Reconcile(home_);
-    EXPECT_TRUE(lost.ok()) << lost.status();
-    return lost.value_or(std::vector<ExperimentId>());
-  }
+  std::vector<ExperimentId> Reconcile(Registry& registry) { return registry.Reconcile(home_).value(); }
   static void Expect(Registry& registry, const ExperimentId& id, RunState state, const std::string& reason) {
     const RunRecord run = Get(registry, id);
     EXPECT_EQ(run.state, state) << id.ToString();

@@ -23,11 +23,7 @@ class SqliteTest : public ::testing::Test {
  protected:
   ~SqliteTest() override { chmod(folder_.c_str(), 0755); }
 
-  std::unique_ptr<SqliteDatabase> Open() {
-    auto database = SqliteDatabase::Open(path_);
-    EXPECT_TRUE(database.ok()) << database.status();
-    return database.ok() ? *std::move(database) : nullptr;
-  }
+  std::unique_ptr<SqliteDatabase> Open() { return SqliteDatabase::Open(path_).value(); }
   std::unique_ptr<SqliteDatabase> WithTable() {
     auto database = Open();
     EXPECT_TRUE(database->UseWal().ok());

@@ -22,9 +22,7 @@ class MetricsTest : public ::testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) const { scratch_.Write(name, text); }
   std::unique_ptr<EventFileWriter> Writer(const std::string& folder, const std::string& host) const {
-    auto writer = EventFileWriter::Open(PosixFileSystem(), clock_, path_ + "/" + folder, {.host = host});
-    EXPECT_TRUE(writer.ok()) << writer.status();
-    return *std::move(writer);
+    return EventFileWriter::Open(PosixFileSystem(), clock_, path_ + "/" + folder, {.host = host}).value();
   }
 
   const ScratchFolder scratch_;

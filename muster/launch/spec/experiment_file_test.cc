@@ -24,11 +24,7 @@ using ::testing::SizeIs;
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
 
-ExperimentFile Parsed(const std::string& text) {
-  auto file = ParseExperimentFile(text, "muster.yml");
-  EXPECT_TRUE(file.ok()) << text << file.status();
-  return file.ok() ? *file : ExperimentFile();
-}
+ExperimentFile Parsed(const std::string& text) { return ParseExperimentFile(text, "muster.yml").value(); }
 
 // Returns a file with `train` below `train:`, and `run` added.
 std::string WithTrain(const std::string& train) {

@@ -22,11 +22,7 @@ namespace muster {
 class RegistryFixture : public ::testing::Test {
  protected:
   // Returns another registry each time.
-  std::unique_ptr<Registry> Open() {
-    auto registry = Registry::Open(home_, clock_);
-    EXPECT_TRUE(registry.ok()) << registry.status();
-    return registry.ok() ? *std::move(registry) : nullptr;
-  }
+  std::unique_ptr<Registry> Open() { return Registry::Open(home_, clock_).value(); }
 
   static NewExperiment Single(const std::string& project = "toaster") {
     NewExperiment experiment;
@@ -48,15 +44,9 @@ class RegistryFixture : public ::testing::Test {
   }
 
   static int64_t Create(Registry& registry, const NewExperiment& experiment) {
-    const auto number = registry.Create(experiment);
-    EXPECT_TRUE(number.ok()) << number.status();
-    return number.value_or(0);
+    return registry.Create(experiment).value();
   }
-  static RunRecord Get(Registry& registry, const ExperimentId& id) {
-    const auto run = registry.Run(id);
-    EXPECT_TRUE(run.ok()) << run.status();
-    return run.value_or(RunRecord());
-  }
+  static RunRecord Get(Registry& registry, const ExperimentId& id) { return registry.Run(id).value(); }
   static absl::Status SetState(Registry& registry, const ExperimentId& id, RunState state) {
     RunRecord run = Get(registry, id);
     run.state = state;
@@ -83,9 +73,7 @@ class RegistryFixture : public ::testing::Test {
   // Takes the lock as a supervisor, or its starter, does.
   RunLock TakeLock(const ExperimentId& id) {
     EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
-    auto lock = RunLock::Take(home_.lock(id));
-    EXPECT_TRUE(lock.ok()) << lock.status();
-    return lock.ok() ? *std::move(lock) : RunLock::Adopt(-1);
+    return RunLock::Take(home_.lock(id)).value();
   }
 
   // Runs `sql` on the file without the registry; returns the rows' first columns.

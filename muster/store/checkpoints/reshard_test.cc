@@ -44,15 +44,12 @@ std::unique_ptr<CheckpointReader> Saved(FileSystem& files, bool uneven = false) 
   Manifest manifest = {.global_step = 9, .saved_at = 7000, .save_id = "a", .extras = {{"input", "eA=="}}};
   EXPECT_TRUE(files.CreateDirectory("from").ok());
   const std::string part = PartFileName(9, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot));
-  EXPECT_TRUE(written.ok()) << written.status();
+  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot)).value();
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
-  manifest.parts.push_back({part, written->bytes, written->crc32c});
+  manifest.parts.push_back({part, written.bytes, written.crc32c});
   EXPECT_EQ(CommitManifest(files, "from", manifest), absl::OkStatus());
-  auto reader = CheckpointReader::Open(files, "from/model.ckpt-9");
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return *std::move(reader);
+  return CheckpointReader::Open(files, "from/model.ckpt-9").value();
 }
 
 TEST(ReshardTest, IsWhatThePsWouldRestore) {

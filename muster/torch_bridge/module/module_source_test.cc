@@ -151,9 +151,7 @@ std::vector<std::pair<std::string, torch::Tensor>> Snapshot(const nn::Module& mo
 }
 
 std::unique_ptr<ModuleSource> MakeSource(std::shared_ptr<nn::Module> module, ModuleSourceOptions options = {}) {
-  absl::StatusOr<std::unique_ptr<ModuleSource>> source = ModuleSource::Create(std::move(module), std::move(options));
-  EXPECT_TRUE(source.ok()) << source.status();
-  return source.ok() ? *std::move(source) : nullptr;
+  return ModuleSource::Create(std::move(module), std::move(options)).value();
 }
 
 size_t IndexOf(const ModuleSource& source, const std::string& name) {

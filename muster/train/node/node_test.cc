@@ -33,28 +33,24 @@ using ::testing::IsEmpty;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
 
 TaskConfig Task(const std::string& cluster, const std::string& type, int index) {
-  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
-                                                                 type, "\", \"index\": ", index, "}}")});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,
+                                                      "\", \"index\": ", index, "}}")})
+      .value();
 }
 
 // Trains one process alone until `last_step`; returns the global step at which it ended.
 int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64_t last_step) {
-  const auto node = Node::Create(TaskConfig(), {});
-  EXPECT_TRUE(node.ok()) << node.status();
-  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, (*node)->num_ps(), Placement::kGreedyBySize, {}),
+  const auto node = Node::Create(TaskConfig(), {}).value();
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
                                   RuleSpec{.learning_rate = 0.1});
-  (*node)->SetAlgorithm(&algorithm);
-  auto environment = (*node)->MakeSessionEnvironment();
-  EXPECT_TRUE(environment.ok()) << environment.status();
-  Session session(*environment, options, {StopAtStep({.last_step = last_step})});
+  node->SetAlgorithm(&algorithm);
+  auto environment = node->MakeSessionEnvironment().value();
+  Session session(environment, options, {StopAtStep({.last_step = last_step})});
   EXPECT_TRUE(session.is_chief());
   EXPECT_EQ(session.Start(), absl::OkStatus());
   while (!session.ShouldStop()) EXPECT_EQ(session.Run(), absl::OkStatus());
-  const auto pages = (*node)->PsStatus();
-  EXPECT_TRUE(pages.ok()) << pages.status();
-  EXPECT_EQ(nlohmann::json::parse(pages->at(0))["global_step"], session.global_step());
+  const auto pages = node->PsStatus().value();
+  EXPECT_EQ(nlohmann::json::parse(pages.at(0))["global_step"], session.global_step());
   EXPECT_EQ(session.Close(), absl::OkStatus());
   return session.global_step();
 }
@@ -102,22 +98,21 @@ std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
   AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
                                   RuleSpec{.learning_rate = 0.1});
   node->SetAlgorithm(&algorithm);
-  const auto work = node->OpenWorkQueue("rows", {.rows = 9, .rows_per_unit = 2});
-  EXPECT_TRUE(work.ok()) << work.status();
+  const auto work = node->OpenWorkQueue("rows", {.rows = 9, .rows_per_unit = 2}).value();
   Session session(*node->MakeSessionEnvironment(), {.checkpoint_dir = directory}, {});
   EXPECT_EQ(session.Start(), absl::OkStatus());
   while (begins.size() < units) {
-    const auto unit = (*work)->Take();
+    const auto unit = work->Take();
     EXPECT_TRUE(unit.ok()) << unit.status();
     if (!unit.ok() || !*unit) break;
-    EXPECT_TRUE((*work)->Begin());
+    EXPECT_TRUE(work->Begin());
     EXPECT_EQ(session.Run(), absl::OkStatus());
-    EXPECT_EQ((*work)->Done(), absl::OkStatus());
+    EXPECT_EQ(work->Done(), absl::OkStatus());
     begins.push_back((*unit)->begin);
   }
   // A unit that is prepared but never trained on.
   if (units < 5) {
-    EXPECT_TRUE((*work)->Take().ok());
+    EXPECT_TRUE(work->Take().ok());
   }
   EXPECT_EQ(session.Close(), absl::OkStatus());
   return begins;

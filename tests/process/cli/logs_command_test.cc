@@ -55,9 +55,7 @@ class LogsCommandTest : public ::testing::Test {
       locks_.emplace(id, *std::move(lock));
       return absl::OkStatus();
     };
-    const auto number = registry_->Create(experiment, prepare);
-    EXPECT_TRUE(number.ok()) << number.status();
-    return {number.value_or(0), 0};
+    return {registry_->Create(experiment, prepare).value(), 0};
   }
   void SetTasks(const ExperimentId& id, const std::vector<TaskId>& tasks) {
     std::vector<TaskRecord> records;

@@ -89,9 +89,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   }
   // Returns how the training in model_dir ended.
   nlohmann::json TrainingEnd() const {
-    const auto text = PosixFileSystem().ReadFile(model_dir() + "/training_ended.json");
-    EXPECT_TRUE(text.ok()) << text.status();
-    return nlohmann::json::parse(text.value_or("{}"));
+    return nlohmann::json::parse(PosixFileSystem().ReadFile(model_dir() + "/training_ended.json").value());
   }
   // Returns the global steps of the evaluations in model_dir.
   std::vector<int64_t> Evaluated() const {

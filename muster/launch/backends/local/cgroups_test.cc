@@ -138,14 +138,13 @@ class CgroupsTest : public testing::Test {
   }
   // Returns how a process ends that enters the group of "task" and then does `work`.
   int StatusOf(const ProcessLimits& limits, void (*work)()) {
-    const auto procs = groups_->Enter("task", limits);
-    EXPECT_TRUE(procs.ok()) << procs.status();
+    const auto procs = groups_->Enter("task", limits).value();
     const pid_t pid = fork();
     if (pid == 0) {
-      if (write(*procs, "0", 1) == 1) work();
+      if (write(procs, "0", 1) == 1) work();
       _exit(99);
     }
-    close(*procs);
+    close(procs);
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return status;
