@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "muster/base/files/memory_file_system.h"
@@ -47,9 +46,7 @@ class TracerTest : public ::testing::Test {
   }
   std::string Read(const std::string& path) { return files.ReadFile(path).value(); }
   nlohmann::json Merge(const std::vector<std::string>& parts) {
-    const auto merged = MergeTrace(files, parts, "merged");
-    EXPECT_TRUE(merged.ok()) << merged.status();
-    if (merged.ok()) tasks = *merged;
+    tasks = MergeTrace(files, parts, "merged").value();
     return nlohmann::json::parse(Read("merged"));
   }
   // Writes a part with one event, at `at`, as a task on another host does.

@@ -18,10 +18,9 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 AlgorithmChoice Chosen(std::vector<std::string> arguments, const AlgorithmChoice& standard = {}) {
-  const auto choice = AlgorithmChoice::FromArguments(arguments, standard);
-  EXPECT_TRUE(choice.ok()) << choice.status();
+  const auto choice = AlgorithmChoice::FromArguments(arguments, standard).value();
   EXPECT_THAT(arguments, IsEmpty());
-  return choice.ok() ? *choice : AlgorithmChoice();
+  return choice;
 }
 
 std::string Mistake(std::vector<std::string> arguments) {

@@ -52,11 +52,9 @@ class ImageFolderSourceTest : public ::testing::Test {
   }
   // Returns "ab=0 cd=1": every picture's pixels and label.
   std::string Drawn(const Dataset& data) {
-    const auto drawn = DrawnExamples(data);
-    EXPECT_TRUE(drawn.ok()) << drawn.status();
-    if (!drawn.ok()) return "";
+    const auto drawn = DrawnExamples(data).value();
     std::string all;
-    for (const Example& example : *drawn) {
+    for (const Example& example : drawn) {
       const std::vector<uint8_t> pixels = ValuesOf<uint8_t>(example.features.at(0).value);
       absl::StrAppend(&all, all.empty() ? "" : " ", std::string(pixels.begin(), pixels.end()), "=",
                       example.labels.As<int64_t>()[0]);

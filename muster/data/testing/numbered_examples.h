@@ -67,9 +67,7 @@ inline DrawnLabels Draw(ExampleStream& stream, size_t count = 1000) {
   DrawnLabels drawn;
   Example element;
   while (drawn.size() < count) {
-    const absl::StatusOr<bool> got = stream.Next(element);
-    EXPECT_TRUE(got.ok()) << got.status();
-    if (!got.ok() || !*got) break;
+    if (!stream.Next(element).value()) break;
     const auto labels = element.labels.As<int64_t>();
     drawn.emplace_back(labels.begin(), labels.end());
     const auto values = element.Find("x")->As<float>();

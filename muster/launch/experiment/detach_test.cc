@@ -43,9 +43,7 @@ class DetachTest : public testing::Test {
     return path;
   }
   absl::StatusOr<pid_t> Start(const std::string& program, bool as_child = false) {
-    auto lock = RunLock::Take(home_.lock(kId));
-    EXPECT_TRUE(lock.ok()) << lock.status();
-    return StartSupervisor(home_, kId, *std::move(lock), program, as_child);
+    return StartSupervisor(home_, kId, RunLock::Take(home_.lock(kId)).value(), program, as_child);
   }
   // Waits until nobody holds the lock, which the supervisor does while it lives; returns its log.
   std::string LogAtTheEnd() {

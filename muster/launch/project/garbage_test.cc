@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,11 +34,7 @@ constexpr char kBuildFile[] =
 
 class GarbageTest : public ::testing::Test {
  protected:
-  GarbageTest() {
-    auto registry = Registry::Open(home_, RealClock());
-    EXPECT_TRUE(registry.ok()) << registry.status();
-    if (registry.ok()) registry_ = *std::move(registry);
-  }
+  GarbageTest() { registry_ = Registry::Open(home_, RealClock()).value(); }
 
   // Is three hours old, like everything that these functions make.
   void AddTree(const std::string& name) {
@@ -75,11 +70,9 @@ class GarbageTest : public ::testing::Test {
     EXPECT_TRUE(set.ok()) << set;
   }
   GarbageReport Collect(const GarbageOptions& options = {}) {
-    auto report = CollectGarbage(home_, *registry_, RealClock(), options);
-    EXPECT_TRUE(report.ok()) << report.status();
-    if (!report.ok()) return {};
-    EXPECT_THAT(report->problems, IsEmpty());
-    return *std::move(report);
+    auto report = CollectGarbage(home_, *registry_, RealClock(), options).value();
+    EXPECT_THAT(report.problems, IsEmpty());
+    return report;
   }
   static std::vector<std::string> Paths(const GarbageReport& report) {
     std::vector<std::string> paths;

@@ -47,10 +47,9 @@ class DirectCutTest : public ::testing::Test {
   }
   // Returns the first element of the part of ps 0, which has `w`.
   float Part() {
-    const auto part = ExportPart(*chief_.client, 0, kNumber);
-    EXPECT_TRUE(part.ok()) << part.status();
+    const auto part = ExportPart(*chief_.client, 0, kNumber).value();
     float value = 0;
-    if (part.ok()) std::memcpy(&value, part->bytes.data(), sizeof value);
+    std::memcpy(&value, part.bytes.data(), sizeof value);
     return value;
   }
 

@@ -102,13 +102,12 @@ std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
   Session session(*node->MakeSessionEnvironment(), {.checkpoint_dir = directory}, {});
   EXPECT_EQ(session.Start(), absl::OkStatus());
   while (begins.size() < units) {
-    const auto unit = work->Take();
-    EXPECT_TRUE(unit.ok()) << unit.status();
-    if (!unit.ok() || !*unit) break;
+    const auto unit = work->Take().value();
+    if (!unit) break;
     EXPECT_TRUE(work->Begin());
     EXPECT_EQ(session.Run(), absl::OkStatus());
     EXPECT_EQ(work->Done(), absl::OkStatus());
-    begins.push_back((*unit)->begin);
+    begins.push_back(unit->begin);
   }
   // A unit that is prepared but never trained on.
   if (units < 5) {

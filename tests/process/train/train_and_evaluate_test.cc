@@ -94,9 +94,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
   // Returns the global steps of the evaluations in model_dir.
   std::vector<int64_t> Evaluated() const {
     std::vector<int64_t> steps;
-    const auto text = PosixFileSystem().ReadFile(model_dir() + "/eval/metrics.jsonl");
-    EXPECT_TRUE(text.ok()) << text.status();
-    const std::string lines = text.value_or("");
+    const std::string lines = PosixFileSystem().ReadFile(model_dir() + "/eval/metrics.jsonl").value();
     for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty()))
       steps.push_back(nlohmann::json::parse(std::string(line))["global_step"].get<int64_t>());
     return steps;
