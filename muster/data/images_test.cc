@@ -7,6 +7,7 @@
 #include <string>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::images_test {
 namespace {
@@ -18,17 +19,9 @@ const std::string kDigits = SourceFolder() + "/examples/data/digits.csv";
 
 class ImagesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = testing::TempDir() + "images_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
-    ASSERT_TRUE(PosixFileSystem().RemoveTree(directory_).ok());
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(directory_).ok());
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok()); }
-
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = JoinPath(directory_, name);
-    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), path, AsBytes(content.data(), content.size())).ok());
-    return path;
+    scratch_.Write(name, content);
+    return scratch_ / name;
   }
 
   // Writes a small set in MNIST's form: `train` and `test` images of `height` x 2 pixels, pixel = label.
@@ -58,7 +51,8 @@ class ImagesTest : public testing::Test {
     return std::string(data.status().message());
   }
 
-  std::string directory_;
+  const ScratchFolder scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {

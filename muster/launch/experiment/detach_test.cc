@@ -16,6 +16,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::detach_test {
 namespace {
@@ -28,13 +29,10 @@ constexpr int kOpenFd = 77;  // of this process; the supervisor must not inherit
 // A home with experiment 4, and in place of `muster` a script that reports its surroundings on stdout.
 class DetachTest : public testing::Test {
  protected:
-  DetachTest() : home_(testing::TempDir() + "detach_test") {
+  DetachTest() {
     prctl(PR_SET_CHILD_SUBREAPER, 0);  // which a Backend may have made of the process
-    FileSystem& files = PosixFileSystem();
-    EXPECT_TRUE(files.RemoveTree(home_.path()).ok());
-    EXPECT_TRUE(files.CreateDirectory(home_.folder(kId)).ok());
+    EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(kId)).ok());
   }
-  ~DetachTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
 
   std::string Script(const std::string& text) {
     const std::string path = home_.path() + "/program";
@@ -56,7 +54,8 @@ class DetachTest : public testing::Test {
   }
 
   static constexpr ExperimentId kId{.number = 4};
-  const Home home_;
+  const ScratchFolder scratch_;
+  const Home home_{scratch_.path()};
 };
 
 TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {

@@ -18,6 +18,7 @@
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/base/os/flush_denormals.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -76,9 +77,8 @@ TEST(NodeTest, OneProcessAloneTrains) {
 }
 
 TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
-  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_model");
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
-  const SessionOptions options = {.checkpoint_dir = directory, .save_checkpoint_steps = 10};
+  const ScratchFolder scratch;
+  const SessionOptions options = {.checkpoint_dir = scratch.path(), .save_checkpoint_steps = 10};
   QuadraticSource first(kVariables);
   EXPECT_EQ(TrainAlone(first, options, 15), 15);
   QuadraticSource second(kVariables);
@@ -87,7 +87,6 @@ TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
   QuadraticSource undisturbed(kVariables);
   TrainAlone(undisturbed, {}, 20);
   EXPECT_EQ(second.values(0), undisturbed.values(0));
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
 }
 
 // Trains on at most `units` units of 9 rows in units of 2; returns the first row of each.
@@ -118,12 +117,10 @@ std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
 }
 
 TEST(NodeTest, OneProcessAloneGoesOnWithTheWorkThatItsCheckpointHasNotGot) {
-  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_work");
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
-  EXPECT_THAT(TrainOnShares(directory, 3), ElementsAre(0, 2, 4));
-  EXPECT_THAT(TrainOnShares(directory, 9), ElementsAre(6, 8));
-  EXPECT_THAT(TrainOnShares(directory, 9), IsEmpty());
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+  const ScratchFolder scratch;
+  EXPECT_THAT(TrainOnShares(scratch.path(), 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(TrainOnShares(scratch.path(), 9), ElementsAre(6, 8));
+  EXPECT_THAT(TrainOnShares(scratch.path(), 9), IsEmpty());
 }
 
 TEST(NodeTest, WhoCannotShareIsTold) {

@@ -308,15 +308,14 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
 }
 
 TEST(RunCommand, LogDirHasAFileForEachTask) {
-  const std::string directory = testing::TempDir() + "run_command_test_logs";
-  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", directory}, "echo $task; echo bad >&2");
+  const ScratchFolder scratch;
+  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", scratch.path()}, "echo $task; echo bad >&2");
   EXPECT_EQ(run.Wait(), 0);
   for (const std::string task : {"ps", "worker"}) {
-    const auto log = PosixFileSystem().ReadFile(absl::StrCat(directory, "/", task, "-0.log")).value();
+    const auto log = scratch.Read(task + "-0.log");
     EXPECT_THAT(std::vector<std::string>(absl::StrSplit(log, '\n')),
                 testing::UnorderedElementsAre(task + ":0", "bad", ""));
   }
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 }  // namespace

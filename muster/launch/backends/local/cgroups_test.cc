@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster::cgroups_test {
@@ -77,7 +78,6 @@ class CgroupsElsewhereTest : public testing::Test {
     Write(folder_ + "/mountinfo", "31 23 0:28 / " + groups_ + " rw - cgroup2 cgroup2 rw\n");
     Write(folder_ + "/cgroup", "0::/\n");
   }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok()); }
   static void Write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
   std::string WhyNot() {
     const auto opened = Cgroups::Open("abc", folder_);
@@ -85,7 +85,8 @@ class CgroupsElsewhereTest : public testing::Test {
     return std::string(opened.status().message());
   }
 
-  const std::string folder_ = testing::TempDir() + "cgroups_test_" + RandomHex(8);
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
   const std::string groups_ = folder_ + "/groups";
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
-#include "muster/launch/system/random_hex.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::mounts_test {
 namespace {
@@ -23,10 +23,9 @@ class MountsTest : public testing::Test {
     }
     std::ofstream(file_) << "text";
   }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok()); }
 
-  const std::string folder_ = testing::TempDir() + "mounts_test_" + RandomHex(8);
-  const std::string data_ = folder_ + "/data", elsewhere_ = folder_ + "/elsewhere", file_ = folder_ + "/file";
+  const ScratchFolder folder_;
+  const std::string data_ = folder_ / "data", elsewhere_ = folder_ / "elsewhere", file_ = folder_ / "file";
   const absl::Status may_;
   const absl::Status may_not_ = absl::PermissionDeniedError("not allowed");
   std::string note_;
@@ -67,10 +66,10 @@ TEST_F(MountsTest, PathsThatAreNotThereAreNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
     return std::string(status.message());
   };
-  EXPECT_THAT(message({.host = folder_ + "/none", .path = data_}),
-              HasSubstr("'" + folder_ + "/none', which tasks should see, isn't on this machine"));
-  EXPECT_THAT(message({.host = data_, .path = folder_ + "/none"}),
-              HasSubstr("at '" + folder_ + "/none', where there is no folder on this machine: make an empty one"));
+  EXPECT_THAT(message({.host = folder_ / "none", .path = data_}),
+              HasSubstr("'" + folder_ / "none', which tasks should see, isn't on this machine"));
+  EXPECT_THAT(message({.host = data_, .path = folder_ / "none"}),
+              HasSubstr("at '" + folder_ / "none', where there is no folder on this machine: make an empty one"));
   EXPECT_THAT(message({.host = data_, .path = file_}), HasSubstr("where there is no folder"));
   EXPECT_THAT(message({.host = file_, .path = data_}), HasSubstr("where there is no file"));
 }
