@@ -392,6 +392,14 @@ class DocsTest(Tree):
         self.write("README.md", self.text.replace("e.cc#part", "f.cc") % "int b;")
         self.assert_one(self.check(), "no file examples/f.cc")
 
+    def test_a_file_that_isnt_there(self):
+        self.write("README.md", "`examples/e.cc`, `examples/`, `e.cc`, `muster/base/NAME.h`, `torch/torch.h`\n")
+        self.assertEqual(list(self.check()), [])
+        self.write("README.md", "`examples/f.cc`\n")
+        self.assert_one(self.check(), "names examples/f.cc")
+        self.write("README.md", "`f.cc`\n")
+        self.assert_one(self.check(), "names f.cc")
+
     def test_a_mark_without_a_block(self):
         self.write("README.md", "<!-- cut from examples/e.cc -->\nwords\n")
         self.assert_one(self.check(), "without a code block")
@@ -599,7 +607,7 @@ class NoThreadsTest(unittest.TestCase):
                   re.findall(r"^muster_layer\((\w+)\b[^)]*\bNO_THREADS\b(?:\s+THREAD_TESTS\b([^)]*))?", cmake, re.MULTILINE)}
         self.assertIn("optim", layers)
         self.assertIn("run_lock_test.cc", layers["launch"])
-        threads = re.compile(r"std::(thread|jthread|async)\b(?!::hardware)|pthread_create|BackgroundThread")
+        threads = re.compile(r"std::(thread|jthread|async)\b(?!::hardware)|pthread_create|BackgroundThread|StatusServer|httplib::Server|\bTracer\b")
         for layer, threaded in layers.items():
             files = {path.name: path for path in (ROOT / "muster" / layer).rglob("*.[ch]*")}
             self.assertLessEqual(threaded, set(files))

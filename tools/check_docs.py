@@ -3,7 +3,7 @@
 
 A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must equal the file; a region lies
 between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write copies the file's text into the block.
-Also reports links to missing files, in the tutorial output without a recorded command (page_blocks.py), and a changelog
+Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a recorded command (page_blocks.py), and a changelog
 whose newest version isn't that of muster/base/version.h."""
 
 import pathlib
@@ -18,6 +18,9 @@ CUT = re.compile(r"(<!-- cut from (?P<path>[^\s#]+)(?:#(?P<region>[\w-]+))? -->\
                  re.DOTALL | re.MULTILINE)
 MARK = re.compile(r"<!-- cut from ")
 LINK = re.compile(r"\[[^\]]+\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
+# `muster/store/rows.h`, `tests/cluster/`, or a header or source by its name alone; NAME and ROOM stand for any.
+PATH = re.compile(r"`((?:apps|bench|docs|examples|muster|tests|tools)/[\w./-]*|[\w-]+\.(?:h|cc))`")
+PLACEHOLDER = re.compile(r"NAME|ROOM|snake_case")
 
 
 def cut(root, path, region):
@@ -58,8 +61,15 @@ def version_problems(root):
         yield f"CHANGELOG.md: its newest version is {newest[1] if newest else 'missing'}, muster/base/version.h says {version}"
 
 
+def missing_files(path, text, there):
+    for match in PATH.finditer(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+        if match[1].rstrip("/") not in there and not PLACEHOLDER.search(match[1]):
+            yield f"{path}: names {match[1]}, which isn't there"
+
+
 def problems(root, write=False):
     yield from version_problems(root)
+    there = {str(part) for path in sources.all_files(root) for part in (path, path.name, *path.parents)}
     for path in (p for p in sources.all_files(root) if p.suffix == ".md"):
         text = (root / path).read_text(encoding="utf-8")
         found = list(CUT.finditer(text))
@@ -81,6 +91,8 @@ def problems(root, write=False):
         for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
             if not (root / path.parent / match[1]).exists():
                 yield f"{path}: links to {match[1]}, which isn't there"
+        if path.name != "CHANGELOG.md":  # it tells of what was
+            yield from missing_files(path, text, there)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // Chooses an experiment's model_dir from several sources: the command line, TF_CONFIG, or the variables that a
 // cluster's scheduler gives to its jobs. With these the same id gives the same folder, so that an experiment that is
-// started again continues from its checkpoint. docs/experiment.md has the rule. Stateless functions, as thread-safe as
-// the FileSystem.
+// started again continues from its checkpoint. docs/learn_runner.md has the rule. Stateless functions, as thread-safe
+// as the FileSystem.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
-// The table of subcommands, one line each, in the order of --help. COMMAND(Name) stands for AddNameCommand, which a
-// file name_command.cc beside this one defines: it adds the subcommand with its flags and help; when that is given on
-// the command line, parsing runs it and `exit_code` is its result. Completion is made from what the commands add.
+// The table of subcommands, one line each, in the order of --help. COMMAND(Name) stands for AddNameCommand, which
+// job/name_command.cc or experiment/name_command.cc defines: it adds the subcommand with its flags and help; when that
+// is given on the command line, parsing runs it and `exit_code` is its result. Completion is made from what the
+// commands add.
 #pragma once
 
 namespace CLI {

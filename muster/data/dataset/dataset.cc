@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "muster/data/sources/csv_source.h"
+#include "muster/data/sources/file_sources.h"
+#include "muster/data/sources/idx_source.h"
+#include "muster/data/sources/image_folder_source.h"
 #include "muster/data/stages/dataset_stage.h"
 #include "muster/data/stages/dataset_stream.h"
 #include "muster/data/stages/stages.h"
@@ -14,6 +18,18 @@ Dataset Dataset::FromRows(std::shared_ptr<const LabelledRows> rows) { return Dat
 
 Dataset Dataset::FromStream(std::string description, OpenFunction open) {
   return Dataset(MakeFromStreamStage(std::move(description), std::move(open)));
+}
+
+Dataset Dataset::FromCsv(std::vector<std::string> files, CsvColumns columns, FileSystem& system) {
+  return Dataset(std::make_shared<CsvSource>(std::move(files), std::move(columns), system));
+}
+
+Dataset Dataset::FromIdx(std::string images, std::string labels, FileSystem& system) {
+  return Dataset(std::make_shared<IdxSource>(std::move(images), std::move(labels), system));
+}
+
+Dataset Dataset::FromImageFolders(std::string directory, ImageFolderOptions options, FileSystem& system) {
+  return Dataset(std::make_shared<ImageFolderSource>(std::move(directory), std::move(options), system));
 }
 
 Dataset Dataset::Interleave(std::vector<Dataset> sources, InterleaveOptions options) {

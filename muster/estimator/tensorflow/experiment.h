@@ -1,6 +1,6 @@
 // An Estimator with everything a run of it needs, and the ways to run it: contrib.learn's Experiment
 // (contrib/learn/python/learn/experiment.py), with its arguments and defaults; learn_runner.h runs one by the name of a
-// schedule. docs/experiment.md lists both in tables. Used by one thread.
+// schedule. docs/learn_runner.md lists both in tables. Used by one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// One run of an experiment, from CREATED to its end; does the work of RunExperiment. Builds, waits for GPUs, starts the
-// tasks, and then does what the TaskSupervisor decides, all in one thread that waits in one place. The process must
-// have no other threads, since it forks.
+// The supervisor of one run, from CREATED to its end: builds if needed, waits for GPUs, starts the tasks, does what the
+// TaskSupervisor decides, and writes what happens to the registry and the logs. It has no terminal and no user who
+// waits: it retries whatever can't be written, and the tasks go on meanwhile. One thread that waits in one place; the
+// process must have no other, since it forks.
 #pragma once
 
 #include <memory>
@@ -17,12 +18,19 @@
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/registry/registry.h"
+#include "muster/launch/registry/run_lock.h"
 #include "muster/launch/supervise/companion.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/supervise/task_supervisor.h"
 #include "muster/launch/system/fd_loop.h"
 
 namespace muster {
+
+// Blocks until the run has ended; returns its exit code. SIGTERM and SIGINT end it (KILLED), a second one kills it at
+// once. `muster_command`: this program, for ps of framework muster. Returns an error if the registry couldn't be read,
+// and then starts nothing. Any other failure ends the run, with its reason in the registry.
+absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
+                                  const std::string& muster_command);
 
 struct RunOrder {
   Home home;

@@ -1,4 +1,5 @@
-// RunGrid (run_experiment.h): a supervisor of supervisors.
+#include "muster/launch/experiment/grid_run.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +24,6 @@
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
-#include "muster/launch/experiment/run_experiment.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/registry/registry.h"

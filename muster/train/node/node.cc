@@ -8,6 +8,9 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/store/messages/incarnation.h"
+#include "muster/store/queues/queue_spec.h"
+#include "muster/store/work/local_work.h"
+#include "muster/store/work/work_queue_client.h"
 #include "muster/train/watch/training_status.h"
 #include "muster/transport/loopback/loopback_transport.h"
 
@@ -15,6 +18,26 @@ namespace muster {
 namespace {
 
 constexpr char kLocalAddress[] = "localhost:0";
+
+// A client with a loop and a connection of its own, for the thread that prepares batches.
+class RemoteWork final : public WorkSource {
+ public:
+  RemoteWork(const JobToken& token, const std::string& address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
+             WorkQueueClientOptions options)
+      // The requests are so small that shared memory doesn't pay.
+      : transport_(MakeTransport(TransportChoice::kTcp, loop_, token)),
+        client_(*transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
+
+  absl::StatusOr<std::optional<WorkUnit>> Take() override { return client_.Take(); }
+  bool Begin() override { return client_.Begin(); }
+  [[nodiscard]] absl::Status Done() override { return client_.Done(); }
+  void Stop() override { client_.Stop(); }
+
+ private:
+  TcpEventLoop loop_;
+  std::unique_ptr<Transport> transport_;
+  WorkQueueClient client_;
+};
 
 }  // namespace
 
@@ -260,6 +283,55 @@ absl::StatusOr<std::vector<std::string>> Node::PsStatus() {
     pages.push_back(std::move(page));
   }
   return pages;
+}
+
+absl::StatusOr<std::unique_ptr<QueueHandle>> Node::OpenQueue(const std::string& name, const QueueOptions& options) {
+  const QueueSpec spec{name, options.capacity, options.components};
+  RETURN_IF_ERROR(ValidateQueue(spec));
+  const std::vector<std::string> ps = task_.ps_addresses();
+  const std::string self = task_.task().ToString();
+  if (ps.empty() && task_.distributed())
+    return WrongConfigurationError(
+        absl::StrCat("queue '", name, "' needs a ps that keeps it, and this cluster has none: add a 'ps' job"));
+  const int num_ps = ps.empty() ? 1 : static_cast<int>(ps.size());
+  const int index = options.ps.value_or(PsOfQueue(name, num_ps));
+  if (index < 0 || index >= num_ps)
+    return absl::InvalidArgumentError(
+        absl::StrCat("queue '", name, "' is to be on ps ", index, "; accepted: 0 to ", num_ps - 1));
+  if (ps.empty() && queues_ == nullptr) {
+    ASSIGN_OR_RETURN(queues_, LocalQueues::Start(options_.token, self));
+  }
+  QueueClientOptions client{
+      .task = self, .ps = ps.empty() ? self : absl::StrCat("ps:", index), .patience = options_.patience};
+  if (stop_signal_) client.stop_requested = [this] { return stop_signal_->raised(); };
+  auto handle = std::make_unique<QueueHandle>(
+      options_.token, ps.empty() ? queues_->address() : ps[static_cast<size_t>(index)], spec, std::move(client));
+  RETURN_IF_ERROR(handle->Open(options.open_timeout));
+  return handle;
+}
+
+absl::StatusOr<std::shared_ptr<WorkSource>> Node::OpenWorkQueue(const std::string& name,
+                                                                const WorkQueueOptions& options) {
+  const WorkSpec spec{name, options.rows, options.rows_per_unit, options.epochs};
+  RETURN_IF_ERROR(ValidateWork(spec));
+  const std::string self = task_.task().ToString();
+  if (client_ == nullptr)
+    return absl::FailedPreconditionError(
+        absl::StrCat("work queue '", name, "': ", self, " does not train, and takes no part of the work"));
+  if (HasOwnCopy())
+    return WrongConfigurationError(absl::StrCat(
+        "work queue '", name,
+        "' needs ps 0, which divides the work and knows who is alive, and this cluster has no ps: add a 'ps' "
+        "job, or give each worker its part by Dataset::Shard"));
+  if (tally_ != nullptr)
+    return absl::FailedPreconditionError(
+        absl::StrCat("work queue '", name, "': ", self, " has opened a work queue; a job has one"));
+  tally_ = std::make_shared<WorkTally>();
+  client_->work().Share(tally_);
+  if (local_store_) return std::make_shared<LocalWork>(work_, tally_, spec);
+  WorkQueueClientOptions client{.patience = options_.patience,
+                                .stop_requested = [this] { return stop_signal_->raised(); }};
+  return std::make_shared<RemoteWork>(options_.token, client_->addresses()[0], spec, tally_, std::move(client));
 }
 
 }  // namespace muster

@@ -18,7 +18,8 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/environment.h"
-#include "muster/launch/experiment/run_experiment.h"
+#include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/experiment/grid_run.h"
 #include "muster/launch/registry/registry.h"
 
 namespace muster {
