@@ -345,12 +345,10 @@ TEST(AllReduceFailureTest, AStepBeforeTheBeginSaysSo) {
   QuadraticSource source({{.name = "w", .shape = {3}}});
   AllReduceAlgorithm algorithm(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
                                RuleSpec{.learning_rate = 0.1}, nullptr);
-  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
-  ASSERT_EQ(node.status(), absl::OkStatus());
-  (*node)->SetAlgorithm(&algorithm);
-  const auto environment = (*node)->MakeSessionEnvironment();
-  ASSERT_EQ(environment.status(), absl::OkStatus());
-  const absl::Status status = algorithm.Step(*environment->client).status();
+  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed()).value();
+  node->SetAlgorithm(&algorithm);
+  const auto environment = node->MakeSessionEnvironment().value();
+  const absl::Status status = algorithm.Step(*environment.client).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("Begin"));
 }
@@ -372,16 +370,14 @@ TEST(AllReduceFailureTest, APsIsOneTooMany) {
   const PlacementResult placement = *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {});
   AllReduceAlgorithm all_reduce(source, placement, RuleSpec{.learning_rate = 0.1}, nullptr);
   AsynchronousAlgorithm asynchronous(source, placement, RuleSpec{.learning_rate = 0.1});
-  auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed());
-  ASSERT_EQ(with.status(), absl::OkStatus());
-  (*with)->SetAlgorithm(&all_reduce);
-  const absl::Status one_too_many = (*with)->MakeSessionEnvironment().status();
+  auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed()).value();
+  with->SetAlgorithm(&all_reduce);
+  const absl::Status one_too_many = with->MakeSessionEnvironment().status();
   EXPECT_THAT(one_too_many.message(), HasSubstr("--ps 0"));
   EXPECT_TRUE(IsWrongConfiguration(one_too_many));
-  auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
-  ASSERT_EQ(without.status(), absl::OkStatus());
-  (*without)->SetAlgorithm(&asynchronous);
-  const absl::Status none = (*without)->MakeSessionEnvironment().status();
+  auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed()).value();
+  without->SetAlgorithm(&asynchronous);
+  const absl::Status none = without->MakeSessionEnvironment().status();
   EXPECT_THAT(none.message(), HasSubstr("AllReduce"));
   EXPECT_TRUE(IsWrongConfiguration(none));
 }
