@@ -1,5 +1,6 @@
 #include "muster/data/image_files/jpeg_decoder.h"
 
+#include <cstdio>
 // jpeglib.h needs what cstdio and cstddef declare.
 #include <jerror.h>
 #include <jpeglib.h>

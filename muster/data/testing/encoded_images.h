@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 // jpeglib.h needs what cstdio declares.
 #include <jpeglib.h>
