@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 
 #include "absl/strings/numbers.h"
 #include "muster/base/absl_view.h"

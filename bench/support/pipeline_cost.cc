@@ -1,7 +1,6 @@
 #include "bench/support/pipeline_cost.h"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 

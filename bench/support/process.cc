@@ -1,11 +1,8 @@
 #include "bench/support/process.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,8 +17,20 @@
 #include <sstream>
 
 #include "muster/base/check.h"
+#include "muster/base/net/free_ports.h"
 
 namespace muster::bench {
+namespace {
+
+// Returns the fields of /proc/PID/stat that follow the program's name, which is in parentheses; none if it has ended.
+std::istringstream StatOf(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return std::istringstream(text.empty() ? "" : text.substr(text.rfind(')') + 2));
+}
+
+}  // namespace
 
 pid_t Start(const std::vector<std::string>& command, const EnvironmentChanges& environment, const std::string& log) {
   const pid_t child = fork();
@@ -47,25 +56,18 @@ pid_t StartSelf(const std::vector<std::string>& arguments, const EnvironmentChan
 }
 
 double CpuSeconds(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return -1;
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string state;
-  fields >> state;
+  StatOf(process) >> state;
   // Doesn't use the ticks in that file: a process that mostly sleeps gets only a few in a minute.
   clockid_t clock = 0;
   timespec spent = {};
-  if (state == "Z" || clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &spent) != 0) return -1;
+  if (state.empty() || state == "Z" || clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &spent) != 0)
+    return -1;
   return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
 }
 
 CpuTime CpuTimeOf(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return {};
-  // Eleven other fields follow the program's name, which is in parentheses.
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::istringstream fields = StatOf(process);
   std::string other;
   for (int i = 0; i < 11; ++i) fields >> other;
   CpuTime ticks;
@@ -114,18 +116,9 @@ void ShowEnd(const std::string& log) {
 }
 
 std::vector<int> FreePorts(int count) {
-  std::vector<int> sockets, ports;
-  for (int i = 0; i < count; ++i) {
-    sockets.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    MUSTER_CHECK(bind(sockets.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    MUSTER_CHECK(getsockname(sockets.back(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-    ports.push_back(ntohs(address.sin_port));
-  }
-  for (const int one : sockets) close(one);
+  const auto held = muster::FreePorts::Reserve(count).value();
+  std::vector<int> ports;
+  for (int i = 0; i < count; ++i) ports.push_back(held.port(static_cast<size_t>(i)));
   return ports;
 }
 

@@ -59,6 +59,12 @@ std::string UnknownArgument(const CLI::App& app, TakenBefore taken) {
 
 }  // namespace
 
+std::string NumberFromZero(const std::string& text) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= 1e9) return "";
+  return absl::StrCat("'", text, "': accepted is a number from 0");
+}
+
 void AddExampleFlags(CLI::App& app, ExampleFlags& flags) {
   app.add_option("--steps", flags.steps,
                  "stop at this global step; where there is none during training (one_shot_averaging, ensemble), after "

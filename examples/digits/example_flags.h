@@ -29,6 +29,8 @@ enum class TakenBefore : uint8_t {
 
 // For a program with further flags: adds the shared ones to `app`, which keeps a reference to `flags`.
 void AddExampleFlags(CLI::App& app, ExampleFlags& flags);
+// A check for CLI11's options.
+std::string NumberFromZero(const std::string& text);
 // --help ends the process with 0; a mistake ends it with one line and 2.
 void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken = TakenBefore::kTaskAndAlgorithm);
 

@@ -1,6 +1,5 @@
 #include "examples/digits/input.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

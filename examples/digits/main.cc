@@ -5,8 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
@@ -33,23 +31,17 @@ struct Flags : ExampleFlags {
   std::string wire_parameters = "fp32";
 };
 
-std::string NotNegative(const std::string& text) {
-  double number = 0;
-  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= 1e9) return "";
-  return absl::StrCat("'", text, "': accepted is a number from 0");
-}
-
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
   AddExampleFlags(app, flags);
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
       ->capture_default_str()
-      ->check(NotNegative);
+      ->check(NumberFromZero);
   app.add_option("--ps_timeout", flags.ps_timeout,
                  "seconds without an answer from a ps after which the process gives up")
       ->capture_default_str()
-      ->check(NotNegative);
+      ->check(NumberFromZero);
   app.add_flag("--allow_older_checkpoint", flags.allow_older_checkpoint,
                "if the newest checkpoint is damaged, go on from the newest good one");
   app.add_option(
@@ -71,7 +63,7 @@ Flags ParseFlags(int argc, char** argv) {
   add_wire_option("--wire_parameters", flags.wire_parameters, "precision of parameters pulled from the ps");
   app.add_option("--threads", flags.threads, "threads that a process computes with; 0: by its host's cores and tasks")
       ->capture_default_str()
-      ->check(NotNegative);
+      ->check(NumberFromZero);
   app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
   ParseOrExit(app, argc, argv);
   return flags;

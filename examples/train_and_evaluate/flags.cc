@@ -3,19 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-
-namespace {
-
-std::string NumberFromZero(const std::string& text) {
-  double number = 0;
-  if (absl::SimpleAtod(text, &number) && number >= 0 && number <= 1e9) return "";
-  return absl::StrCat("'", text, "': accepted is a number from 0");
-}
-
-}  // namespace
-
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains and evaluates a small convolutional network on handwritten digits.", "train_and_evaluate");

@@ -1,8 +1,6 @@
 // One model, described once, that the same program trains and evaluates wherever it runs: in one process, or as the
 // chief, a worker, the ps or the evaluator of a cluster, as flags or TF_CONFIG say.
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "examples/digits/accuracy.h"
 #include "examples/digits/input.h"

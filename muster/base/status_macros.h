@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #define MUSTER_CONCAT_INNER(a, b) a##b
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

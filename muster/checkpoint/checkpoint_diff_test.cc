@@ -42,9 +42,8 @@ class CheckpointDiffTest : public ::testing::Test {
         {"w/m", DType::kFloat32, {2, 3}, AsBytes(content.m.data(), content.m.size())},
         {"w/t", DType::kInt64, {count(content.t)}, AsBytes(content.t.data(), content.t.size())},
         {"n", DType::kInt64, {2}, AsBytes(content.n.data(), content.n.size())}};
-    const auto written = WriteTensorFile(files_, JoinPath(directory, TemporaryName(part)), tensors);
-    EXPECT_TRUE(written.ok()) << written.status();
-    manifest.parts = {{part, written->bytes, written->crc32c}};
+    const auto written = WriteTensorFile(files_, JoinPath(directory, TemporaryName(part)), tensors).value();
+    manifest.parts = {{part, written.bytes, written.crc32c}};
     const int64_t stride = content.t.size() == 2 ? 4 : 2;
     if (manifest.variables.empty())
       manifest.variables = {
@@ -55,9 +54,7 @@ class CheckpointDiffTest : public ::testing::Test {
                      {.name = "t", .dtype = DType::kInt64, .stride = stride, .slices = {{0, "w/t", 0, {2, 3}}}}}},
           {.name = "n", .dtype = DType::kInt64, .shape = {2}, .slices = {{0, "n", 0, {2}}}}};
     EXPECT_EQ(CommitManifest(files_, directory, manifest), absl::OkStatus());
-    auto reader = CheckpointReader::Open(files_, JoinPath(directory, CheckpointName(manifest.global_step)));
-    EXPECT_TRUE(reader.ok()) << reader.status();
-    return *std::move(reader);
+    return CheckpointReader::Open(files_, JoinPath(directory, CheckpointName(manifest.global_step))).value();
   }
   // Returns the differences between the unchanged content and one that `change` has modified.
   std::vector<std::string> Diff(const std::function<void(Content&)>& change, const DiffOptions& options = {}) {
@@ -66,9 +63,7 @@ class CheckpointDiffTest : public ::testing::Test {
     change(changed);
     const auto a = Write("a" + suffix, Content());
     const auto b = Write("b" + suffix, changed);
-    const auto lines = DiffCheckpoints(*a, *b, options);
-    EXPECT_TRUE(lines.ok()) << lines.status();
-    return *lines;
+    return DiffCheckpoints(*a, *b, options).value();
   }
 
   MemoryFileSystem files_;
@@ -162,20 +157,18 @@ TEST_F(CheckpointDiffTest, StatisticsOfVariablesSlotsAndCounters) {
   Content content;
   content.w = {3, -4, kNan, 0, 0, 0};
   const auto reader = Write("s", content);
-  const auto w = StatisticsOf(*reader, "w");
-  ASSERT_TRUE(w.ok()) << w.status();
-  EXPECT_EQ(w->values, 6);
-  EXPECT_EQ(w->nans, 1);
-  EXPECT_EQ(w->min, -4);
-  EXPECT_EQ(w->max, 3);
-  EXPECT_DOUBLE_EQ(w->mean, -0.2);
-  EXPECT_DOUBLE_EQ(w->norm, 5);
+  const auto w = StatisticsOf(*reader, "w").value();
+  EXPECT_EQ(w.values, 6);
+  EXPECT_EQ(w.nans, 1);
+  EXPECT_EQ(w.min, -4);
+  EXPECT_EQ(w.max, 3);
+  EXPECT_DOUBLE_EQ(w.mean, -0.2);
+  EXPECT_DOUBLE_EQ(w.norm, 5);
   EXPECT_EQ(StatisticsOf(*reader, "w", "m")->max, 1);
-  const auto t = StatisticsOf(*reader, "w", "t");
-  ASSERT_TRUE(t.ok()) << t.status();
-  EXPECT_EQ(t->values, 2);
-  EXPECT_EQ(t->min, 7);
-  EXPECT_EQ(t->mean, 7.5);
+  const auto t = StatisticsOf(*reader, "w", "t").value();
+  EXPECT_EQ(t.values, 2);
+  EXPECT_EQ(t.min, 7);
+  EXPECT_EQ(t.mean, 7.5);
   EXPECT_TRUE(absl::IsNotFound(StatisticsOf(*reader, "u").status()));
   EXPECT_TRUE(absl::IsNotFound(StatisticsOf(*reader, "w", "v").status()));
 }

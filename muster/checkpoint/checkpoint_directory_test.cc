@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
@@ -43,9 +44,8 @@ TEST_F(CheckpointDirectoryTest, ADirectoryWhoseNameBeginsTheCheckpointsNames) {
   for (const std::string directory : {"model", "model.ckpt", "m/"}) {
     ASSERT_EQ(files_.CreateDirectory(directory), absl::OkStatus());
     ASSERT_EQ(Save(files_, directory, 5, "a"), absl::OkStatus());
-    const auto latest = LatestCheckpoint(files_, directory);
-    ASSERT_TRUE(latest.ok()) << latest.status();
-    EXPECT_EQ(*latest, JoinPath(directory, "model.ckpt-5"));
+    const auto latest = LatestCheckpoint(files_, directory).value();
+    EXPECT_EQ(latest, JoinPath(directory, "model.ckpt-5"));
   }
 }
 
@@ -138,13 +138,12 @@ TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew
 
         const auto latest = LatestCheckpoint(files, "d");
         ASSERT_TRUE(latest.ok() && latest->has_value()) << "stopped after " << stop << ": " << latest.status();
-        const auto reader = CheckpointReader::Open(files, **latest);
-        ASSERT_TRUE(reader.ok()) << reader.status();
-        const bool is_new = (*reader)->manifest().save_id == "b";
+        const auto reader = CheckpointReader::Open(files, **latest).value();
+        const bool is_new = reader->manifest().save_id == "b";
         (is_new ? seen_new : seen_old) = true;
         EXPECT_TRUE(is_new || !status.ok()) << "the save was acknowledged but is not there";
         std::vector<float> w(10);
-        ASSERT_TRUE((*reader)->ReadVariable("w", AsMutableBytes(w.data(), 10)).ok());
+        ASSERT_TRUE(reader->ReadVariable("w", AsMutableBytes(w.data(), 10)).ok());
         EXPECT_EQ(w[9], WeightOf(is_new ? second_step : 100, 9));
 
         ASSERT_TRUE(RemoveLeftovers(files, "d").ok());
@@ -164,11 +163,10 @@ TEST_F(CheckpointDirectoryTest, AFullDiskFailedRenamesAndAReadOnlyDiskKeepTheOld
     files_.FillAfter(room);
     const absl::Status status = Save(files_, "d", 200, "b");
     files_.Unfill();
-    const auto latest = LatestCheckpoint(files_, "d");
-    ASSERT_TRUE(latest.ok()) << latest.status();
-    if (*latest == "d/model.ckpt-200") break;  // only the state file didn't fit
+    const auto latest = LatestCheckpoint(files_, "d").value();
+    if (latest == "d/model.ckpt-200") break;  // only the state file didn't fit
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << room << ": " << status;
-    EXPECT_EQ(*latest, "d/model.ckpt-100") << room;
+    EXPECT_EQ(latest, "d/model.ckpt-100") << room;
     ASSERT_LT(room, 2450u) << "the save should fit";
   }
   ASSERT_TRUE(Save(files_, "d", 300, "c").ok());
@@ -241,10 +239,9 @@ TEST_F(CheckpointDirectoryTest, StateFilesAsTensorFlowWritesThemAreUnderstood) {
                        "all_model_checkpoint_timestamps: 1700000000.5\nlast_preserved_timestamp: 1.0\n")
                   .ok());
   EXPECT_EQ(Latest(), "d/model.ckpt-100") << "a user went back to an older one by hand";
-  const auto state = ReadCheckpointState(files_, "d");
-  ASSERT_TRUE(state.ok());
-  EXPECT_EQ(state->latest, "model.ckpt-100");
-  EXPECT_THAT(state->all, ElementsAre("model.ckpt-200", "model.ckpt-100"));
+  const auto state = ReadCheckpointState(files_, "d").value();
+  EXPECT_EQ(state.latest, "model.ckpt-100");
+  EXPECT_THAT(state.all, ElementsAre("model.ckpt-200", "model.ckpt-100"));
 }
 
 TEST_F(CheckpointDirectoryTest, WhatWasCommittedLastIsNewestEvenAtALowerStep) {

@@ -16,9 +16,7 @@ class CheckpointReaderTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(files_.CreateDirectory("d").ok());
     ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
-    auto reader = CheckpointReader::Open(files_, "d/model.ckpt-100");
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    reader_ = *std::move(reader);
+    reader_ = CheckpointReader::Open(files_, "d/model.ckpt-100").value();
   }
   std::string PartPath(int part) { return JoinPath("d", PartFileName(100, part, 2, "a")); }
   absl::Status Reopen(bool verify = true) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/checkpoint_listing.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
@@ -73,20 +74,19 @@ TEST_F(CheckpointVerificationTest, TheListMarksWhatIsDamaged) {
   ASSERT_TRUE(files_.Truncate(Part(1), 20).ok());
   ASSERT_TRUE(Save(files_, "d", 300, "c").ok());
   ASSERT_TRUE(files_.Truncate("d/model.ckpt-300.manifest.json", 20).ok());
-  const auto list = ListWithContents(files_, "d");
-  ASSERT_TRUE(list.ok()) << list.status();
-  ASSERT_EQ(list->size(), 3u);
-  EXPECT_EQ(list->at(0).name, "model.ckpt-100");
-  EXPECT_EQ(list->at(0).damage, absl::OkStatus());
-  EXPECT_EQ(list->at(0).manifest.saved_at, 100000);
+  const auto list = ListWithContents(files_, "d").value();
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list.at(0).name, "model.ckpt-100");
+  EXPECT_EQ(list.at(0).damage, absl::OkStatus());
+  EXPECT_EQ(list.at(0).manifest.saved_at, 100000);
   uint64_t bytes = 0;
   for (const VerifiedFile& file : VerifyCheckpoint(files_, "d/model.ckpt-100")) bytes += file.bytes;
-  EXPECT_EQ(list->at(0).bytes, bytes);
-  EXPECT_FALSE(list->at(1).newest);
-  EXPECT_THAT(std::string(list->at(1).damage.message()), HasSubstr(Part(1)));
-  EXPECT_TRUE(list->at(2).newest);
-  EXPECT_EQ(list->at(2).global_step, 300);
-  EXPECT_THAT(std::string(list->at(2).damage.message()), HasSubstr("d/model.ckpt-300.manifest.json is damaged"));
+  EXPECT_EQ(list.at(0).bytes, bytes);
+  EXPECT_FALSE(list.at(1).newest);
+  EXPECT_THAT(std::string(list.at(1).damage.message()), HasSubstr(Part(1)));
+  EXPECT_TRUE(list.at(2).newest);
+  EXPECT_EQ(list.at(2).global_step, 300);
+  EXPECT_THAT(std::string(list.at(2).damage.message()), HasSubstr("d/model.ckpt-300.manifest.json is damaged"));
   EXPECT_TRUE(absl::IsNotFound(ListWithContents(files_, "nowhere").status()));
 }
 

@@ -1,12 +1,12 @@
 // Tests our tensor files against the Python package safetensors, whose format they claim to have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/tensor_file.h"
 
 namespace muster::safetensors_test {
@@ -19,24 +19,17 @@ class SafetensorsTest : public ::testing::Test {
   void SetUp() override {
     if (std::system((kPython + " -c 'import safetensors.numpy, numpy' 2>/dev/null").c_str()) != 0)
       GTEST_SKIP() << kPython << " doesn't have safetensors and numpy: './dev setup' installs them";
-    std::string pattern = ::testing::TempDir() + "muster_safetensors_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
   }
-  void TearDown() override {
-    if (directory_.empty()) return;  // skipped
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok());
-  }
-  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  std::string Path(const std::string& name) { return scratch_ / name; }
   // Runs `script` in the directory; the script itself asserts.
   void Python(const std::string& script) {
     const std::string file = Path("script.py");
     const std::string text = "import numpy as np, safetensors, safetensors.numpy as st\n" + script;
     ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, AsBytes(text.data(), text.size())).ok());
-    EXPECT_EQ(std::system(("cd " + directory_ + " && " + kPython + " script.py").c_str()), 0) << text;
+    EXPECT_EQ(std::system(("cd " + scratch_.path() + " && " + kPython + " script.py").c_str()), 0) << text;
   }
 
-  std::string directory_;
+  const ScratchFolder scratch_;
 };
 
 TEST_F(SafetensorsTest, PythonReadsOursAndWritesTheSameBytes) {
@@ -76,19 +69,18 @@ TEST_F(SafetensorsTest, WeReadWhatPythonWrites) {
 st.save_file({'w': np.arange(6, dtype=np.float32).reshape(2, 3), 's': np.array(5, dtype=np.int64),
               'mask': np.array([True, False]), 'none': np.zeros((3, 0), np.float64)}, 'theirs', {'step': '100', 'b': 'ü'})
 )");
-  auto reader = TensorFileReader::Open(PosixFileSystem(), Path("theirs"));
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ((*reader)->metadata(), (TensorFileMetadata{{"step", "100"}, {"b", "\xc3\xbc"}}));
-  EXPECT_EQ((*reader)->tensors().size(), 4u);
+  auto reader = TensorFileReader::Open(PosixFileSystem(), Path("theirs")).value();
+  EXPECT_EQ(reader->metadata(), (TensorFileMetadata{{"step", "100"}, {"b", "\xc3\xbc"}}));
+  EXPECT_EQ(reader->tensors().size(), 4u);
   std::vector<float> w(6);
-  ASSERT_TRUE((*reader)->Read("w", AsMutableBytes(w.data(), 6)).ok());
+  ASSERT_TRUE(reader->Read("w", AsMutableBytes(w.data(), 6)).ok());
   EXPECT_EQ(w, (std::vector<float>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ((*reader)->Find("w")->shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(reader->Find("w")->shape, (std::vector<int64_t>{2, 3}));
   int64_t s = 0;
-  ASSERT_TRUE((*reader)->Read("s", AsMutableBytes(&s, 1)).ok());
+  ASSERT_TRUE(reader->Read("s", AsMutableBytes(&s, 1)).ok());
   EXPECT_EQ(s, 5);
-  EXPECT_EQ((*reader)->Find("mask")->dtype, DType::kBool);
-  EXPECT_EQ((*reader)->Find("none")->shape, (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(reader->Find("mask")->dtype, DType::kBool);
+  EXPECT_EQ(reader->Find("none")->shape, (std::vector<int64_t>{3, 0}));
 }
 
 }  // namespace

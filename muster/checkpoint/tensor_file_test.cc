@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"
 #include "muster/base/files/memory_file_system.h"
@@ -45,8 +43,7 @@ TEST_F(TensorFileTest, WritesTheBytesOfTheFormat) {
   const float w[] = {1, 2};
   const int64_t t = 7;
   const TensorView tensors[] = {{"w", DType::kFloat32, {2}, AsBytes(w, 2)}, {"t", DType::kInt64, {}, AsBytes(&t, 1)}};
-  const auto summary = WriteTensorFile(files_, kPath, tensors, {{"who", "me"}});
-  ASSERT_TRUE(summary.ok()) << summary.status();
+  const auto summary = WriteTensorFile(files_, kPath, tensors, {{"who", "me"}}).value();
   std::string header =
       "{\"__metadata__\":{\"who\":\"me\"},\"t\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
       "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}";
@@ -55,8 +52,8 @@ TEST_F(TensorFileTest, WritesTheBytesOfTheFormat) {
       std::string(reinterpret_cast<const char*>(&t), 8) + std::string(reinterpret_cast<const char*>(w), 8);
   const std::string content = *files_.ReadFile(kPath);
   EXPECT_EQ(content, File(header, data));
-  EXPECT_EQ(summary->bytes, content.size());
-  EXPECT_EQ(summary->crc32c, Crc32c(Bytes(content)));
+  EXPECT_EQ(summary.bytes, content.size());
+  EXPECT_EQ(summary.crc32c, Crc32c(Bytes(content)));
 }
 
 TEST_F(TensorFileTest, EveryTypeAndShapeComesBack) {
@@ -72,50 +69,45 @@ TEST_F(TensorFileTest, EveryTypeAndShapeComesBack) {
     }
   }
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i].bytes = Bytes(bytes[i]);
-  const auto summary = WriteTensorFile(files_, kPath, tensors);
-  ASSERT_TRUE(summary.ok()) << summary.status();
-  auto reader = TensorFileReader::Open(files_, kPath);
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ((*reader)->tensors().size(), tensors.size());
+  const auto summary = WriteTensorFile(files_, kPath, tensors).value();
+  auto reader = TensorFileReader::Open(files_, kPath).value();
+  EXPECT_EQ(reader->tensors().size(), tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorInfo* info = (*reader)->Find(tensors[i].name);
+    const TensorInfo* info = reader->Find(tensors[i].name);
     ASSERT_NE(info, nullptr);
     EXPECT_EQ(info->dtype, tensors[i].dtype);
     EXPECT_EQ(info->shape, tensors[i].shape);
     EXPECT_EQ(info->offset % DTypeSize(info->dtype), 0u) << "not aligned: " << info->name;
     std::string content(info->bytes, '\0');
-    ASSERT_TRUE((*reader)->Read(info->name, AsMutableBytes(content.data(), content.size())).ok());
+    ASSERT_TRUE(reader->Read(info->name, AsMutableBytes(content.data(), content.size())).ok());
     EXPECT_EQ(content, bytes[i]);
   }
-  EXPECT_TRUE((*reader)->Verify(summary->crc32c).ok());
-  EXPECT_TRUE(absl::IsDataLoss((*reader)->Verify(summary->crc32c + 1)));
+  EXPECT_TRUE(reader->Verify(summary.crc32c).ok());
+  EXPECT_TRUE(absl::IsDataLoss(reader->Verify(summary.crc32c + 1)));
 }
 
 TEST_F(TensorFileTest, PiecesOfAnySizeGiveTheSameFile) {
   const std::string a = "0123456789ab", b = "xyz";
   const TensorView tensors[] = {{"a", DType::kFloat32, {3}, Bytes(a)}, {"b", DType::kUInt8, {3}, Bytes(b)}};
-  const auto whole = WriteTensorFile(files_, kPath, tensors, {{"k", "v"}});
-  ASSERT_TRUE(whole.ok());
+  const auto whole = WriteTensorFile(files_, kPath, tensors, {{"k", "v"}}).value();
   const std::string data = a + b;
   for (size_t piece = 1; piece <= data.size(); ++piece) {
     auto writer = TensorFileWriter::Create(files_, "d/pieces", {{"b", DType::kUInt8, {3}}, {"a", DType::kFloat32, {3}}},
-                                           {{"k", "v"}});
-    ASSERT_TRUE(writer.ok());
-    EXPECT_EQ((*writer)->tensors()[0].name, "a");
-    for (size_t i = 0; i < data.size(); i += piece) ASSERT_TRUE((*writer)->Append(Bytes(data.substr(i, piece))).ok());
-    const auto summary = (*writer)->Finish();
-    ASSERT_TRUE(summary.ok()) << summary.status();
-    EXPECT_EQ(summary->crc32c, whole->crc32c);
+                                           {{"k", "v"}})
+                      .value();
+    EXPECT_EQ(writer->tensors()[0].name, "a");
+    for (size_t i = 0; i < data.size(); i += piece) ASSERT_TRUE(writer->Append(Bytes(data.substr(i, piece))).ok());
+    const auto summary = writer->Finish().value();
+    EXPECT_EQ(summary.crc32c, whole.crc32c);
     EXPECT_EQ(*files_.ReadFile("d/pieces"), *files_.ReadFile(kPath));
   }
 }
 
 TEST_F(TensorFileTest, TheWriterRefusesTooMuchTooLittleAndBadNames) {
-  auto writer = TensorFileWriter::Create(files_, kPath, {{"a", DType::kUInt8, {3}}});
-  ASSERT_TRUE(writer.ok());
-  ASSERT_TRUE((*writer)->Append(Bytes("12")).ok());
-  EXPECT_TRUE(absl::IsOutOfRange((*writer)->Append(Bytes("34"))));
-  EXPECT_TRUE(absl::IsFailedPrecondition((*writer)->Finish().status()));
+  auto writer = TensorFileWriter::Create(files_, kPath, {{"a", DType::kUInt8, {3}}}).value();
+  ASSERT_TRUE(writer->Append(Bytes("12")).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(writer->Append(Bytes("34"))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(writer->Finish().status()));
   const auto refusal = [&](std::vector<TensorSpec> tensors) {
     return std::string(TensorFileWriter::Create(files_, kPath, std::move(tensors)).status().message());
   };
@@ -149,19 +141,18 @@ TEST_F(TensorFileTest, ReadsPartsOfATensorAndRefusesWhatIsNotThere) {
   const std::string bytes = "0123456789";
   const TensorView tensors[] = {{"a", DType::kUInt8, {10}, Bytes(bytes)}};
   ASSERT_TRUE(WriteTensorFile(files_, kPath, tensors).ok());
-  auto reader = TensorFileReader::Open(files_, kPath);
-  ASSERT_TRUE(reader.ok());
+  auto reader = TensorFileReader::Open(files_, kPath).value();
   std::string part(4, '\0');
   const MutableByteSpan into = AsMutableBytes(part.data(), part.size());
-  EXPECT_TRUE((*reader)->ReadRange("a", 3, into).ok());
+  EXPECT_TRUE(reader->ReadRange("a", 3, into).ok());
   EXPECT_EQ(part, "3456");
-  EXPECT_TRUE((*reader)->ReadRange("a", 6, into).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument((*reader)->ReadRange("a", 7, into)));
-  EXPECT_TRUE(absl::IsInvalidArgument((*reader)->ReadRange("a", ~uint64_t{0}, into)));
-  EXPECT_TRUE(absl::IsInvalidArgument((*reader)->Read("a", into)));
-  EXPECT_TRUE(absl::IsNotFound((*reader)->Read("b", into)));
+  EXPECT_TRUE(reader->ReadRange("a", 6, into).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadRange("a", 7, into)));
+  EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadRange("a", ~uint64_t{0}, into)));
+  EXPECT_TRUE(absl::IsInvalidArgument(reader->Read("a", into)));
+  EXPECT_TRUE(absl::IsNotFound(reader->Read("b", into)));
   ASSERT_TRUE(files_.Truncate(kPath, 70).ok());
-  EXPECT_TRUE(absl::IsDataLoss((*reader)->ReadRange("a", 6, into)));
+  EXPECT_TRUE(absl::IsDataLoss(reader->ReadRange("a", 6, into)));
 }
 
 TEST_F(TensorFileTest, RefusesDamagedHeaders) {
@@ -220,8 +211,7 @@ TEST_F(TensorFileTest, RefusesTensorsThatContradictThemselvesOrEachOther) {
 TEST_F(TensorFileTest, AnyDamagedByteIsFoundAndNoneCrashes) {
   const std::string bytes = "0123456789ab";
   const TensorView tensors[] = {{"a", DType::kFloat32, {3}, Bytes(bytes)}, {"b", DType::kUInt8, {12}, Bytes(bytes)}};
-  const auto summary = WriteTensorFile(files_, kPath, tensors, {{"k", "v"}});
-  ASSERT_TRUE(summary.ok());
+  const auto summary = WriteTensorFile(files_, kPath, tensors, {{"k", "v"}}).value();
   const std::string good = *files_.ReadFile(kPath);
   for (size_t at = 0; at < good.size(); ++at) {
     for (const int mask : {0x01, 0x10, 0x80, 0xff}) {
@@ -229,7 +219,7 @@ TEST_F(TensorFileTest, AnyDamagedByteIsFoundAndNoneCrashes) {
       bad[at] = static_cast<char>(bad[at] ^ mask);
       ASSERT_TRUE(files_.WriteFile(kPath, bad).ok());
       auto reader = TensorFileReader::Open(files_, kPath);
-      EXPECT_FALSE(reader.ok() && (*reader)->Verify(summary->crc32c).ok()) << at;
+      EXPECT_FALSE(reader.ok() && (*reader)->Verify(summary.crc32c).ok()) << at;
     }
     ASSERT_TRUE(files_.WriteFile(kPath, good.substr(0, at)).ok());
     EXPECT_TRUE(absl::IsDataLoss(TensorFileReader::Open(files_, kPath).status())) << "cut at " << at;

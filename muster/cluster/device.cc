@@ -1,6 +1,5 @@
 #include "muster/cluster/device.h"
 
-#include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"

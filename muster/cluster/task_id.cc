@@ -1,7 +1,6 @@
 #include "muster/cluster/task_id.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"

@@ -1,6 +1,5 @@
 #include "muster/data/csv.h"
 
-#include "absl/status/status.h"
 #include "muster/base/status_macros.h"
 #include "muster/data/csv_rows.h"
 

@@ -3,7 +3,6 @@
 // (parallel Map, Prefetch), which begin with the first Next and end with Stop or the destructor.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"

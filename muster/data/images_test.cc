@@ -7,6 +7,7 @@
 #include <string>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::images_test {
 namespace {
@@ -18,17 +19,9 @@ const std::string kDigits = SourceFolder() + "/examples/data/digits.csv";
 
 class ImagesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = testing::TempDir() + "images_test_" + testing::UnitTest::GetInstance()->current_test_info()->name();
-    ASSERT_TRUE(PosixFileSystem().RemoveTree(directory_).ok());
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(directory_).ok());
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok()); }
-
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = JoinPath(directory_, name);
-    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), path, AsBytes(content.data(), content.size())).ok());
-    return path;
+    scratch_.Write(name, content);
+    return scratch_ / name;
   }
 
   // Writes a small set in MNIST's form: `train` and `test` images of `height` x 2 pixels, pixel = label.
@@ -58,17 +51,17 @@ class ImagesTest : public testing::Test {
     return std::string(data.status().message());
   }
 
-  std::string directory_;
+  const ScratchFolder scratch_;
+  const std::string directory_ = scratch_.path();
 };
 
 TEST_F(ImagesTest, DigitsAreWholeScaledAndSplit) {
-  const auto data = LoadDigits(kDigits);
-  ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->height, 8);
-  EXPECT_EQ(data->width, 8);
-  EXPECT_EQ(data->classes, 10);
-  const LabelledRows& train = data->split.train;
-  const LabelledRows& test = data->split.test;
+  const auto data = LoadDigits(kDigits).value();
+  EXPECT_EQ(data.height, 8);
+  EXPECT_EQ(data.width, 8);
+  EXPECT_EQ(data.classes, 10);
+  const LabelledRows& train = data.split.train;
+  const LabelledRows& test = data.split.test;
   EXPECT_EQ(train.size(), 1438);
   EXPECT_EQ(test.size(), 359);
   EXPECT_EQ(train.width(), 64);
@@ -99,14 +92,13 @@ TEST_F(ImagesTest, DigitsWithOtherColumnsOrValuesAreRefused) {
 
 TEST_F(ImagesTest, MnistIsReadFromItsFourFiles) {
   WriteMnist(12, 4);
-  const auto data = LoadMnist(directory_);
-  ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->split.train.size(), 12);
-  EXPECT_EQ(data->split.test.size(), 4);
-  EXPECT_EQ(data->height, 3);
-  EXPECT_EQ(data->width, 2);
-  EXPECT_EQ(data->split.train.labels()[11], 1);
-  EXPECT_FLOAT_EQ(data->split.train.row(9)[5], 9 / 255.0f);
+  const auto data = LoadMnist(directory_).value();
+  EXPECT_EQ(data.split.train.size(), 12);
+  EXPECT_EQ(data.split.test.size(), 4);
+  EXPECT_EQ(data.height, 3);
+  EXPECT_EQ(data.width, 2);
+  EXPECT_EQ(data.split.train.labels()[11], 1);
+  EXPECT_FLOAT_EQ(data.split.train.row(9)[5], 9 / 255.0f);
 }
 
 TEST_F(ImagesTest, MnistMayHaveTheOtherNames) {

@@ -1,8 +1,5 @@
 #include "muster/data/stream_position.h"
 
-#include <optional>
-#include <utility>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

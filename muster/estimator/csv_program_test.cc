@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"
 #include "muster/estimator/distributed/train_and_evaluate.h"
 #include "muster/estimator/testing/estimator_test_model.h"
@@ -22,7 +23,7 @@ void WriteFlowers(const std::string& path) {
 }
 
 TEST(CsvProgramTest, FromAFileToAnExport) {
-  const TestFolder folder;
+  const ScratchFolder folder;
   const std::string csv = JoinPath(folder.path(), "flowers.csv"), model_dir = JoinPath(folder.path(), "model");
   WriteFlowers(csv);
   const RunConfig config{.model_dir = model_dir, .seed = 1, .task = TaskConfig()};

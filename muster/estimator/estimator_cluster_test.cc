@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/free_addresses.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/testing/estimator_test_model.h"
@@ -40,7 +41,7 @@ TEST_F(EstimatorClusterTest, TrainsWithAPsOnceAProcess) {
   EXPECT_THAT(MessageOf([&] { worker.Train(LinearTrainInput, {.max_steps = 9}); }),
               HasSubstr("this server has had its session"));
 
-  const TestFolder other;
+  const ScratchFolder other;
   Estimator alone(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   alone.Train(LinearTrainInput, {.max_steps = 6});
   EXPECT_TRUE(torch::allclose(worker.VariableValue("weight"), alone.VariableValue("weight"), 1e-5, 1e-6));

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/estimator/estimator.h"
 #include "muster/estimator/testing/estimator_test_model.h"
@@ -40,7 +41,7 @@ TEST_F(EstimatorMistakesTest, ALossHasToBeAFiniteScalar) {
   const auto nan = [](const torch::Tensor& loss) { return loss * std::numeric_limits<double>::quiet_NaN(); };
   const auto infinite = [](const torch::Tensor& loss) { return loss / 0; };
   const auto train = [](const std::function<torch::Tensor(const torch::Tensor&)>& change) {
-    const TestFolder folder;
+    const ScratchFolder folder;
     return MessageOf(
         [&] { Estimator(WithLoss(change), {.model_dir = folder.path()}).Train(LinearTrainInput, {.max_steps = 2}); });
   };

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/testing/estimator_test_model.h"
 #include "muster/torch_bridge/module/random_state.h"
 
@@ -75,7 +76,7 @@ TEST_F(EstimatorTest, GoesOnWhereTheCheckpointIs) {
   Linear().Train(LinearTrainInput, {.max_steps = 7});
   Estimator second = Linear();
   second.Train(LinearTrainInput, {.max_steps = 15});
-  const TestFolder other;
+  const ScratchFolder other;
   Estimator whole(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   whole.Train(LinearTrainInput, {.max_steps = 15});
   EXPECT_TRUE(Same(ValuesOf(second), ValuesOf(whole)));
@@ -172,10 +173,9 @@ TEST_F(EstimatorTest, ResultsAreALineAndSummariesOfTheirOwnFolder) {
   estimator.Evaluate(LinearEvalInput);
   const EvalResults results = estimator.Evaluate(LinearEvalInput);
   EXPECT_EQ(estimator.EvalDir(), folder_.path() + "/eval");
-  const auto text = PosixFileSystem().ReadFile(estimator.EvalDir() + "/metrics.jsonl");
-  ASSERT_TRUE(text.ok()) << text.status();
-  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
-  ASSERT_EQ(lines.size(), 3u) << *text;
+  const auto text = PosixFileSystem().ReadFile(estimator.EvalDir() + "/metrics.jsonl").value();
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  ASSERT_EQ(lines.size(), 3u) << text;
   EXPECT_EQ(lines.back(), "");
   const auto line = nlohmann::json::parse(lines[1]);
   EXPECT_EQ(line.at("global_step").get<int64_t>(), 3);
@@ -183,9 +183,8 @@ TEST_F(EstimatorTest, ResultsAreALineAndSummariesOfTheirOwnFolder) {
   EXPECT_EQ(line.at("sum").get<double>(), results.at("sum"));
   EXPECT_GT(line.at("wall_time").get<double>(), 1e9);
   estimator.Evaluate(LinearEvalInput, {.name = "test"});
-  const auto files = PosixFileSystem().ListDirectory(estimator.EvalDir("test"));
-  ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_TRUE(std::any_of(files->begin(), files->end(),
+  const auto files = PosixFileSystem().ListDirectory(estimator.EvalDir("test")).value();
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(),
                           [](const std::string& name) { return name.find("tfevents") != std::string::npos; }));
   EXPECT_EQ(estimator.EvalDir("test"), folder_.path() + "/eval_test");
 }
@@ -257,7 +256,7 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
   for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(kLinearSeed), std::optional<uint64_t>()}) {
     std::vector<std::vector<torch::Tensor>> ends;
     for (const bool evaluates : {false, true}) {
-      const TestFolder folder;
+      const ScratchFolder folder;
       SeedTorch(kLinearSeed);
       Estimator estimator(DroppingModelFn, {.model_dir = folder.path(), .seed = seed, .save_checkpoints_steps = 4});
       const auto listener = std::make_shared<EvaluatingListener>(estimator);
@@ -276,7 +275,7 @@ TEST_F(EstimatorTest, AnEvaluationInTheMiddleOfTrainingChangesNothing) {
 TEST_F(EstimatorTest, TheSeedMakesTheWeights) {
   std::vector<std::vector<torch::Tensor>> ends;
   for (const uint64_t seed : {kLinearSeed, kLinearSeed, kLinearSeed + 1}) {
-    const TestFolder folder;
+    const ScratchFolder folder;
     torch::rand({3});  // whatever was drawn before
     Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = seed});
     estimator.Train(LinearTrainInput, {.max_steps = 1});
@@ -360,7 +359,7 @@ TEST_F(EstimatorTest, HooksComeInTensorFlowsOrder) {
 TEST_F(EstimatorTest, SavesAsOftenAsTheConfigSaysByOneSaver) {
   Events events;
   const auto train = [&](RunConfig config) {
-    const TestFolder folder;
+    const ScratchFolder folder;
     config.model_dir = folder.path();
     events.clear();
     Estimator(LinearModelFn, config)
@@ -431,7 +430,7 @@ TEST_F(EstimatorTest, TheAlgorithmIsTheConfigsItsRuleTheModels) {
   config.algorithm = {.name = "downpour_easy", .parameters = {{"window", "3"}}};
   Estimator windows(LinearModelFn, config);
   windows.Train(LinearTrainInput, {.max_steps = 6});
-  const TestFolder other;
+  const ScratchFolder other;
   Estimator plain(LinearModelFn, {.model_dir = other.path(), .seed = kLinearSeed});
   plain.Train(LinearTrainInput, {.max_steps = 18});  // as many minibatches as the windows have
   EXPECT_TRUE(torch::allclose(windows.VariableValue("weight"), plain.VariableValue("weight"), 1e-5, 1e-6));

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/tensor_file.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
@@ -59,15 +59,9 @@ std::vector<ExportStep> ProgramOfNet() {
 
 class ExportTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "muster_export_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    Train();
-  }
-  void TearDown() override { EXPECT_TRUE(files_.RemoveTree(directory_).ok()); }
+  void SetUp() override { Train(); }
 
-  std::string Path(const std::string& name) const { return JoinPath(directory_, name); }
+  std::string Path(const std::string& name) const { return scratch_ / name; }
 
   // Three steps, so that the statistics of batch normalisation aren't the initial ones.
   void Train() {
@@ -78,9 +72,7 @@ class ExportTest : public ::testing::Test {
     MonitoredTrainingSession session(*server, {.checkpoint_dir = Path("model")}, {StopAtStep({.last_step = 3})});
     while (!session.ShouldStop()) session.Run(trainer, [&] { return net_(torch::rand({4, 1, 4, 4})).square().mean(); });
     session.Close();
-    auto reader = CheckpointReader::Open(files_, session.last_checkpoint());
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    checkpoint_ = *std::move(reader);
+    checkpoint_ = CheckpointReader::Open(files_, session.last_checkpoint()).value();
     spec_.export_program = ProgramOfNet();
     spec_.export_outputs = {{"serving_default", {"classify", {"class_ids", "classes", "probabilities"}}}};
   }
@@ -88,16 +80,12 @@ class ExportTest : public ::testing::Test {
   absl::StatusOr<std::string> Write(const ExportInputs& inputs, int64_t seconds = kSeconds) {
     return WriteExport(files_, Path("export"), absl::FromUnixSeconds(seconds), *checkpoint_, spec_, inputs);
   }
-  std::string WriteOne() {
-    const auto path = Write(inputs_);
-    EXPECT_TRUE(path.ok()) << path.status();
-    return path.ok() ? *path : "";
-  }
+  std::string WriteOne() { return Write(inputs_).value(); }
   std::string Refusal(const ExportInputs& inputs) { return std::string(Write(inputs).status().message()); }
 
   FileSystem& files_ = PosixFileSystem();
   const ExportInputs inputs_ = {{"image", {DType::kFloat32, {1, 4, 4}}}};
-  std::string directory_;
+  const ScratchFolder scratch_;
   Net net_;
   std::unique_ptr<CheckpointReader> checkpoint_;
   EstimatorSpec spec_;
@@ -115,16 +103,15 @@ TEST_F(ExportTest, PythonPredictsWhatTheModulePredicts) {
       std::system(
           absl::StrCat(kPython, " ", kLoader, " ", path, " --input ", Path("x"), " --output ", Path("y")).c_str()),
       0);
-  const auto answer = TensorFileReader::Open(files_, Path("y"));
-  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto answer = TensorFileReader::Open(files_, Path("y")).value();
   torch::Tensor probabilities = torch::empty({5, 3});
   torch::Tensor class_ids = torch::empty({5, 1}, torch::kInt64);
-  ASSERT_TRUE((*answer)->Read("probabilities", AsMutableBytes(probabilities.data_ptr<float>(), 15)).ok());
-  ASSERT_TRUE((*answer)->Read("class_ids", AsMutableBytes(class_ids.data_ptr<int64_t>(), 5)).ok());
+  ASSERT_TRUE(answer->Read("probabilities", AsMutableBytes(probabilities.data_ptr<float>(), 15)).ok());
+  ASSERT_TRUE(answer->Read("class_ids", AsMutableBytes(class_ids.data_ptr<int64_t>(), 5)).ok());
   EXPECT_TRUE(torch::allclose(probabilities, expected, 1e-5, 1e-6)) << probabilities << expected;
   EXPECT_TRUE(torch::equal(class_ids, expected.argmax(1, /*keepdim=*/true)));
   torch::Tensor classes = torch::empty({5, 1}, torch::kInt64);
-  ASSERT_TRUE((*answer)->Read("classes", AsMutableBytes(classes.data_ptr<int64_t>(), 5)).ok());
+  ASSERT_TRUE(answer->Read("classes", AsMutableBytes(classes.data_ptr<int64_t>(), 5)).ok());
   EXPECT_TRUE(torch::equal(classes, class_ids)) << "the same tensor by another name";
 }
 
@@ -137,16 +124,14 @@ TEST_F(ExportTest, PythonRefusesWhatTheModelCanNotBeAsked) {
                                      " 2> ", Path("err"))
                             .c_str()),
             0);
-  const auto said = files_.ReadFile(Path("err"));
-  ASSERT_TRUE(said.ok());
-  EXPECT_THAT(*said, HasSubstr("feature 'image' has the shape [5, 16], expected is [batch, 1, 4, 4]"));
-  EXPECT_THAT(*said, ::testing::Not(HasSubstr("Traceback")));
+  const auto said = files_.ReadFile(Path("err")).value();
+  EXPECT_THAT(said, HasSubstr("feature 'image' has the shape [5, 16], expected is [batch, 1, 4, 4]"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("Traceback")));
 }
 
 TEST_F(ExportTest, TheSignatureSaysWhatGoesInAndComesOut) {
-  const auto text = files_.ReadFile(JoinPath(WriteOne(), "signature.json"));
-  ASSERT_TRUE(text.ok());
-  const auto json = nlohmann::json::parse(*text);
+  const auto text = files_.ReadFile(JoinPath(WriteOne(), "signature.json")).value();
+  const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["format"], "muster export");
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["global_step"], 3);
@@ -160,10 +145,9 @@ TEST_F(ExportTest, TheSignatureSaysWhatGoesInAndComesOut) {
 
 TEST_F(ExportTest, AModelWithoutAProgramIsItsWeights) {
   spec_.export_program.clear();
-  const auto reader = TensorFileReader::Open(files_, JoinPath(WriteOne(), "model.safetensors"));
-  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto reader = TensorFileReader::Open(files_, JoinPath(WriteOne(), "model.safetensors")).value();
   std::vector<float> bias(3);
-  ASSERT_TRUE((*reader)->Read("output.bias", AsMutableBytes(bias.data(), bias.size())).ok());
+  ASSERT_TRUE(reader->Read("output.bias", AsMutableBytes(bias.data(), bias.size())).ok());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bias[i], net_->output->bias[i].item<float>());
 }
 
@@ -171,17 +155,15 @@ TEST_F(ExportTest, ExportsOfOneSecondFollowEachOther) {
   EXPECT_EQ(WriteOne(), Path("export/1700000000"));
   EXPECT_EQ(WriteOne(), Path("export/1700000001"));
   ASSERT_TRUE(Write(inputs_, kSeconds - 100).ok()) << "a clock that was set back";
-  const auto numbers = ListExports(files_, Path("export"));
-  ASSERT_TRUE(numbers.ok());
-  EXPECT_THAT(*numbers, ElementsAre(kSeconds, kSeconds + 1, kSeconds + 2));
+  const auto numbers = ListExports(files_, Path("export")).value();
+  EXPECT_THAT(numbers, ElementsAre(kSeconds, kSeconds + 1, kSeconds + 2));
 }
 
 TEST_F(ExportTest, WhatAKilledExportLeftIsNoExport) {
   ASSERT_TRUE(files_.CreateDirectory(Path("export/temp-1700000000")).ok());
   ASSERT_TRUE(files_.CreateDirectory(Path("export/5")).ok());
-  const auto none = ListExports(files_, Path("export"));
-  ASSERT_TRUE(none.ok());
-  EXPECT_THAT(*none, ElementsAre());
+  const auto none = ListExports(files_, Path("export")).value();
+  EXPECT_THAT(none, ElementsAre());
   EXPECT_EQ(WriteOne(), Path("export/1700000000"));
   EXPECT_FALSE(files_.Exists(Path("export/temp-1700000000")));
 }

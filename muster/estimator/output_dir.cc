@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"

@@ -24,9 +24,7 @@ OutputDirInputs AllSay() {
 
 std::string Chosen(const OutputDirInputs& inputs) {
   MemoryFileSystem files;
-  const auto chosen = ChooseOutputDir(inputs, files);
-  EXPECT_TRUE(chosen.ok()) << chosen.status();
-  return chosen.value_or("");
+  return ChooseOutputDir(inputs, files).value();
 }
 
 void ExpectRefused(const absl::StatusOr<std::string>& chosen, const std::vector<std::string>& texts) {
@@ -85,9 +83,8 @@ TEST(OutputDirTest, AnIdIsAName) {
 TEST(OutputDirTest, TheFolderIsMadeAndNothingIsLeftInIt) {
   MemoryFileSystem files;
   ASSERT_TRUE(ChooseOutputDir({.root = "/runs", .environment = {.experiment_id = "18"}}, files).ok());
-  const auto entries = files.ListDirectory("/runs/18");
-  ASSERT_TRUE(entries.ok()) << entries.status();
-  EXPECT_THAT(*entries, IsEmpty());
+  const auto entries = files.ListDirectory("/runs/18").value();
+  EXPECT_THAT(entries, IsEmpty());
 }
 
 TEST(OutputDirTest, ARootThatCanNotBeWrittenTo) {

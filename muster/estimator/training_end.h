@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "muster/base/files/file_system.h"
 #include "muster/estimator/estimator.h"
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/testing/estimator_test_model.h"
 
 namespace muster::warm_start_test {
@@ -19,7 +19,7 @@ class WarmStartTest : public LinearEstimatorTest {
   WarmStartTest() { Linear().Train(LinearTrainInput, {.max_steps = 5}); }
   // Returns the initial values of a model with `settings`: its rate is 0, so they don't change.
   std::vector<torch::Tensor> Begin(const WarmStartSettings& settings) const {
-    const TestFolder folder;
+    const ScratchFolder folder;
     Estimator estimator(LinearModelFn, {.model_dir = folder.path(), .seed = kLinearSeed + 1}, {{"rate", "0"}},
                         settings);
     estimator.Train(LinearTrainInput, {.max_steps = 1});
@@ -42,7 +42,7 @@ TEST_F(WarmStartTest, TakesWhatTheExpressionMatches) {
 }
 
 TEST_F(WarmStartTest, GoesOnFromItsOwnCheckpointIfThereIsOne) {
-  const TestFolder folder;
+  const ScratchFolder folder;
   const RunConfig config{.model_dir = folder.path(), .seed = kLinearSeed + 1};
   const WarmStartSettings settings{.checkpoint = folder_.path()};
   Estimator first(LinearModelFn, config, {}, settings);

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "absl/time/time.h"
-#include "muster/base/clock.h"
 #include "muster/base/monotonic.h"
 
 namespace muster {
@@ -19,16 +17,6 @@ class TraceClock {
 class MonotonicTraceClock final : public TraceClock {
  public:
   int64_t Nanos() const override { return MonotonicNanos(); }
-};
-
-// Uses another clock, such as a simulated one, which must outlive this.
-class OtherTraceClock final : public TraceClock {
- public:
-  explicit OtherTraceClock(const Clock& clock) : clock_(clock) {}
-  int64_t Nanos() const override { return absl::ToUnixNanos(clock_.Now()); }
-
- private:
-  const Clock& clock_;
 };
 
 }  // namespace muster

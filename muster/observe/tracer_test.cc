@@ -42,19 +42,11 @@ void RunSteps(Track* track, ManualClock& clock, int steps, uint64_t client) {
 class TracerTest : public ::testing::Test {
  public:
   std::unique_ptr<Tracer> Open(const std::string& path, const std::string& task) {
-    auto tracer = Tracer::Open({.path = path, .task = task, .flush_interval = absl::Hours(1)}, files, clock);
-    EXPECT_TRUE(tracer.ok()) << tracer.status();
-    return *std::move(tracer);
+    return Tracer::Open({.path = path, .task = task, .flush_interval = absl::Hours(1)}, files, clock).value();
   }
-  std::string Read(const std::string& path) {
-    const auto text = files.ReadFile(path);
-    EXPECT_TRUE(text.ok()) << text.status();
-    return text.value_or("");
-  }
+  std::string Read(const std::string& path) { return files.ReadFile(path).value(); }
   nlohmann::json Merge(const std::vector<std::string>& parts) {
-    const auto merged = MergeTrace(files, parts, "merged");
-    EXPECT_TRUE(merged.ok()) << merged.status();
-    if (merged.ok()) tasks = *merged;
+    tasks = MergeTrace(files, parts, "merged").value();
     return nlohmann::json::parse(Read("merged"));
   }
   // Writes a part with one event, at `at`, as a task on another host does.
@@ -63,9 +55,8 @@ class TracerTest : public ::testing::Test {
     std::string text = PartHead(identity);
     for (const ClockSample& sample : samples) AppendClockSample(identity.pid, sample, text);
     AppendEvent(identity.pid, 1, {.begin = at, .duration = 1000, .activity = Activity::kApply}, text);
-    auto file = files.OpenForWriting(path);
-    ASSERT_TRUE(file.ok());
-    ASSERT_TRUE((*file)->Append(AsBytes(text.data(), text.size())).ok() && (*file)->Close().ok());
+    auto file = files.OpenForWriting(path).value();
+    ASSERT_TRUE(file->Append(AsBytes(text.data(), text.size())).ok() && file->Close().ok());
   }
   static double TimeOfApply(const nlohmann::json& trace, const std::string& task) {
     int64_t pid = -1;
@@ -111,10 +102,9 @@ TEST_F(TracerTest, WhatWasFlushedBeforeADeathIsThereWhereverTheLastLineIsCut) {
   const std::string text = Read("part");
   const size_t head = text.find("thread_name");
   for (size_t cut = head + 40; cut <= text.size(); ++cut) {
-    const auto part = ParsePart(std::string_view(text).substr(0, cut));
-    ASSERT_TRUE(part.ok()) << part.status();
-    EXPECT_FALSE(part->ended);
-    for (const std::string_view line : part->events) {
+    const auto part = ParsePart(std::string_view(text).substr(0, cut)).value();
+    EXPECT_FALSE(part.ended);
+    for (const std::string_view line : part.events) {
       const auto moved = MovedLine(line, 17, 2);
       ASSERT_TRUE(moved.has_value()) << line;
       ASSERT_TRUE(nlohmann::json::accept(*moved)) << *moved;
@@ -124,18 +114,17 @@ TEST_F(TracerTest, WhatWasFlushedBeforeADeathIsThereWhereverTheLastLineIsCut) {
 
 TEST_F(TracerTest, TheThreadWritesWithoutBeingAsked) {
   const auto tracer =
-      Tracer::Open({.path = "part", .task = "worker:0", .flush_interval = absl::Milliseconds(1)}, files, clock);
-  ASSERT_TRUE(tracer.ok());
-  RunSteps((*tracer)->AddTrack("training"), clock, 1, 0);
+      Tracer::Open({.path = "part", .task = "worker:0", .flush_interval = absl::Milliseconds(1)}, files, clock).value();
+  RunSteps(tracer->AddTrack("training"), clock, 1, 0);
   while (!absl::StrContains(Read("part"), "\"compute\"")) std::this_thread::yield();
 }
 
 TEST_F(TracerTest, EventsThatDontFitAreCountedInThePart) {
   {
     auto tracer = Tracer::Open({.path = "part", .task = "worker:0", .flush_interval = absl::Hours(1), .ring_events = 4},
-                               files, clock);
-    ASSERT_TRUE(tracer.ok());
-    RunSteps((*tracer)->AddTrack("training"), clock, 2, 0);
+                               files, clock)
+                      .value();
+    RunSteps(tracer->AddTrack("training"), clock, 2, 0);
   }
   Merge({"part"});
   EXPECT_EQ(tasks[0].left_out, 2);
@@ -143,12 +132,11 @@ TEST_F(TracerTest, EventsThatDontFitAreCountedInThePart) {
 }
 
 TEST_F(TracerTest, WithoutAPathNothingIsWritten) {
-  const auto tracer = Tracer::Open({.task = "worker:0"}, files, clock);
-  ASSERT_TRUE(tracer.ok());
-  Track* track = (*tracer)->AddTrack("training");
+  const auto tracer = Tracer::Open({.task = "worker:0"}, files, clock).value();
+  Track* track = tracer->AddTrack("training");
   RunSteps(track, clock, 1, 0);
-  (*tracer)->Flush();
-  EXPECT_FALSE((*tracer)->writes());
+  tracer->Flush();
+  EXPECT_FALSE(tracer->writes());
   EXPECT_EQ(track->times().Table("worker:0", "training").steps, 1);
 }
 
@@ -220,16 +208,15 @@ TEST_F(TracerTest, TheSummaryOfATraceIsWhatTheTrackCounted) {
   }
   Merge({"part"});
   for (const char* path : {"part", "merged"}) {
-    const auto tables = SummarizeTrace(Read(path));
-    ASSERT_TRUE(tables.ok()) << tables.status();
-    ASSERT_EQ(tables->size(), 1);
-    EXPECT_EQ(tables->at(0).steps, 50);
-    EXPECT_NEAR(tables->at(0).whole.mean_us, 125.124, 0.01);
-    ASSERT_EQ(tables->at(0).rows.size(), counted.rows.size());
+    const auto tables = SummarizeTrace(Read(path)).value();
+    ASSERT_EQ(tables.size(), 1);
+    EXPECT_EQ(tables.at(0).steps, 50);
+    EXPECT_NEAR(tables.at(0).whole.mean_us, 125.124, 0.01);
+    ASSERT_EQ(tables.at(0).rows.size(), counted.rows.size());
     for (size_t i = 0; i < counted.rows.size(); ++i) {
-      EXPECT_EQ(tables->at(0).rows[i].what, counted.rows[i].what);
-      EXPECT_NEAR(tables->at(0).rows[i].mean_us, counted.rows[i].mean_us, 0.01);
-      EXPECT_NEAR(tables->at(0).rows[i].median_us, counted.rows[i].median_us, 0.12 * counted.rows[i].median_us);
+      EXPECT_EQ(tables.at(0).rows[i].what, counted.rows[i].what);
+      EXPECT_NEAR(tables.at(0).rows[i].mean_us, counted.rows[i].mean_us, 0.01);
+      EXPECT_NEAR(tables.at(0).rows[i].median_us, counted.rows[i].median_us, 0.12 * counted.rows[i].median_us);
     }
   }
 }
@@ -238,8 +225,7 @@ TEST_F(TracerTest, ACaptureIsAPartOfItsOwnOfWhatEndedInIt) {
   for (const std::string path : {"", "whole.json"}) {
     auto tracer = Open(path, "worker:0");
     Track* const track = tracer->AddTrack("training");
-    auto token = tracer->ClaimCapture();
-    ASSERT_TRUE(token.ok());
+    auto token = tracer->ClaimCapture().value();
     EXPECT_TRUE(absl::IsFailedPrecondition(tracer->ClaimCapture().status())) << "one at a time";
     RunSteps(track, clock, 2, 0);
     tracer->BeginCapture();
@@ -260,7 +246,7 @@ TEST_F(TracerTest, ACaptureIsAPartOfItsOwnOfWhatEndedInIt) {
     RunSteps(track, clock, 1, 0);
     const auto second = nlohmann::json::parse(tracer->EndCapture());
     EXPECT_EQ(std::count_if(second.begin(), second.end(), [](const auto& e) { return e.at("name") == "step"; }), 1);
-    token->reset();
+    token.reset();
     EXPECT_TRUE(tracer->ClaimCapture().ok());
     tracer.reset();
     if (path.empty()) continue;

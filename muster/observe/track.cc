@@ -1,6 +1,7 @@
 #include "muster/observe/track.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 

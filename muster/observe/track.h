@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "muster/base/mutex.h"
 #include "muster/observe/activity.h"

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "muster/optim/rule_spec.h"

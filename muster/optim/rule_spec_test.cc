@@ -20,10 +20,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 TEST(RuleSpecTest, NamesRoundTripAndNumbersStay) {
   const char* const names[] = {"sgd", "momentum", "adam", "adagrad", "adamw", "rmsprop", "adadelta", "ftrl", "add"};
   for (int number = 1; number <= 9; ++number) {
-    auto parsed = ParseRule(names[number - 1]);
-    ASSERT_TRUE(parsed.ok());
-    EXPECT_EQ(static_cast<int>(*parsed), number);
-    EXPECT_EQ(RuleName(*parsed), names[number - 1]);
+    auto parsed = ParseRule(names[number - 1]).value();
+    EXPECT_EQ(static_cast<int>(parsed), number);
+    EXPECT_EQ(RuleName(parsed), names[number - 1]);
   }
   EXPECT_EQ(ParseRule("sdg").status().message(),
             "unknown update rule 'sdg'; accepted: sgd, momentum, adam, adagrad, adamw, rmsprop, adadelta, ftrl, add");

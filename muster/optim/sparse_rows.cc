@@ -1,7 +1,6 @@
 #include "muster/optim/sparse_rows.h"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <vector>
 

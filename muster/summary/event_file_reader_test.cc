@@ -53,17 +53,16 @@ std::vector<std::string> Texts(const std::string& file) {
 TEST(EventFileReader, ReadsWhatTheWriterWrites) {
   MemoryFileSystem files;
   SimulatedClock clock(absl::FromUnixMillis(1700000000500));
-  auto writer = EventFileWriter::Open(files, clock, "logs", {});
-  ASSERT_TRUE(writer.ok()) << writer.status();
+  auto writer = EventFileWriter::Open(files, clock, "logs", {}).value();
   const std::vector<ScalarSummary> scalars = {{"loss", 0.5F}, {"accuracy", 0.25F}};
-  ASSERT_TRUE((*writer)->AddSessionLog(SessionStatus::kStart, 7).ok());
-  ASSERT_TRUE((*writer)->AddScalars(scalars, 7).ok());
+  ASSERT_TRUE(writer->AddSessionLog(SessionStatus::kStart, 7).ok());
+  ASSERT_TRUE(writer->AddScalars(scalars, 7).ok());
   ValueHistogram histogram;
   histogram.num = 4;
-  ASSERT_TRUE((*writer)->AddHistogram("weights", histogram, 8).ok());
-  ASSERT_TRUE((*writer)->AddGraph("graph", 8).ok());
-  ASSERT_TRUE((*writer)->AddSessionLog(SessionStatus::kCheckpoint, 9, "model.ckpt-9").ok());
-  ASSERT_TRUE((*writer)->Close().ok());
+  ASSERT_TRUE(writer->AddHistogram("weights", histogram, 8).ok());
+  ASSERT_TRUE(writer->AddGraph("graph", 8).ok());
+  ASSERT_TRUE(writer->AddSessionLog(SessionStatus::kCheckpoint, 9, "model.ckpt-9").ok());
+  ASSERT_TRUE(writer->Close().ok());
   std::vector<std::string> texts;
   for (const SummaryEvent& event : ReadEventFiles(files, "logs")) texts.push_back(event.ToString());
   EXPECT_THAT(texts, ElementsAre("7: START", "7: loss=0.5 accuracy=0.25", "8: weights of 4",

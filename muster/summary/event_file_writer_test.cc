@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -15,6 +14,7 @@
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::event_file_writer_test {
@@ -48,9 +48,7 @@ std::vector<std::string> Records(std::string_view file) {
 class EventFileWriterTest : public ::testing::Test {
  protected:
   std::unique_ptr<EventFileWriter> Open(const std::string& directory = "logs") {
-    auto writer = EventFileWriter::Open(files_, clock_, directory, {.host = "host", .suffix = ".7"});
-    EXPECT_TRUE(writer.ok()) << writer.status();
-    return writer.ok() ? *std::move(writer) : nullptr;
+    return EventFileWriter::Open(files_, clock_, directory, {.host = "host", .suffix = ".7"}).value();
   }
 
   MemoryFileSystem files_;
@@ -68,9 +66,8 @@ TEST_F(EventFileWriterTest, TheFirstRecordIsTheVersionAndIsThereAtOnce) {
 
 TEST_F(EventFileWriterTest, NameHasTenDigitsAndTheMachineAndProcessByDefault) {
   SimulatedClock early(absl::FromUnixSeconds(42));
-  const auto writer = EventFileWriter::Open(files_, early, "logs", {});
-  ASSERT_TRUE(writer.ok());
-  EXPECT_THAT((*writer)->path(), ::testing::MatchesRegex("logs/events.out.tfevents.0000000042\\..+\\.[0-9]+"));
+  const auto writer = EventFileWriter::Open(files_, early, "logs", {}).value();
+  EXPECT_THAT(writer->path(), ::testing::MatchesRegex("logs/events.out.tfevents.0000000042\\..+\\.[0-9]+"));
 }
 
 TEST_F(EventFileWriterTest, ASecondFileOfTheSameSecondDoesNotOverwriteTheFirst) {
@@ -210,21 +207,20 @@ class CountingFileSystem final : public FileSystem {
 TEST(EventFileWriterFlushTest, FlushesTheVersionAndThenWheneverTheIntervalHasPassed) {
   CountingFileSystem files;
   SimulatedClock clock;
-  auto writer = EventFileWriter::Open(files, clock, "logs", {.flush_interval = absl::Seconds(10)});
-  ASSERT_TRUE(writer.ok());
+  auto writer = EventFileWriter::Open(files, clock, "logs", {.flush_interval = absl::Seconds(10)}).value();
   EXPECT_EQ(files.flushes(), 1);
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 1).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 1).ok());
   clock.Advance(absl::Seconds(9));
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 2).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 2).ok());
   EXPECT_EQ(files.flushes(), 1);
   clock.Advance(absl::Seconds(1));
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 3).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 3).ok());
   EXPECT_EQ(files.flushes(), 2);
-  ASSERT_TRUE((*writer)->AddScalar("a", 1, 4).ok());
+  ASSERT_TRUE(writer->AddScalar("a", 1, 4).ok());
   EXPECT_EQ(files.flushes(), 2);
-  ASSERT_TRUE((*writer)->Flush().ok());
+  ASSERT_TRUE(writer->Flush().ok());
   EXPECT_EQ(files.flushes(), 3);
-  ASSERT_TRUE((*writer)->Close().ok());
+  ASSERT_TRUE(writer->Close().ok());
   EXPECT_EQ(files.flushes(), 4);
 }
 
@@ -232,13 +228,11 @@ TEST(EventFileTensorBoardTest, TensorBoardReadsWhatWeWrite) {
   const std::string python = SourceFolder() + "/.venv/bin/python";
   if (std::system(absl::StrCat(python, " -c 'import tensorboard' 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << python << " doesn't have tensorboard: './dev setup' installs it";
-  std::string directory = ::testing::TempDir() + "muster_events_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   FileSystem& files = PosixFileSystem();
   SimulatedClock clock(absl::FromUnixMillis(1700000000250));
-  auto writer = EventFileWriter::Open(files, clock, JoinPath(directory, "logs"), {});
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EventFileWriter& events = **writer;
+  auto writer = EventFileWriter::Open(files, clock, scratch / "logs", {}).value();
+  EventFileWriter& events = *writer;
   ASSERT_TRUE(events.AddSessionLog(SessionStatus::kStart, 0).ok());
   const ScalarSummary both[] = {{"loss", 0.25f}, {"global_step/sec", 12.5f}};
   ASSERT_TRUE(events.AddScalars(both, 100).ok());
@@ -267,12 +261,10 @@ assert [(s.step, s.value) for s in a.Scalars('global_step/sec')] == [(100, 12.5)
 loss = a.Scalars('loss')
 assert [s.step for s in loss] == [100, 2**40] and loss[0].value == 0.25 and math.isnan(loss[1].value), loss
 )";
-  const std::string file = JoinPath(directory, "script.py");
+  const std::string file = scratch / "script.py";
   ASSERT_TRUE(WriteFileAtomically(files, file, AsBytes(script.data(), script.size())).ok());
-  EXPECT_EQ(std::system(absl::StrCat(python, " ", file, " ", JoinPath(directory, "logs"), " ", events.path()).c_str()),
-            0);
+  EXPECT_EQ(std::system(absl::StrCat(python, " ", file, " ", scratch / "logs", " ", events.path()).c_str()), 0);
   EXPECT_TRUE(events.Close().ok());
-  EXPECT_TRUE(files.RemoveTree(directory).ok());
 }
 
 }  // namespace

@@ -84,11 +84,7 @@ class ConvergenceTest : public ::testing::TestWithParam<ConvergenceSetting> {
   // Makes the log exist before the threads of all-reduce.
   static void SetUpTestSuite() { SetUpLog("tasks"); }
 
-  void SetUp() override {
-    auto digits = LoadDigits(SourceFolder() + "/examples/data/digits.csv");
-    ASSERT_TRUE(digits.ok()) << digits.status();
-    digits_ = *std::move(digits);
-  }
+  void SetUp() override { digits_ = LoadDigits(SourceFolder() + "/examples/data/digits.csv").value(); }
 
   ImageData digits_;
 };
@@ -119,11 +115,10 @@ TEST_P(RecordedCurveTest, AnotherRateMissesTheCurve) {
   slower.parameters["server_rule"] = "sgd:learning_rate=0.08";
   slower.minibatches = 200;
   const ConvergenceRun run = TrainDigits(slower, digits_);
-  auto recorded = ReadCurve(slower.name);
-  ASSERT_TRUE(recorded.ok()) << recorded.status();
-  ASSERT_GE(recorded->size(), run.curve.size());
-  recorded->resize(run.curve.size());
-  EXPECT_GT(Difference(run.curve, *recorded), kTolerance) << Text(run.curve, *recorded);
+  auto recorded = ReadCurve(slower.name).value();
+  ASSERT_GE(recorded.size(), run.curve.size());
+  recorded.resize(run.curve.size());
+  EXPECT_GT(Difference(run.curve, recorded), kTolerance) << Text(run.curve, recorded);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hogwild, RecordedCurveTest, ::testing::Values(ConvergenceSettings()[0]),

@@ -1,7 +1,6 @@
 // The input of a training run that is saved and killed: sessions, checkpoints and input together, on simulated ps.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -26,26 +25,25 @@ Batches Train(FileSystem& disk, const Dataset& data, int steps, int64_t save_ste
   store.KillPs(0);
   store.StartPs(0, &disk);
   TrainingProcess chief(store, "chief:0", {.files = &disk});
-  auto input = data.Shuffle({.seed = 3}).Batch(4).Repeat().Prefetch(2).Open();
-  EXPECT_TRUE(input.ok()) << input.status();
+  auto input = data.Shuffle({.seed = 3}).Batch(4).Repeat().Prefetch(2).Open().value();
   Batches batches;
   Example batch;
   chief.source.on_step = [&](double loss) -> absl::StatusOr<double> {
-    EXPECT_TRUE(*(*input)->Next(batch));
+    EXPECT_TRUE(*input->Next(batch));
     const auto labels = batch.labels.As<int64_t>();
     batches.emplace_back(labels.begin(), labels.end());
     return loss;
   };
   {
-    Session session = chief.MakeSession(
-        {.checkpoint_dir = "model",
-         .save_checkpoint_steps = save_steps,
-         .saveables = {{"input", [&] { return (*input)->SavePosition(); },
-                        [&](const std::string& saved) { return (*input)->RestorePosition(saved); }}}});
+    Session session =
+        chief.MakeSession({.checkpoint_dir = "model",
+                           .save_checkpoint_steps = save_steps,
+                           .saveables = {{"input", [&] { return (input)->SavePosition(); },
+                                          [&](const std::string& saved) { return (input)->RestorePosition(saved); }}}});
     EXPECT_EQ(session.Start(), absl::OkStatus());
     for (int i = 0; i < steps; ++i) EXPECT_EQ(session.Run(), absl::OkStatus());
   }
-  (*input)->Stop();
+  input->Stop();
   return batches;
 }
 

@@ -1,5 +1,4 @@
 // Any bytes as an IDX file, plain or gzipped, give an error or an array whose shape agrees with its elements.
-#include <string_view>
 
 #include "muster/base/check.h"
 #include "muster/data/idx.h"

@@ -1,5 +1,4 @@
 // Any bytes as a picture's file (PNG, JPEG, PGM, PPM) give an error, or as many pixels as the size says.
-#include <string_view>
 #include <vector>
 
 #include "muster/base/check.h"

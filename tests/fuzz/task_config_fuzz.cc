@@ -1,7 +1,6 @@
 // Any text as TF_CONFIG, as the flags, as a device string and as an address gives an error of one line, or a value that
 // is unchanged when written and read again.
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_split.h"

@@ -32,9 +32,7 @@ AlgorithmCluster ClusterFor(const AlgorithmInfo& info) {
 }
 
 AlgorithmPlan Plan(const std::string& name, const Parameters& parameters = {}, AlgorithmCluster cluster = kFour) {
-  auto plan = PlanAlgorithm({name, parameters, false}, cluster);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *plan : AlgorithmPlan();
+  return PlanAlgorithm({name, parameters, false}, cluster).value();
 }
 
 std::string Mistake(const AlgorithmChoice& choice, AlgorithmCluster cluster = kFour) {
@@ -383,9 +381,8 @@ TEST(AlgorithmChoice, AWorkerThatThereIsntIsRefused) {
 TEST(AlgorithmChoice, DeterministicWhereChanceCanBeLeftOut) {
   for (const AlgorithmInfo& info : AlgorithmTable()) {
     if (info.name == "pipelined") continue;
-    const auto plan = PlanAlgorithm({std::string(info.name), {}, true}, ClusterFor(info));
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_TRUE(plan->commit.deterministic) << info.name;
+    const auto plan = PlanAlgorithm({std::string(info.name), {}, true}, ClusterFor(info)).value();
+    EXPECT_TRUE(plan.commit.deterministic) << info.name;
   }
   EXPECT_FALSE(Plan("hogwild").commit.deterministic);
   EXPECT_THAT(Mistake({"pipelined", {}, true}), HasSubstr("two updates of a worker are under way at once"));
@@ -399,9 +396,8 @@ TEST(AlgorithmChoice, DeterministicWhereChanceCanBeLeftOut) {
 // In a fixed order of workers, all workers are waited for.
 TEST(PlanAlgorithmTest, DeterministicGatesAreNotElastic) {
   EXPECT_TRUE(Plan("synchronous").commit.gate.elastic);
-  const auto plan = PlanAlgorithm({"synchronous", {}, true}, kFour);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_FALSE(plan->commit.gate.elastic);
+  const auto plan = PlanAlgorithm({"synchronous", {}, true}, kFour).value();
+  EXPECT_FALSE(plan.commit.gate.elastic);
   EXPECT_THAT(Mistake({"ssp", {{"bound", "0"}}, true}), HasSubstr("bound is 0 with --deterministic"));
 }
 

@@ -18,10 +18,9 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 AlgorithmChoice Chosen(std::vector<std::string> arguments, const AlgorithmChoice& standard = {}) {
-  const auto choice = AlgorithmChoice::FromArguments(arguments, standard);
-  EXPECT_TRUE(choice.ok()) << choice.status();
+  const auto choice = AlgorithmChoice::FromArguments(arguments, standard).value();
   EXPECT_THAT(arguments, IsEmpty());
-  return choice.ok() ? *choice : AlgorithmChoice();
+  return choice;
 }
 
 std::string Mistake(std::vector<std::string> arguments) {
@@ -36,11 +35,10 @@ TEST(AlgorithmFlags, AreTakenInBothFormsAndTheOthersStay) {
   std::vector<std::string> arguments = {"--steps=9",      "--algorithm", "downpour", "--window=7",
                                         "--fetch-window", "3",           "train",    "--server-rule=add",
                                         "--batch",        "32",          "--",       "--window=8"};
-  const auto choice = AlgorithmChoice::FromArguments(arguments, {});
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->name, "downpour");
-  EXPECT_FALSE(choice->deterministic);
-  EXPECT_THAT(choice->parameters,
+  const auto choice = AlgorithmChoice::FromArguments(arguments, {}).value();
+  EXPECT_EQ(choice.name, "downpour");
+  EXPECT_FALSE(choice.deterministic);
+  EXPECT_THAT(choice.parameters,
               ElementsAre(Pair("fetch_window", "3"), Pair("server_rule", "add"), Pair("window", "7")));
   EXPECT_THAT(arguments, ElementsAre("--steps=9", "train", "--batch", "32", "--", "--window=8"));
 }
@@ -94,10 +92,9 @@ TEST(AlgorithmFlags, WhatTheUserSaysTakesThePlaceOfWhatWouldContradictIt) {
   const AlgorithmChoice faster = Chosen({"--learning_rate=0.7"}, rated);
   EXPECT_THAT(faster.parameters,
               ElementsAre(Pair("learning_rate", "0.7"), Pair("worker_rule", "sgd:weight_decay=0.5")));
-  const auto plan = PlanAlgorithm(faster, {});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->commit.worker_rule->rule.learning_rate, 0.7);
-  EXPECT_EQ(plan->commit.worker_rule->rule.weight_decay, 0.5);
+  const auto plan = PlanAlgorithm(faster, {}).value();
+  EXPECT_EQ(plan.commit.worker_rule->rule.learning_rate, 0.7);
+  EXPECT_EQ(plan.commit.worker_rule->rule.weight_decay, 0.5);
 
   const AlgorithmChoice quick = {"downpour_easy", {{"learning_rate", "0.1"}}, false};
   EXPECT_THAT(Chosen({"--worker_rule=adam"}, quick).parameters, ElementsAre(Pair("worker_rule", "adam")));

@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "muster/algo/methods/algorithm.h"
 #include "muster/algo/methods/overlapped_reduction.h"

@@ -31,11 +31,7 @@ struct Trainee {
         client(store.Client(task, {.apply = ApplyChoice::kAuto})) {
     EXPECT_EQ(JoinToTrain(*client, algorithm.binding(), chief), absl::OkStatus());
   }
-  StepResult Step() {
-    const auto result = algorithm.Step(*client);
-    EXPECT_TRUE(result.ok()) << result.status();
-    return result.value_or(StepResult());
-  }
+  StepResult Step() { return algorithm.Step(*client).value(); }
 
   QuadraticSource source;
   AsynchronousAlgorithm algorithm;

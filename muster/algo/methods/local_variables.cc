@@ -1,6 +1,5 @@
 #include "muster/algo/methods/local_variables.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "muster/algo/methods/overlapped_reduction.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "muster/optim/kernels/half.h"
 
 namespace muster::gradient_sum_test {

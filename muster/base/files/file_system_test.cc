@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
-
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::file_system_test {
 namespace {
@@ -21,26 +19,19 @@ ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size())
 // The machine's file system and the one for tests keep the same contract.
 class FileSystemTest : public ::testing::TestWithParam<bool> {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "muster_file_system_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    ASSERT_TRUE(files().CreateDirectory(root_).ok());
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(root_).ok()); }
+  void SetUp() override { ASSERT_TRUE(files().CreateDirectory(root_.path()).ok()); }
 
   FileSystem& files() { return GetParam() ? PosixFileSystem() : memory_; }
-  std::string Path(const std::string& name) { return JoinPath(root_, name); }
+  std::string Path(const std::string& name) { return root_ / name; }
   void Put(const std::string& name, std::string_view content) {
-    auto file = files().OpenForWriting(Path(name));
-    ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE((*file)->Append(Bytes(content)).ok());
-    ASSERT_TRUE((*file)->Flush().ok());
-    ASSERT_TRUE((*file)->Sync().ok());
-    ASSERT_TRUE((*file)->Close().ok());
+    auto file = files().OpenForWriting(Path(name)).value();
+    ASSERT_TRUE(file->Append(Bytes(content)).ok());
+    ASSERT_TRUE(file->Flush().ok());
+    ASSERT_TRUE(file->Sync().ok());
+    ASSERT_TRUE(file->Close().ok());
   }
 
-  std::string root_;
+  const ScratchFolder root_;
   MemoryFileSystem memory_;
 };
 
@@ -64,7 +55,7 @@ TEST_P(FileSystemTest, MissingFilesAreNotFoundAndNamed) {
         files().Rename(path, Path("b")), files().ReadAt(path, 0, {&byte, 1}), files().ListDirectory(path).status(),
         files().OpenForWriting(Path("no/file")).status(), files().SyncDirectory(path)}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(root_));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(root_.path()));
   }
   EXPECT_FALSE(files().Exists(path));
   EXPECT_TRUE(files().RemoveTree(path).ok());
@@ -88,20 +79,18 @@ TEST_P(FileSystemTest, AtomicWriteReplacesAndLeavesNothingElse) {
   ASSERT_TRUE(WriteFileAtomically(files(), Path("a"), Bytes("old")).ok());
   ASSERT_TRUE(WriteFileAtomically(files(), Path("a"), Bytes("new")).ok());
   EXPECT_EQ(*files().ReadFile(Path("a")), "new");
-  EXPECT_THAT(*files().ListDirectory(root_), ElementsAre("a"));
+  EXPECT_THAT(*files().ListDirectory(root_.path()), ElementsAre("a"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Posix" : "Memory"; });
 
 TEST_P(FileSystemTest, ALockHasOneHolderWhoIsNamed) {
-  auto first = files().Lock(Path("lock"), "the first");
-  ASSERT_TRUE(first.ok()) << first.status();
+  auto first = files().Lock(Path("lock"), "the first").value();
   EXPECT_EQ(files().Lock(Path("lock"), "the second").status(), absl::FailedPreconditionError("the first"));
   EXPECT_TRUE(files().Lock(Path("another"), "the second").ok());
-  first->reset();
-  auto third = files().Lock(Path("lock"), "3rd");
-  ASSERT_TRUE(third.ok()) << third.status();
+  first.reset();
+  auto third = files().Lock(Path("lock"), "3rd").value();
   EXPECT_EQ(*files().ReadFile(Path("lock")), "3rd") << "nothing of the longer name is left";
 }
 
@@ -110,9 +99,8 @@ TEST_P(FileSystemTest, ALockNeedsItsDirectory) {
 }
 
 TEST(PosixFileLockTest, EndsWithItsProcess) {
-  std::string root = ::testing::TempDir() + "muster_lock_XXXXXX";
-  ASSERT_NE(mkdtemp(root.data()), nullptr);
-  const std::string path = JoinPath(root, "lock");
+  const ScratchFolder scratch;
+  const std::string path = scratch / "lock";
   int locked[2], leave[2];
   ASSERT_EQ(pipe(locked), 0);
   ASSERT_EQ(pipe(leave), 0);
@@ -136,7 +124,6 @@ TEST(PosixFileLockTest, EndsWithItsProcess) {
   EXPECT_TRUE(PosixFileSystem().Lock(path, "me").ok());
   close(locked[0]);
   close(locked[1]);
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(root).ok());
 }
 
 TEST(WriteFileAtomicallyTest, AReaderSeesTheOldOrTheNewWhereverItStops) {

@@ -56,16 +56,15 @@ FreePorts TakeRow(uint16_t count) {
 }
 
 TEST(FreePorts, AreDifferentAndHeldUntilReleased) {
-  auto ports = FreePorts::Reserve(20);
-  ASSERT_TRUE(ports.ok()) << ports.status();
+  auto ports = FreePorts::Reserve(20).value();
   std::set<uint16_t> numbers;
-  for (int i = 0; i < 20; ++i) numbers.insert(ports->port(i));
+  for (int i = 0; i < 20; ++i) numbers.insert(ports.port(i));
   EXPECT_EQ(numbers.size(), 20);
   EXPECT_EQ(numbers.count(0), 0);
-  EXPECT_FALSE(CanListen(ports->port(3)));
-  ports->Release(3);
-  EXPECT_TRUE(CanListen(ports->port(3)));
-  EXPECT_FALSE(CanListen(ports->port(4)));
+  EXPECT_FALSE(CanListen(ports.port(3)));
+  ports.Release(3);
+  EXPECT_TRUE(CanListen(ports.port(3)));
+  EXPECT_FALSE(CanListen(ports.port(4)));
 }
 
 // A server that is being started, or restarted, doesn't hold its port.
@@ -73,12 +72,11 @@ TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
   const PortRange row = {.first = TakeRow(3).port(0), .count = 3};
   const auto port_of = [](const absl::StatusOr<FreePorts>& ports) { return ports.ok() ? ports->port(0) : 0; };
   {
-    auto run = FreePorts::Reserve(3, row);
-    ASSERT_TRUE(run.ok()) << run.status();
-    for (int i = 0; i < 3; ++i) run->Release(i);
+    auto run = FreePorts::Reserve(3, row).value();
+    for (int i = 0; i < 3; ++i) run.Release(i);
     for (int i = 0; i < 20; ++i) {
       const uint16_t port = port_of(FreePorts::Reserve(1, row));
-      for (int j = 0; j < 3; ++j) EXPECT_NE(port, run->port(j));
+      for (int j = 0; j < 3; ++j) EXPECT_NE(port, run.port(j));
     }
   }
   const uint16_t port = port_of(FreePorts::Reserve(1, row));

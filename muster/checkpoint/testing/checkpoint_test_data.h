@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/tensor_file.h"
 

@@ -42,19 +42,17 @@ TEST(ComputeDeviceTest, WhatIsNoDeviceIsNamedWithWhatIs) {
 }
 
 TEST(PlaceComputationTest, WhatIsThereIsTaken) {
-  const auto placed = PlaceComputation(kGpu1, 2, "", /*soft=*/false);
-  ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(placed->device, kGpu1);
-  EXPECT_EQ(placed->gpu, 1);
-  EXPECT_THAT(placed->notice, IsEmpty());
+  const auto placed = PlaceComputation(kGpu1, 2, "", /*soft=*/false).value();
+  EXPECT_EQ(placed.device, kGpu1);
+  EXPECT_EQ(placed.gpu, 1);
+  EXPECT_THAT(placed.notice, IsEmpty());
   EXPECT_EQ(PlaceComputation({}, 2, "", false)->device, ComputeDevice());
 }
 
 TEST(PlaceComputationTest, SoftPlacementTakesTheCpuAndSaysSo) {
-  const auto placed = PlaceComputation(kGpu1, 1, "", /*soft=*/true);
-  ASSERT_TRUE(placed.ok()) << placed.status();
-  EXPECT_EQ(placed->device, ComputeDevice());
-  EXPECT_THAT(placed->notice, AllOf(HasSubstr("no device cuda:1"), HasSubstr("cpu, cuda:0"), HasSubstr("on the CPU")));
+  const auto placed = PlaceComputation(kGpu1, 1, "", /*soft=*/true).value();
+  EXPECT_EQ(placed.device, ComputeDevice());
+  EXPECT_THAT(placed.notice, AllOf(HasSubstr("no device cuda:1"), HasSubstr("cpu, cuda:0"), HasSubstr("on the CPU")));
 }
 
 TEST(PlaceComputationTest, WithoutSoftPlacementTheErrorNamesWhatThereIs) {

@@ -3,8 +3,6 @@
 // functions, except AvailableCores; thread-safe.
 #pragma once
 
-#include <string>
-
 #include "muster/cluster/identity/task_config.h"
 
 namespace muster {

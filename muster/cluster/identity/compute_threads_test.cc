@@ -8,10 +8,9 @@ namespace muster::compute_threads_test {
 namespace {
 
 TaskConfig Task(const std::string& cluster, const std::string& type, int index = 0) {
-  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
-                                                                 type, "\", \"index\": ", index, "}}")});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,
+                                                      "\", \"index\": ", index, "}}")})
+      .value();
 }
 
 TEST(ComputeThreadsTest, OneProcessAloneHasAllCores) {

@@ -31,10 +31,9 @@ TEST(FlagScan, TakesBothFormsByTheNameThatIsKnown) {
 
 TEST(FlagScan, ASwitchLeavesTheNextWord) {
   std::vector<std::string> arguments = {"--quick", "train", "--quick=0"};
-  const auto scan = ScanFlags(arguments, Find);
-  ASSERT_TRUE(scan.ok());
+  const auto scan = ScanFlags(arguments, Find).value();
   EXPECT_THAT(Given(arguments), ElementsAre("quick:1", "quick:0"));
-  KeepArguments(scan->kept, arguments);
+  KeepArguments(scan.kept, arguments);
   EXPECT_THAT(arguments, ElementsAre("train"));
 }
 
@@ -45,9 +44,8 @@ TEST(FlagScan, AFlagWithoutAValueIsAMistake) {
 
 TEST(FlagScan, WhatIsBehindTwoDashesStays) {
   std::vector<std::string> arguments = {"a", "--size=1", "--", "--size=2"};
-  const auto scan = ScanFlags(arguments, Find);
-  ASSERT_TRUE(scan.ok());
-  KeepArguments(scan->kept, arguments);
+  const auto scan = ScanFlags(arguments, Find).value();
+  KeepArguments(scan.kept, arguments);
   EXPECT_THAT(arguments, ElementsAre("a", "--", "--size=2"));
 }
 

@@ -22,9 +22,7 @@ std::string Config(const std::string& cluster, const std::string& type, const st
 }
 
 TaskConfig Resolve(const std::string& tf_config, const TaskFlags& flags = {}) {
-  auto config = ResolveTaskConfig({tf_config, flags});
-  EXPECT_TRUE(config.ok()) << config.status();
-  return config.ok() ? *config : TaskConfig();
+  return ResolveTaskConfig({tf_config, flags}).value();
 }
 
 std::string Message(const std::string& tf_config, const TaskFlags& flags = {}) {

@@ -11,11 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Device(const DeviceStack& stack, const OpSpec& op = {}) {
-  const auto device = stack.DeviceFor(op);
-  EXPECT_TRUE(device.ok()) << device.status();
-  return device.ok() ? device->ToString() : "";
-}
+std::string Device(const DeviceStack& stack, const OpSpec& op = {}) { return stack.DeviceFor(op).value().ToString(); }
 
 TEST(DeviceScope, NestsAndEndsWithItsBlock) {
   DeviceStack stack;

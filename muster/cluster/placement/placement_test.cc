@@ -20,9 +20,7 @@ std::vector<int> PsOf(const PlacementResult& placement) {
 
 PlacementResult Place(const std::vector<VariableSpec>& variables, int num_ps, Placement placement,
                       const Partitioning& how = {}) {
-  const auto result = PlaceVariables(variables, num_ps, placement, how);
-  EXPECT_TRUE(result.ok()) << result.status();
-  return result.ok() ? *result : PlacementResult();
+  return PlaceVariables(variables, num_ps, placement, how).value();
 }
 
 TEST(Placement, GreedySortedPlacesTheLargestFirstAndKeepsTheOrder) {

@@ -38,12 +38,12 @@ TEST(PlacementText, Strategies) {
 }
 
 TEST(PlacementText, VariablesAndResult) {
-  const auto variables = VariablesFromJson(
-      R"([{"name":"w","shape":[2,3],"dtype":"float64"},{"name":"s","shape":[],"dtype":"bool"}])", "f");
-  ASSERT_TRUE(variables.ok()) << variables.status();
-  const auto placed = PlaceVariables(*variables, 2, Placement::kRoundRobin, {});
+  const auto variables =
+      VariablesFromJson(R"([{"name":"w","shape":[2,3],"dtype":"float64"},{"name":"s","shape":[],"dtype":"bool"}])", "f")
+          .value();
+  const auto placed = PlaceVariables(variables, 2, Placement::kRoundRobin, {});
   EXPECT_EQ(
-      PlacementToJson(*variables, *placed),
+      PlacementToJson(variables, *placed),
       R"({"placement":[{"name":"w","shard":0,"ps":0,"bytes":48},{"name":"s","shard":0,"ps":1,"bytes":1}],"load_bytes":[48,1]})");
 }
 

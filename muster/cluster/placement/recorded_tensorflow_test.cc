@@ -36,9 +36,8 @@ TEST(RecordedTensorFlow, Placement) {
   const json recorded = Recorded("placement.json");
   std::map<std::string, std::vector<VariableSpec>> models;
   for (const auto& [name, variables] : recorded.at("models").items()) {
-    auto parsed = VariablesFromJson(variables.dump(), name);
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    models[name] = *parsed;
+    auto parsed = VariablesFromJson(variables.dump(), name).value();
+    models[name] = parsed;
   }
   int compared = 0;
   for (const json& test : recorded.at("cases")) {
@@ -47,10 +46,9 @@ TEST(RecordedTensorFlow, Placement) {
     auto strategy = ParsePlacement(test.at("strategy").get<std::string>());
     auto partitioning = ParsePartitioning(test.at("partition").get<std::string>());
     ASSERT_TRUE(strategy.ok() && partitioning.ok());
-    auto placed = PlaceVariables(variables, test.at("ps"), *strategy, *partitioning);
-    ASSERT_TRUE(placed.ok()) << placed.status();
+    auto placed = PlaceVariables(variables, test.at("ps"), *strategy, *partitioning).value();
     json ours = json::array();
-    for (const PlacedSlice& slice : placed->slices) {
+    for (const PlacedSlice& slice : placed.slices) {
       ours.push_back({variables[slice.variable].name, slice.shard, slice.ps, slice.bytes});
     }
     EXPECT_EQ(ours, test.at("placement"));
@@ -92,9 +90,8 @@ DeviceFunction SetterOf(const json& arguments) {
   options.merge_devices = arguments.value("merge_devices", options.merge_devices);
   options.ps_ops = arguments.value("ps_ops", options.ps_ops);
   if (arguments.contains("cluster")) {
-    auto cluster = ClusterSpec::FromJson(arguments.at("cluster"), "cluster");
-    EXPECT_TRUE(cluster.ok()) << cluster.status();
-    options.cluster = *cluster;
+    auto cluster = ClusterSpec::FromJson(arguments.at("cluster"), "cluster").value();
+    options.cluster = cluster;
   }
   return ReplicaDeviceSetter(options);
 }
@@ -118,9 +115,8 @@ TEST(RecordedTensorFlow, DeviceScopes) {
       OpenScopes(op.value("outer", json::array()), stack, scopes);
       if (test.contains("setter")) scopes.push_back(std::make_unique<DeviceScope>(stack, setter));
       OpenScopes(op.value("inner", json::array()), stack, scopes);
-      auto device = stack.DeviceFor({.type = op.at("type"), .name = "op", .shape = {2}});
-      ASSERT_TRUE(device.ok()) << device.status();
-      EXPECT_EQ(device->ToString(), op.at("device").get<std::string>());
+      auto device = stack.DeviceFor({.type = op.at("type"), .name = "op", .shape = {2}}).value();
+      EXPECT_EQ(device.ToString(), op.at("device").get<std::string>());
       ++compared;
       while (!scopes.empty()) scopes.pop_back();
     }

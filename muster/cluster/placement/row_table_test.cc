@@ -48,12 +48,12 @@ TEST(RowSplit, IsTensorFlows) {
 TEST(RowTablePlacement, HasASliceOnEveryPsWhateverTheStrategy) {
   const VariableSpec table = {.name = "table", .shape = {10, 4}, .kind = VariableKind::kRows};
   const auto placed = PlaceVariables({{.name = "a", .shape = {3}}, table, {.name = "b", .shape = {3}}}, 3,
-                                     Placement::kRoundRobin, {.kind = Partitioning::Kind::kFixed, .shards = 2});
-  ASSERT_TRUE(placed.ok()) << placed.status();
+                                     Placement::kRoundRobin, {.kind = Partitioning::Kind::kFixed, .shards = 2})
+                          .value();
   std::vector<int> ps;
-  for (const PlacedSlice& slice : placed->slices) ps.push_back(slice.ps);
+  for (const PlacedSlice& slice : placed.slices) ps.push_back(slice.ps);
   EXPECT_THAT(ps, ::testing::ElementsAre(0, 1, 0, 1, 2, 2, 0));  // the table doesn't advance the round robin
-  const PlacedSlice& second = placed->slices[3];
+  const PlacedSlice& second = placed.slices[3];
   EXPECT_EQ(second.offset, 4);
   EXPECT_EQ(second.row_step, 3);
   EXPECT_THAT(second.shape, ::testing::ElementsAre(3, 4));
@@ -62,12 +62,11 @@ TEST(RowTablePlacement, HasASliceOnEveryPsWhateverTheStrategy) {
 TEST(RowTablePlacement, PinnedToAPsItLiesThereWhole) {
   const VariableSpec table = {
       .name = "table", .shape = {10, 4}, .kind = VariableKind::kRows, .device = "/job:ps/task:1"};
-  const auto placed = PlaceVariables({table}, 3, Placement::kRoundRobin, {});
-  ASSERT_TRUE(placed.ok()) << placed.status();
-  ASSERT_EQ(placed->slices.size(), 1);
-  EXPECT_EQ(placed->slices[0].ps, 1);
-  EXPECT_EQ(placed->slices[0].row_step, 1);
-  EXPECT_EQ(placed->slices[0].elements, 40);
+  const auto placed = PlaceVariables({table}, 3, Placement::kRoundRobin, {}).value();
+  ASSERT_EQ(placed.slices.size(), 1);
+  EXPECT_EQ(placed.slices[0].ps, 1);
+  EXPECT_EQ(placed.slices[0].row_step, 1);
+  EXPECT_EQ(placed.slices[0].elements, 40);
 }
 
 TEST(RowTablePlacement, AScalarIsNone) {

@@ -135,9 +135,7 @@ TEST(Dataset, WorkersDivideAnEpochInANewWayEachTime) {
 
   std::vector<std::unique_ptr<ExampleStream>> workers;
   for (size_t worker = 0; worker < 2; ++worker) {
-    auto stream = rows.Shuffle({.seed = 3}).Shard(2, worker).Batch(2).Repeat(2).Prefetch().Open();
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    workers.push_back(*std::move(stream));
+    workers.push_back(rows.Shuffle({.seed = 3}).Shard(2, worker).Batch(2).Repeat(2).Prefetch().Open().value());
   }
   Example batch;
   for (int epoch = 0; epoch < 2; ++epoch) {

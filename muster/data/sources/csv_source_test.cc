@@ -26,9 +26,7 @@ class CsvSourceTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& content) { ASSERT_TRUE(files_.WriteFile(path, content).ok()); }
   std::vector<Example> Drawn(std::vector<std::string> paths, CsvColumns columns = {}) {
-    auto drawn = DrawnExamples(Dataset::FromCsv(std::move(paths), std::move(columns), files_));
-    EXPECT_TRUE(drawn.ok()) << drawn.status();
-    return drawn.ok() ? *std::move(drawn) : std::vector<Example>();
+    return DrawnExamples(Dataset::FromCsv(std::move(paths), std::move(columns), files_)).value();
   }
   absl::Status Error(std::vector<std::string> paths, CsvColumns columns = {}) {
     const absl::Status error = DrawingError(Dataset::FromCsv(std::move(paths), std::move(columns), files_));
@@ -99,10 +97,9 @@ TEST_F(CsvSourceTest, FilesAreReadOneAfterTheOtherAndMayHaveOneHeader) {
 TEST_F(CsvSourceTest, EveryEpochReadsThemAgain) {
   Write("d/a.csv", "1,1\n2,2\n");
   Write("d/b.csv", "3,3\n");
-  const auto drawn = DrawnExamples(Dataset::FromCsv({"d/a.csv", "d/b.csv"}, {}, files_).Repeat(), 7);
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  const auto drawn = DrawnExamples(Dataset::FromCsv({"d/a.csv", "d/b.csv"}, {}, files_).Repeat(), 7).value();
   std::vector<int64_t> labels;
-  for (const Example& example : *drawn) labels.push_back(Label(example));
+  for (const Example& example : drawn) labels.push_back(Label(example));
   EXPECT_THAT(labels, ElementsAre(1, 2, 3, 1, 2, 3, 1));
 }
 
@@ -114,18 +111,16 @@ TEST_F(CsvSourceTest, APositionIsTheNumberOfRows) {
   const Dataset data = Dataset::FromCsv({"d/a.csv", "d/b.csv"}, {}, files_);
   EXPECT_FALSE(data.size().has_value());
   for (int64_t before = 0; before <= 8; ++before) {
-    const auto first = data.Open();
-    ASSERT_TRUE(first.ok()) << first.status();
+    const auto first = data.Open().value();
     Example example;
-    for (int64_t i = 0; i < before; ++i) ASSERT_TRUE((*first)->Next(example).value_or(false));
-    const auto second = data.Open();
-    ASSERT_TRUE(second.ok()) << second.status();
-    ASSERT_TRUE((*second)->RestorePosition((*first)->SavePosition()).ok()) << before;
+    for (int64_t i = 0; i < before; ++i) ASSERT_TRUE(first->Next(example).value_or(false));
+    const auto second = data.Open().value();
+    ASSERT_TRUE(second->RestorePosition(first->SavePosition()).ok()) << before;
     for (int64_t i = before; i < 8; ++i) {
-      ASSERT_TRUE((*second)->Next(example).value_or(false)) << before;
+      ASSERT_TRUE(second->Next(example).value_or(false)) << before;
       EXPECT_EQ(Label(example), i);
     }
-    EXPECT_FALSE((*second)->Next(example).value_or(true));
+    EXPECT_FALSE(second->Next(example).value_or(true));
   }
 }
 
@@ -148,10 +143,9 @@ TEST_F(CsvSourceTest, FilesAreReadPieceByPiece) {
   for (int i = 0; i < 200000; ++i) absl::StrAppend(&content, i % 100, ",", i % 7, "\n");
   Write("d/large.csv", content);
   PiecewiseFiles files(files_);
-  const auto drawn = DrawnExamples(Dataset::FromCsv({"d/large.csv"}, {}, files).Skip(199990));
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 10);
-  EXPECT_EQ(Label(drawn->back()), 199999 % 7);
+  const auto drawn = DrawnExamples(Dataset::FromCsv({"d/large.csv"}, {}, files).Skip(199990)).value();
+  ASSERT_EQ(drawn.size(), 10);
+  EXPECT_EQ(Label(drawn.back()), 199999 % 7);
   EXPECT_GT(files.largest, 0);
   EXPECT_LT(files.largest, content.size() / 2);
 }

@@ -52,10 +52,9 @@ class IdxSourceTest : public ::testing::Test {
 };
 
 TEST_F(IdxSourceTest, EveryRowIsAnImageAndItsLabel) {
-  const auto drawn = DrawnExamples(Data());
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 3);
-  const Example& last = drawn->back();
+  const auto drawn = DrawnExamples(Data()).value();
+  ASSERT_EQ(drawn.size(), 3);
+  const Example& last = drawn.back();
   ASSERT_EQ(last.features.size(), 1);
   EXPECT_EQ(last.features[0].name, "image");
   EXPECT_THAT(last.features[0].value.shape(), ElementsAre(2, 2));
@@ -69,18 +68,16 @@ TEST_F(IdxSourceTest, EveryRowIsAnImageAndItsLabel) {
 TEST_F(IdxSourceTest, PackedFilesAreTheSame) {
   Write("d/images", Gzip(Idx({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255})));
   Write("d/labels", Gzip(Idx({3}, {7, 8, 9})));
-  const auto drawn = DrawnExamples(Data());
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 3);
-  EXPECT_THAT(ValuesOf<uint8_t>(drawn->back().features[0].value), ElementsAre(9, 10, 11, 255));
+  const auto drawn = DrawnExamples(Data()).value();
+  ASSERT_EQ(drawn.size(), 3);
+  EXPECT_THAT(ValuesOf<uint8_t>(drawn.back().features[0].value), ElementsAre(9, 10, 11, 255));
 }
 
 TEST_F(IdxSourceTest, RowsAreReadByNumberAndGatheredInBatches) {
   const Dataset data = Data().Shuffle({.seed = 3}).Batch(3);
-  const auto drawn = DrawnExamples(data);
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 1);
-  const Example& batch = drawn->front();
+  const auto drawn = DrawnExamples(data).value();
+  ASSERT_EQ(drawn.size(), 1);
+  const Example& batch = drawn.front();
   EXPECT_THAT(batch.features[0].value.shape(), ElementsAre(3, 2, 2));
   EXPECT_THAT(ValuesOf<int64_t>(batch.labels), UnorderedElementsAre(7, 8, 9));
   for (size_t i = 0; i < 3; ++i)  // each with its label

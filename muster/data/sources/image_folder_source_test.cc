@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/log.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/data/dataset/dataset.h"
 #include "muster/data/testing/drawn_examples.h"
@@ -52,11 +52,9 @@ class ImageFolderSourceTest : public ::testing::Test {
   }
   // Returns "ab=0 cd=1": every picture's pixels and label.
   std::string Drawn(const Dataset& data) {
-    const auto drawn = DrawnExamples(data);
-    EXPECT_TRUE(drawn.ok()) << drawn.status();
-    if (!drawn.ok()) return "";
+    const auto drawn = DrawnExamples(data).value();
     std::string all;
-    for (const Example& example : *drawn) {
+    for (const Example& example : drawn) {
       const std::vector<uint8_t> pixels = ValuesOf<uint8_t>(example.features.at(0).value);
       absl::StrAppend(&all, all.empty() ? "" : " ", std::string(pixels.begin(), pixels.end()), "=",
                       example.labels.As<int64_t>()[0]);
@@ -83,29 +81,27 @@ TEST_F(ImageFolderSourceTest, ClassesAreTheFoldersByNameAndFilesAreSorted) {
 TEST_F(ImageFolderSourceTest, AnExampleIsPlanesAndALabel) {
   Write("d/a/1.png", EncodedPng({.width = 2, .height = 1, .color = PNG_COLOR_TYPE_RGB}, {1, 2, 3, 4, 5, 6}));
   Write("d/b/1.pgm", Grey("xy"));
-  const auto drawn = DrawnExamples(Data({}));
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 2);
-  for (const Example& example : *drawn) {
+  const auto drawn = DrawnExamples(Data({})).value();
+  ASSERT_EQ(drawn.size(), 2);
+  for (const Example& example : drawn) {
     ASSERT_EQ(example.features.size(), 1);
     EXPECT_EQ(example.features[0].name, "image");
     EXPECT_THAT(example.features[0].value.shape(), ElementsAre(3, 1, 2));
     EXPECT_TRUE(example.has_labels);
     EXPECT_TRUE(example.labels.shape().empty());
   }
-  EXPECT_THAT(ValuesOf<uint8_t>((*drawn)[0].features[0].value), ElementsAre(1, 4, 2, 5, 3, 6));
-  EXPECT_THAT(ValuesOf<uint8_t>((*drawn)[1].features[0].value), ElementsAre('x', 'y', 'x', 'y', 'x', 'y'));
+  EXPECT_THAT(ValuesOf<uint8_t>(drawn[0].features[0].value), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(ValuesOf<uint8_t>(drawn[1].features[0].value), ElementsAre('x', 'y', 'x', 'y', 'x', 'y'));
 }
 
 TEST_F(ImageFolderSourceTest, JpegAndPngStandBesideEachOther) {
   Write("d/a/1.JPG",
         EncodedJpeg({.width = 8, .height = 8, .colors = JCS_GRAYSCALE, .channels = 1}, std::vector<uint8_t>(64, 7)));
   Write("d/a/2.png", EncodedPng({.width = 8, .height = 8}, std::vector<uint8_t>(64, 9)));
-  const auto drawn = DrawnExamples(Data());
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 2);
-  EXPECT_NEAR(ValuesOf<uint8_t>((*drawn)[0].features[0].value)[0], 7, 1);
-  EXPECT_EQ(ValuesOf<uint8_t>((*drawn)[1].features[0].value)[0], 9);
+  const auto drawn = DrawnExamples(Data()).value();
+  ASSERT_EQ(drawn.size(), 2);
+  EXPECT_NEAR(ValuesOf<uint8_t>(drawn[0].features[0].value)[0], 7, 1);
+  EXPECT_EQ(ValuesOf<uint8_t>(drawn[1].features[0].value)[0], 9);
 }
 
 TEST_F(ImageFolderSourceTest, APictureIsReadWhenItIsDrawn) {
@@ -120,10 +116,9 @@ TEST_F(ImageFolderSourceTest, APictureIsReadWhenItIsDrawn) {
 TEST_F(ImageFolderSourceTest, RowsAreReadByNumber) {
   for (int i = 0; i < 8; ++i) Write(absl::StrCat("d/a/", i, ".pgm"), Grey(std::string(2, static_cast<char>('0' + i))));
   const Dataset shuffled = Data().Shuffle({.seed = 5});
-  const auto drawn = DrawnExamples(shuffled.Batch(8));
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 1);
-  const Array& images = drawn->front().features[0].value;
+  const auto drawn = DrawnExamples(shuffled.Batch(8)).value();
+  ASSERT_EQ(drawn.size(), 1);
+  const Array& images = drawn.front().features[0].value;
   EXPECT_THAT(images.shape(), ElementsAre(8, 1, 1, 2));
   const std::vector<uint8_t> pixels = ValuesOf<uint8_t>(images);
   EXPECT_EQ(std::set<uint8_t>(pixels.begin(), pixels.end()).size(), 8);
@@ -187,18 +182,16 @@ TEST_F(ImageFolderSourceTest, WhatNoFolderCouldMakeRightIsAWrongConfiguration) {
 
 // A disk's file system reports a file that isn't a folder with another error.
 TEST_F(ImageFolderSourceTest, AFileBesideTheClassesIsNoClassOnADisk) {
-  std::string directory = ::testing::TempDir() + "muster_image_folders_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   FileSystem& disk = PosixFileSystem();
-  ASSERT_TRUE(disk.CreateDirectory(directory + "/a").ok());
+  ASSERT_TRUE(disk.CreateDirectory(scratch / "a").ok());
   const std::string picture = Grey("ab");
-  for (const char* file : {"/a/1.pgm", "/README"})
-    ASSERT_TRUE(WriteFileAtomically(disk, directory + file, AsBytes(picture.data(), picture.size())).ok());
-  EXPECT_EQ(Drawn(Dataset::FromImageFolders(directory, {.channels = 1})), "ab=0");
-  EXPECT_THAT(ErrorOf(Dataset::FromImageFolders(directory, {.channels = 1, .classes = {"README"}}),
+  for (const char* file : {"a/1.pgm", "README"})
+    ASSERT_TRUE(WriteFileAtomically(disk, scratch / file, AsBytes(picture.data(), picture.size())).ok());
+  EXPECT_EQ(Drawn(Dataset::FromImageFolders(scratch.path(), {.channels = 1})), "ab=0");
+  EXPECT_THAT(ErrorOf(Dataset::FromImageFolders(scratch.path(), {.channels = 1, .classes = {"README"}}),
                       absl::StatusCode::kNotFound),
               HasSubstr("/README: there is no folder for class 0"));
-  EXPECT_TRUE(disk.RemoveTree(directory).ok());
 }
 
 }  // namespace

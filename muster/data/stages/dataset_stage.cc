@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"

@@ -1,7 +1,6 @@
 // Draws all elements of a data set, for the tests of the sources.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -67,9 +67,7 @@ inline DrawnLabels Draw(ExampleStream& stream, size_t count = 1000) {
   DrawnLabels drawn;
   Example element;
   while (drawn.size() < count) {
-    const absl::StatusOr<bool> got = stream.Next(element);
-    EXPECT_TRUE(got.ok()) << got.status();
-    if (!got.ok() || !*got) break;
+    if (!stream.Next(element).value()) break;
     const auto labels = element.labels.As<int64_t>();
     drawn.emplace_back(labels.begin(), labels.end());
     const auto values = element.Find("x")->As<float>();
@@ -82,11 +80,7 @@ inline DrawnLabels Draw(ExampleStream& stream, size_t count = 1000) {
   return drawn;
 }
 
-inline std::unique_ptr<ExampleStream> OpenOrFail(const Dataset& dataset) {
-  auto stream = dataset.Open();
-  EXPECT_TRUE(stream.ok()) << stream.status();
-  return stream.ok() ? *std::move(stream) : std::make_unique<NumberedStream>(0);
-}
+inline std::unique_ptr<ExampleStream> OpenOrFail(const Dataset& dataset) { return dataset.Open().value(); }
 
 inline DrawnLabels DrawAll(const Dataset& dataset, size_t count = 1000) { return Draw(*OpenOrFail(dataset), count); }
 

@@ -1,7 +1,6 @@
 // Linear classifiers trained to convergence, compared with scikit-learn's results on the same rows
 // (tests/data/canned_models/README.md).
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"
 #include "muster/estimator/distributed/train_and_evaluate.h"
 
@@ -57,9 +57,6 @@ InputFn Rows(const json& recorded, bool repeated) {
 
 class CannedConvergenceTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_NE(mkdtemp(directory_.data()), nullptr); }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(directory_).ok()); }
-
   // `rule` has no decay; the weights get scikit-learn's, the bias none.
   void TrainAndCompare(const json& recorded, int64_t classes, const RuleSpec& rule) {
     RuleSpec decaying = rule;
@@ -70,7 +67,7 @@ class CannedConvergenceTest : public ::testing::Test {
         {.feature_columns = {NumericColumn("iris", 4, [=](const torch::Tensor& x) { return (x - mean) / deviation; })},
          .n_classes = classes,
          .optimizer = OptimizerSpec(decaying, {{.variables = {"linear.bias"}, .rule = rule}})},
-        {.model_dir = directory_, .save_summary_steps = 0, .save_checkpoints_secs = 0, .task = TaskConfig{}});
+        {.model_dir = directory_.path(), .save_summary_steps = 0, .save_checkpoints_secs = 0, .task = TaskConfig{}});
     model.Train(Rows(recorded, true), {.max_steps = kSteps});
 
     const torch::Tensor weights = torch::tensor(Flat(recorded.at("weights"))).view({-1, 4});
@@ -85,7 +82,7 @@ class CannedConvergenceTest : public ::testing::Test {
     EXPECT_EQ(results.at("global_step"), kSteps);
   }
 
-  std::string directory_ = testing::TempDir() + "canned_convergence_test_XXXXXX";
+  const ScratchFolder directory_;
 };
 
 TEST_F(CannedConvergenceTest, TwoClassesByFtrl) {
@@ -106,7 +103,7 @@ TEST_F(CannedConvergenceTest, ADenseNetworkLearnsTheIrises) {
   const json recorded = Recorded("three_classes");
   const InputFn training = Rows(recorded, true);
   const InputFn evaluation = Rows(recorded, false);
-  const RunConfig config = {.model_dir = directory_, .seed = 1, .task = TaskConfig{}};
+  const RunConfig config = {.model_dir = directory_.path(), .seed = 1, .task = TaskConfig{}};
   // [program]
   DNNClassifier model({.hidden_units = {16, 8}, .feature_columns = {NumericColumn("iris", 4)}, .n_classes = 3}, config);
   model.Train(training, {.max_steps = 500});
@@ -124,7 +121,7 @@ TEST_F(CannedConvergenceTest, ADenseNetworkIsTrainedAndEvaluatedByOneCall) {
   const json recorded = Recorded("three_classes");
   const muster::InputFn training = Rows(recorded, true);
   const muster::InputFn evaluation = Rows(recorded, false);
-  const std::string model_dir = directory_;
+  const std::string model_dir = directory_.path();
   // [train-and-evaluate]
   muster::DnnOptions options{
       .hidden_units = {16, 8}, .feature_columns = {muster::NumericColumn("iris", 4)}, .n_classes = 3};

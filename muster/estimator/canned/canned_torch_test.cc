@@ -1,7 +1,6 @@
 // Compares canned models in training with a loop over plain tensors, which knows nothing of modules, heads, optimizers
 // or sessions: after each of 50 steps the loss and every value are the same.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <functional>
@@ -13,6 +12,7 @@
 
 #include "muster/algo/methods/algorithm.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"
 
 namespace muster::canned_torch_test {
@@ -180,12 +180,14 @@ std::vector<Case> Cases() {
 class CannedTorchTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(CannedTorchTest, EqualsAPlainLoopStepByStep) {
-  std::string directory = testing::TempDir() + "canned_torch_test_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   const Data data = MakeData(GetParam().classes);
   const auto recorder = std::make_shared<Recorder>();
-  const auto model = GetParam().model(
-      {.model_dir = directory, .seed = 5, .save_summary_steps = 0, .save_checkpoints_secs = 0, .task = TaskConfig{}});
+  const auto model = GetParam().model({.model_dir = scratch.path(),
+                                       .seed = 5,
+                                       .save_summary_steps = 0,
+                                       .save_checkpoints_secs = 0,
+                                       .task = TaskConfig{}});
   model->Train(data.Input(), {.hooks = {recorder}, .steps = kSteps});
 
   ASSERT_EQ(recorder->moments.size(), static_cast<size_t>(kSteps) + 1);
@@ -204,7 +206,6 @@ TEST_P(CannedTorchTest, EqualsAPlainLoopStepByStep) {
   // The checkpoint has the last values.
   for (const auto& [name, value] : recorder->moments[kSteps].values)
     EXPECT_TRUE(torch::equal(model->VariableValue(name), value)) << name;
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CannedTorchTest, ::testing::ValuesIn(Cases()),

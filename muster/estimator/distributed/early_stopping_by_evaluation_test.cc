@@ -35,11 +35,10 @@ TEST(ReadEvalMetricsTest, IsTheLaterOfEachStepAndPassesOverAnUnfinishedLine) {
         "{\"global_step\": 20, \"loss\": null}\n"
         "{\"global_step\": 10, \"loss\": 0.25}\n"
         "{\"global_step\": 30, \"lo");
-  const auto read = ReadEvalMetrics(files, "eval");
-  ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(read->size(), 2);
-  EXPECT_THAT(read->at(10), UnorderedElementsAre(Pair("global_step", 10), Pair("loss", 0.25)));
-  EXPECT_TRUE(std::isnan(read->at(20).at("loss")));
+  const auto read = ReadEvalMetrics(files, "eval").value();
+  ASSERT_EQ(read.size(), 2);
+  EXPECT_THAT(read.at(10), UnorderedElementsAre(Pair("global_step", 10), Pair("loss", 0.25)));
+  EXPECT_TRUE(std::isnan(read.at(20).at("loss")));
 }
 
 TEST(ReadEvalMetricsTest, ADamagedLineIsNamed) {

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "absl/time/time.h"
 #include "muster/base/clock.h"

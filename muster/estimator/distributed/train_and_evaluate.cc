@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"

@@ -51,9 +51,8 @@ class TrainAndEvaluateTest : public ::testing::Test {
   }
   std::vector<int64_t> Evaluated() const {
     std::vector<int64_t> steps;
-    const auto metrics = ReadEvalMetrics(PosixFileSystem(), model_.path() + "/eval");
-    EXPECT_TRUE(metrics.ok()) << metrics.status();
-    for (const auto& [step, results] : *metrics) steps.push_back(step);
+    const auto metrics = ReadEvalMetrics(PosixFileSystem(), model_.path() + "/eval").value();
+    for (const auto& [step, results] : metrics) steps.push_back(step);
     return steps;
   }
 
@@ -137,9 +136,7 @@ TEST_F(TrainAndEvaluateTest, AnEvaluationThatFailsEndsTheTraining) {
 }
 
 TaskConfig TaskOf(const std::string& tf_config) {
-  const auto task = ResolveTaskConfig({.tf_config = tf_config, .flags = {}});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = tf_config, .flags = {}}).value();
 }
 
 TEST_F(TrainAndEvaluateTest, AMasterTrainsAndEvaluates) {

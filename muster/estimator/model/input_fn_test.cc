@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/threads/error.h"
 

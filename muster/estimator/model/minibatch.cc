@@ -1,8 +1,6 @@
 #include "muster/estimator/model/minibatch.h"
 
 #include <cstring>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

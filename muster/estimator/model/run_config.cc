@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

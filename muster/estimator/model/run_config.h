@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/algo/choice/algorithm_choice.h"
 #include "muster/cluster/identity/environment.h"

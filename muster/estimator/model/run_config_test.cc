@@ -38,41 +38,35 @@ TEST(RunConfigTest, DefaultsAreTensorFlows) {
 }
 
 TEST(RunConfigTest, TheTaskIsTfConfigs) {
-  const auto chief = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("chief", 0));
-  ASSERT_TRUE(chief.ok()) << chief.status();
-  EXPECT_EQ(TaskTypeOf(*chief), "chief");
-  EXPECT_EQ(NumWorkerReplicas(*chief), 3);
-  EXPECT_TRUE(chief->task->is_chief());
-  const auto evaluator = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("evaluator", 0));
-  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
-  EXPECT_EQ(TaskTypeOf(*evaluator), "evaluator");
-  EXPECT_EQ(NumWorkerReplicas(*evaluator), 0);
-  const auto alone = ResolveRunConfig({.model_dir = "/m"}, {});
-  ASSERT_TRUE(alone.ok()) << alone.status();
-  EXPECT_EQ(TaskTypeOf(*alone), "worker");
-  EXPECT_EQ(NumWorkerReplicas(*alone), 1);
+  const auto chief = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("chief", 0)).value();
+  EXPECT_EQ(TaskTypeOf(chief), "chief");
+  EXPECT_EQ(NumWorkerReplicas(chief), 3);
+  EXPECT_TRUE(chief.task->is_chief());
+  const auto evaluator = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("evaluator", 0)).value();
+  EXPECT_EQ(TaskTypeOf(evaluator), "evaluator");
+  EXPECT_EQ(NumWorkerReplicas(evaluator), 0);
+  const auto alone = ResolveRunConfig({.model_dir = "/m"}, {}).value();
+  EXPECT_EQ(TaskTypeOf(alone), "worker");
+  EXPECT_EQ(NumWorkerReplicas(alone), 1);
 }
 
 TEST(RunConfigTest, ItsTextIsWhatIsInForce) {
   const auto chief =
-      ResolveRunConfig({.model_dir = "/m", .seed = 7, .save_checkpoints_steps = 50}, WithTfConfig("chief", 0));
-  ASSERT_TRUE(chief.ok()) << chief.status();
+      ResolveRunConfig({.model_dir = "/m", .seed = 7, .save_checkpoints_steps = 50}, WithTfConfig("chief", 0)).value();
   EXPECT_EQ(
-      RunConfigText(*chief),
+      RunConfigText(chief),
       "model_dir = /m, seed = 7, save_summary_steps = 100, save_checkpoints_steps = 50, keep_checkpoint_max = 5, "
       "keep_checkpoint_every_n_hours = 10000, log_step_count_steps = 100, algorithm = hogwild, task_type = chief, "
       "task_id = 0, is_chief = true, num_worker_replicas = 3, num_ps_replicas = 1");
-  const auto evaluator = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("evaluator", 0));
-  ASSERT_TRUE(evaluator.ok()) << evaluator.status();
-  EXPECT_THAT(RunConfigText(*evaluator),
+  const auto evaluator = ResolveRunConfig({.model_dir = "/m"}, WithTfConfig("evaluator", 0)).value();
+  EXPECT_THAT(RunConfigText(evaluator),
               AllOf(HasSubstr("seed = None"), HasSubstr("save_checkpoints_secs = 600"), HasSubstr("is_chief = false"),
                     HasSubstr("num_worker_replicas = 0, num_ps_replicas = 0")));
 }
 
 TEST(RunConfigTest, ATaskThatIsGivenIsNotReadFromTheEnvironment) {
-  const auto config = ResolveRunConfig({.model_dir = "/m", .task = TaskConfig()}, {.tf_config = "no JSON"});
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_FALSE(config->task->distributed());
+  const auto config = ResolveRunConfig({.model_dir = "/m", .task = TaskConfig()}, {.tf_config = "no JSON"}).value();
+  EXPECT_FALSE(config.task->distributed());
 }
 
 TEST(RunConfigTest, TheModelDirIsTheProgramsOrTfConfigs) {
@@ -86,14 +80,12 @@ TEST(RunConfigTest, TheModelDirIsTheProgramsOrTfConfigs) {
 }
 
 TEST(RunConfigTest, WithoutAModelDirThereIsATemporaryFolder) {
-  const auto config = ResolveRunConfig({}, {});
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_TRUE(std::filesystem::is_directory(config->model_dir)) << config->model_dir;
-  const auto other = ResolveRunConfig({}, {});
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_NE(config->model_dir, other->model_dir);
-  EXPECT_EQ(PosixFileSystem().RemoveTree(config->model_dir), absl::OkStatus());
-  EXPECT_EQ(PosixFileSystem().RemoveTree(other->model_dir), absl::OkStatus());
+  const auto config = ResolveRunConfig({}, {}).value();
+  EXPECT_TRUE(std::filesystem::is_directory(config.model_dir)) << config.model_dir;
+  const auto other = ResolveRunConfig({}, {}).value();
+  EXPECT_NE(config.model_dir, other.model_dir);
+  EXPECT_EQ(PosixFileSystem().RemoveTree(config.model_dir), absl::OkStatus());
+  EXPECT_EQ(PosixFileSystem().RemoveTree(other.model_dir), absl::OkStatus());
 }
 
 TEST(RunConfigTest, APlacementTableMayBeAskedForInEitherPlace) {
@@ -105,12 +97,10 @@ TEST(RunConfigTest, APlacementTableMayBeAskedForInEitherPlace) {
 }
 
 TEST(RunConfigTest, AResolvedConfigStaysAsItIs) {
-  const auto once = ResolveRunConfig({.model_dir = "/m", .seed = 3}, WithTfConfig("worker", 1));
-  ASSERT_TRUE(once.ok()) << once.status();
-  const auto twice = ResolveRunConfig(*once, {});
-  ASSERT_TRUE(twice.ok()) << twice.status();
-  EXPECT_EQ(*twice->task, *once->task);
-  EXPECT_EQ(twice->model_dir, "/m");
+  const auto once = ResolveRunConfig({.model_dir = "/m", .seed = 3}, WithTfConfig("worker", 1)).value();
+  const auto twice = ResolveRunConfig(once, {}).value();
+  EXPECT_EQ(*twice.task, *once.task);
+  EXPECT_EQ(twice.model_dir, "/m");
 }
 
 struct Mistake {

@@ -2,10 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <utility>
@@ -13,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/model/metrics.h"
 #include "muster/optim/rule_options.h"
@@ -78,11 +77,6 @@ class RecordingExporter final : public Exporter {
 
 class ExperimentTest : public testing::Test {
  protected:
-  ExperimentTest() : model_dir_(testing::TempDir() + "experiment_test_XXXXXX") {
-    if (mkdtemp(model_dir_.data()) == nullptr) std::abort();
-  }
-  ~ExperimentTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(model_dir_).ok()); }
-
   // A checkpoint every 10 steps. Waiting takes no time, and is noted.
   ExperimentOptions Options(TaskConfig task = {}) {
     const RunConfig config{.model_dir = model_dir_, .seed = 1, .save_checkpoints_steps = 10, .task = std::move(task)};
@@ -113,7 +107,8 @@ class ExperimentTest : public testing::Test {
   }
   void TrainAlone(int64_t steps) { Options().estimator->Train(Endless, {.max_steps = steps}); }
 
-  std::string model_dir_;
+  const ScratchFolder scratch_;
+  const std::string model_dir_ = scratch_.path();
   SimulatedClock clock_;
   std::vector<absl::Duration> waited_;
   bool go_on_ = true;

@@ -2,15 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/optim/rule_options.h"
 #include "muster/train/threads/error.h"
@@ -22,17 +21,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TaskConfig TaskOf(const std::string& cluster, const std::string& type, int index) {
-  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
-                                                                 type, "\", \"index\": ", index, "}}"),
-                                       .flags = {}});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,
+                                                      "\", \"index\": ", index, "}}"),
+                            .flags = {}})
+      .value();
 }
 
 std::string DefaultOf(const std::string& cluster, const std::string& type, int index) {
-  const auto schedule = learn_runner::DefaultSchedule(TaskOf(cluster, type, index));
-  EXPECT_TRUE(schedule.ok()) << schedule.status();
-  return schedule.value_or("");
+  return learn_runner::DefaultSchedule(TaskOf(cluster, type, index)).value();
 }
 
 TEST(DefaultScheduleTest, ByTheTask) {
@@ -74,11 +70,6 @@ TEST(SchedulesTest, AreThoseOfContribLearn) {
 
 class RunTest : public testing::Test {
  protected:
-  RunTest() : model_dir_(testing::TempDir() + "learn_runner_test_XXXXXX") {
-    if (mkdtemp(model_dir_.data()) == nullptr) std::abort();
-  }
-  ~RunTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(model_dir_).ok()); }
-
   // One weight that becomes 3, in a model that looks at no feature.
   Experiment Make(const std::string& model_dir, TaskConfig task = {}) {
     ++made_;
@@ -121,7 +112,8 @@ class RunTest : public testing::Test {
     }
   }
 
-  std::string model_dir_;
+  const ScratchFolder scratch_;
+  const std::string model_dir_ = scratch_.path();
   int made_ = 0;
 };
 

@@ -1,14 +1,13 @@
-// For tests: a linear model of two numbers, its data in memory, temporary folders, and access to the Errors of calls.
+// For tests: a linear model of two numbers, its data in memory, and access to the Errors of calls.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/estimator.h"
 #include "muster/optim/rule_options.h"
 #include "muster/train/threads/error.h"
@@ -51,21 +50,6 @@ inline EstimatorSpec LinearModelFn(const ModelContext& context) {
 }
 // [/model-function]
 
-// A folder that is removed with the test.
-class TestFolder {
- public:
-  TestFolder() {
-    if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "no folder " << path_;
-  }
-  ~TestFolder() { EXPECT_EQ(PosixFileSystem().RemoveTree(path_), absl::OkStatus()); }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = testing::TempDir() + "estimator_XXXXXX";
-};
-
 // Returns the status of the Error that `call` throws; OK if it throws none.
 inline absl::Status ThrownBy(const std::function<void()>& call) {
   try {
@@ -95,7 +79,7 @@ class LinearEstimatorTest : public ::testing::Test {
   RunConfig Config() const { return {.model_dir = folder_.path(), .seed = kLinearSeed}; }
   Estimator Linear() const { return Estimator(LinearModelFn, Config()); }
 
-  const TestFolder folder_;
+  const ScratchFolder folder_;
 };
 
 }  // namespace muster

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <cstdlib>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/estimator.h"
 #include "muster/optim/rule_options.h"
 
@@ -49,25 +47,13 @@ inline EstimatorSpec LineModel(const ModelContext&) {
 // Its inputs in an export.
 inline ExportInputs LineInputs() { return {{"x", {.dtype = DType::kFloat32, .shape = {1}}}}; }
 
-// A folder that is removed with this object.
-class ModelDirectory {
+class ModelDirectory : public ScratchFolder {
  public:
-  ModelDirectory() : path_(testing::TempDir() + "model_XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~ModelDirectory() { EXPECT_TRUE(PosixFileSystem().RemoveTree(path_).ok()); }
-  ModelDirectory(const ModelDirectory&) = delete;
-  ModelDirectory& operator=(const ModelDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
   // A config for a process without a cluster, with checkpoints at the beginning and the end of a training, unless
   // `save_steps` asks for more.
   RunConfig Config(int64_t save_steps = 0) const {
-    return {.model_dir = path_, .seed = 1, .save_checkpoints_steps = save_steps, .task = TaskConfig()};
+    return {.model_dir = path(), .seed = 1, .save_checkpoints_steps = save_steps, .task = TaskConfig()};
   }
-
- private:
-  std::string path_;
 };
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::detach_test {
 namespace {
@@ -28,13 +29,10 @@ constexpr int kOpenFd = 77;  // of this process; the supervisor must not inherit
 // A home with experiment 4, and in place of `muster` a script that reports its surroundings on stdout.
 class DetachTest : public testing::Test {
  protected:
-  DetachTest() : home_(testing::TempDir() + "detach_test") {
+  DetachTest() {
     prctl(PR_SET_CHILD_SUBREAPER, 0);  // which a Backend may have made of the process
-    FileSystem& files = PosixFileSystem();
-    EXPECT_TRUE(files.RemoveTree(home_.path()).ok());
-    EXPECT_TRUE(files.CreateDirectory(home_.folder(kId)).ok());
+    EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(kId)).ok());
   }
-  ~DetachTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
 
   std::string Script(const std::string& text) {
     const std::string path = home_.path() + "/program";
@@ -43,9 +41,7 @@ class DetachTest : public testing::Test {
     return path;
   }
   absl::StatusOr<pid_t> Start(const std::string& program, bool as_child = false) {
-    auto lock = RunLock::Take(home_.lock(kId));
-    EXPECT_TRUE(lock.ok()) << lock.status();
-    return StartSupervisor(home_, kId, *std::move(lock), program, as_child);
+    return StartSupervisor(home_, kId, RunLock::Take(home_.lock(kId)).value(), program, as_child);
   }
   // Waits until nobody holds the lock, which the supervisor does while it lives; returns its log.
   std::string LogAtTheEnd() {
@@ -58,7 +54,8 @@ class DetachTest : public testing::Test {
   }
 
   static constexpr ExperimentId kId{.number = 4};
-  const Home home_;
+  const ScratchFolder scratch_;
+  const Home home_{scratch_.path()};
 };
 
 TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
@@ -84,21 +81,19 @@ TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
 
 TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
   // Only a program can listen to blocked signals; this script has to be killed.
-  const auto pid = Start(Script("sleep 100\n"));
-  ASSERT_TRUE(pid.ok()) << pid.status();
+  const auto pid = Start(Script("sleep 100\n")).value();
   EXPECT_TRUE(RunLock::IsHeld(home_.lock(kId)));
   EXPECT_EQ(RunLock::Take(home_.lock(kId)).status().code(), absl::StatusCode::kFailedPrecondition);
   // Kills the script's process group, which also contains its sleep.
-  EXPECT_EQ(kill(-getpgid(*pid), SIGKILL), 0);
+  EXPECT_EQ(kill(-getpgid(pid), SIGKILL), 0);
   LogAtTheEnd();
   EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));
 }
 
 TEST_F(DetachTest, AsAChildItIsWaitedFor) {
-  const auto pid = Start(Script("exit 7\n"), /*as_child=*/true);
-  ASSERT_TRUE(pid.ok()) << pid.status();
+  const auto pid = Start(Script("exit 7\n"), /*as_child=*/true).value();
   int status = 0;
-  ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }

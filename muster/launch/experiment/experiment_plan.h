@@ -2,10 +2,8 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/registry/experiment_id.h"

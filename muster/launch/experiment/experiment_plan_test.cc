@@ -13,7 +13,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 ExperimentFile OneTask() {
   ExperimentFile file;
@@ -64,9 +63,7 @@ ExperimentPlanRequest RequestFor(const ExperimentFile& file) {
 }
 
 ExperimentPlan Plan(const ExperimentFile& file, const ExperimentPlanRequest& request) {
-  auto plan = PlanExperiment(file, request);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.value_or(ExperimentPlan{});
+  return PlanExperiment(file, request).value();
 }
 ExperimentPlan Plan(const ExperimentFile& file) { return Plan(file, RequestFor(file)); }
 

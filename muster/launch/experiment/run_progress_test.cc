@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::run_progress_test {
 namespace {
@@ -22,15 +23,12 @@ const TaskId kWorker{kWorkerJob, 0};
 
 class RunProgressTest : public testing::Test {
  protected:
-  RunProgressTest() : folder_(testing::TempDir() + "run_progress_test") { (void)PosixFileSystem().RemoveTree(folder_); }
-  ~RunProgressTest() override { (void)PosixFileSystem().RemoveTree(folder_); }
-
   // Returns "RUNNING: master RUNNING, worker.1 STARTING" for each write since the last call.
   std::vector<std::string> Written() { return std::exchange(written_, {}); }
 
-  const std::string folder_;
+  const ScratchFolder folder_;
   SimulatedClock clock_;
-  TaskLogs logs_{{.folder = folder_}, clock_};
+  TaskLogs logs_{{.folder = folder_.path()}, clock_};
   absl::Status answer_;  // the registry's
   int tries_ = 0;
   std::vector<std::string> written_;

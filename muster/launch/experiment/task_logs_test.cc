@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task_log/log_watch.h"
 
 namespace muster::task_logs_test {
@@ -21,13 +22,10 @@ const TaskId kWorker2{kWorkerJob, 1};
 
 class TaskLogsTest : public testing::Test {
  protected:
-  TaskLogsTest() : folder_(testing::TempDir() + "task_logs_test") { (void)PosixFileSystem().RemoveTree(folder_); }
-  ~TaskLogsTest() override { (void)PosixFileSystem().RemoveTree(folder_); }
-
   // Returns the log's lines without their times: "o text".
   std::vector<std::string> Lines(const std::string& task) {
     logs_.Flush();
-    std::ifstream in(folder_ + "/" + task + "/000001.log", std::ios::binary);
+    std::ifstream in(folder_ / (task + "/000001.log"), std::ios::binary);
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) {
       const size_t space = line.find(' ');
@@ -36,9 +34,9 @@ class TaskLogsTest : public testing::Test {
     return lines;
   }
 
-  const std::string folder_;
+  const ScratchFolder folder_;
   SimulatedClock clock_;
-  TaskLogs logs_{{.folder = folder_, .last_lines = 2}, clock_};
+  TaskLogs logs_{{.folder = folder_.path(), .last_lines = 2}, clock_};
 };
 
 TEST_F(TaskLogsTest, OutputIsCutIntoLines) {
@@ -80,8 +78,8 @@ TEST_F(TaskLogsTest, TheRunsOwnLinesAreSeenLast) {
   logs_.Flush();
   LogWatch watch;
   enum Keys : size_t { kOwn, kTask };
-  ASSERT_EQ(watch.Add(folder_ + "/experiment", kOwn, /*files=*/true), LogWatch::Seen::kWatched);
-  ASSERT_EQ(watch.Add(folder_ + "/master", kTask, /*files=*/true), LogWatch::Seen::kWatched);
+  ASSERT_EQ(watch.Add(folder_ / "experiment", kOwn, /*files=*/true), LogWatch::Seen::kWatched);
+  ASSERT_EQ(watch.Add(folder_ / "master", kTask, /*files=*/true), LogWatch::Seen::kWatched);
   logs_.AddState(RunState::kFinished);
   logs_.Take(kMaster, OutputStream::kStdout, "done\n");
   logs_.Flush();

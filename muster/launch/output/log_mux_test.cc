@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
+
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::log_mux_test {
 namespace {
@@ -77,16 +78,15 @@ TEST_F(LogMuxTest, SaysTheLaunchersOwnLinesOnStderr) {
 }
 
 TEST_F(LogMuxTest, CopiesEachTasksLinesToAFile) {
-  const std::string directory = testing::TempDir() + "log_mux_test";
-  ASSERT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
-  const auto log = Make({.color_stdout = true, .log_dir = directory});
+  const ScratchFolder scratch;
+  const auto log = Make({.color_stdout = true, .log_dir = scratch.path()});
   log->Take(kWorker, kOut, "one\n");
   log->Take(kWorker, kErr, "two");
   log->Finish(kWorker);
   log->Finish(kPs);
-  EXPECT_EQ(*PosixFileSystem().ReadFile(directory + "/worker-1.log"), "one\ntwo\n");
-  EXPECT_EQ(*PosixFileSystem().ReadFile(directory + "/ps-0.log"), "");
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
+  EXPECT_EQ(scratch.Read("worker-1.log"), "one\ntwo\n");
+  EXPECT_TRUE(scratch.Has("ps-0.log"));
+  EXPECT_EQ(scratch.Read("ps-0.log"), "");
 }
 
 TEST_F(LogMuxTest, ALogDirectoryThatCannotBeMadeIsAnError) {

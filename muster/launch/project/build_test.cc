@@ -10,11 +10,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::build_test {
 namespace {
@@ -58,11 +57,7 @@ class BuildTest : public ::testing::Test {
     file_.name = "muster.yml";
   }
 
-  BuildPlan Plan(const SubmitOptions& options = {}) {
-    const auto plan = PlanBuild(file_, kTree, options, home_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    return plan.value_or(BuildPlan());
-  }
+  BuildPlan Plan(const SubmitOptions& options = {}) { return PlanBuild(file_, kTree, options, home_).value(); }
   struct Said {
     int exit_code = -1;
     std::string text;
@@ -171,10 +166,9 @@ TEST_F(BuildTest, AVersionIsAnEnvironmentForAllWithIt) {
   EXPECT_THAT(Build(plan), HasSubstr("$ python3 -m venv"));
   EXPECT_THAT(scratch_.Read(Below(plan.environment_folder) + "/pip.log"), HasSubstr("tensorflow==2.15.0\n"));
 
-  const auto other = PlanBuild(file_, "4567", {}, home_);
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_FALSE(other->needed);
-  EXPECT_EQ(other->environment_folder, plan.environment_folder);
+  const auto other = PlanBuild(file_, "4567", {}, home_).value();
+  EXPECT_FALSE(other.needed);
+  EXPECT_EQ(other.environment_folder, plan.environment_folder);
 }
 
 TEST_F(BuildTest, PackagesOfVersions) {
@@ -253,11 +247,10 @@ TEST_F(BuildTest, InstallAddsToAnEnvironmentOfItsOwn) {
 
   // A build of other code finds the environment.
   scratch_.Write("home/code/4567/main.py", "");
-  const auto next = PlanBuild(file_, "4567", {}, home_);
-  ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_TRUE(next->needed);
-  EXPECT_THAT(next->folders, ElementsAre(std::filesystem::path(next->code).parent_path()));
-  EXPECT_THAT(absl::StrJoin(next->commands, "\n"), Not(HasSubstr("-m venv")));
+  const auto next = PlanBuild(file_, "4567", {}, home_).value();
+  EXPECT_TRUE(next.needed);
+  EXPECT_THAT(next.folders, ElementsAre(std::filesystem::path(next.code).parent_path()));
+  EXPECT_THAT(absl::StrJoin(next.commands, "\n"), Not(HasSubstr("-m venv")));
   file_.install.clear();
   EXPECT_FALSE(Plan().needed);
 }
@@ -266,8 +259,7 @@ TEST_F(BuildTest, TwoDoNotBuildTheSame) {
   file_.install = {"true"};
   const BuildPlan plan = Plan();
   {
-    const auto right = PrepareBuild(plan, home_, kTree);
-    ASSERT_TRUE(right.ok()) << right.status();
+    const auto right = PrepareBuild(plan, home_, kTree).value();
     const auto second = PrepareBuild(plan, home_, kTree);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
     EXPECT_TRUE(scratch_.Has(Below(plan.code) + "/main.py"));
@@ -300,8 +292,7 @@ TEST_F(BuildTest, ABuildThatWasKilledIsBegunAnew) {
   EXPECT_TRUE(absl::IsUnavailable(PrepareBuild(plan, home_, kTree).status()));
   EXPECT_EQ(kill(child, SIGKILL), 0);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  const auto anew = PrepareBuild(plan, home_, kTree);
-  ASSERT_TRUE(anew.ok()) << anew.status();
+  const auto anew = PrepareBuild(plan, home_, kTree).value();
   EXPECT_FALSE(scratch_.Has(Below(plan.code) + "/half"));
   EXPECT_TRUE(scratch_.Has(Below(plan.code) + "/main.py"));
   close(ready[0]);
@@ -310,20 +301,18 @@ TEST_F(BuildTest, ABuildThatWasKilledIsBegunAnew) {
 
 TEST_F(BuildTest, CodeThatIsGoneIsNotFound) {
   file_.install = {"true"};
-  const auto plan = PlanBuild(file_, "gone", {}, home_);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(PrepareBuild(*plan, home_, "gone").status().code(), absl::StatusCode::kNotFound);
+  const auto plan = PlanBuild(file_, "gone", {}, home_).value();
+  EXPECT_EQ(PrepareBuild(plan, home_, "gone").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(BuildTest, FoldersThatAnExperimentUses) {
   file_.framework = Framework::kPytorch;
   file_.version = "2.1.0";
   file_.install = {"make"};
-  const auto folders = BuildFoldersOf(file_, kTree, {}, home_);
-  ASSERT_TRUE(folders.ok()) << folders.status();
+  const auto folders = BuildFoldersOf(file_, kTree, {}, home_).value();
   EXPECT_FALSE(scratch_.Has("home/environments"));
   const std::string build = std::filesystem::path(Plan().code).parent_path();
-  EXPECT_THAT(*folders, ElementsAre(scratch_ / "home/environments/pytorch-2.1.0", build));
+  EXPECT_THAT(folders, ElementsAre(scratch_ / "home/environments/pytorch-2.1.0", build));
   file_.install.clear();
   EXPECT_THAT(*BuildFoldersOf(file_, kTree, {.no_venv = true}, home_), IsEmpty());
 }

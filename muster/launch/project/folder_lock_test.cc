@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::folder_lock_test {
 namespace {
@@ -22,13 +22,12 @@ bool IsFree(const std::string& folder) {
 TEST(FolderLock, IsHeldByOneUntilItGoes) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path() + "/a/b";
-  auto first = FolderLock::Take(folder, absl::ZeroDuration());
-  ASSERT_TRUE(first.ok()) << first.status();
+  auto first = FolderLock::Take(folder, absl::ZeroDuration()).value();
   const auto second = FolderLock::Take(folder, absl::ZeroDuration());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
   EXPECT_NE(second.status().message().find(folder), std::string::npos) << second.status();
   {
-    const FolderLock moved = *std::move(first);
+    const FolderLock moved = std::move(first);
     EXPECT_FALSE(IsFree(folder));
   }
   EXPECT_TRUE(IsFree(folder));

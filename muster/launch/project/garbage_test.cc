@@ -7,18 +7,17 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/folder_lock.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/spec/experiment_file.h"
-#include "muster/launch/testing/scratch_folder.h"
 
 namespace muster::garbage_test {
 namespace {
@@ -35,11 +34,7 @@ constexpr char kBuildFile[] =
 
 class GarbageTest : public ::testing::Test {
  protected:
-  GarbageTest() {
-    auto registry = Registry::Open(home_, RealClock());
-    EXPECT_TRUE(registry.ok()) << registry.status();
-    if (registry.ok()) registry_ = *std::move(registry);
-  }
+  GarbageTest() { registry_ = Registry::Open(home_, RealClock()).value(); }
 
   // Is three hours old, like everything that these functions make.
   void AddTree(const std::string& name) {
@@ -68,20 +63,16 @@ class GarbageTest : public ::testing::Test {
   // Ends it at the time of the registry's clock.
   void End(const ExperimentId& id, absl::Duration ago = absl::ZeroDuration()) {
     const SimulatedClock then(absl::Now() - ago);
-    const auto registry = Registry::Open(home_, then);
-    ASSERT_TRUE(registry.ok()) << registry.status();
-    auto run = (*registry)->Run(id);
-    ASSERT_TRUE(run.ok()) << run.status();
-    run->state = RunState::kKilled;
-    const absl::Status set = (*registry)->SetRun(*run);
+    const auto registry = Registry::Open(home_, then).value();
+    auto run = registry->Run(id).value();
+    run.state = RunState::kKilled;
+    const absl::Status set = registry->SetRun(run);
     EXPECT_TRUE(set.ok()) << set;
   }
   GarbageReport Collect(const GarbageOptions& options = {}) {
-    auto report = CollectGarbage(home_, *registry_, RealClock(), options);
-    EXPECT_TRUE(report.ok()) << report.status();
-    if (!report.ok()) return {};
-    EXPECT_THAT(report->problems, IsEmpty());
-    return *std::move(report);
+    auto report = CollectGarbage(home_, *registry_, RealClock(), options).value();
+    EXPECT_THAT(report.problems, IsEmpty());
+    return report;
   }
   static std::vector<std::string> Paths(const GarbageReport& report) {
     std::vector<std::string> paths;
@@ -161,12 +152,10 @@ TEST_F(GarbageTest, BuildsStayWhileRunsOfSeveralCodesGoOn) {
 TEST_F(GarbageTest, BuildsAndEnvironmentsThatNoExperimentUsesGo) {
   AddTree("tree");
   AddExperiment("tree", kBuildFile);
-  const auto file = ParseExperimentFile(kBuildFile, "muster.yml");
-  ASSERT_TRUE(file.ok()) << file.status();
-  const auto used = BuildFoldersOf(*file, "tree", {}, home_);
-  ASSERT_TRUE(used.ok()) << used.status();
-  ASSERT_EQ(used->size(), 2U);
-  for (const std::string& folder : *used) AddBuild(std::filesystem::relative(folder, scratch_.path()), true);
+  const auto file = ParseExperimentFile(kBuildFile, "muster.yml").value();
+  const auto used = BuildFoldersOf(file, "tree", {}, home_).value();
+  ASSERT_EQ(used.size(), 2U);
+  for (const std::string& folder : used) AddBuild(std::filesystem::relative(folder, scratch_.path()), true);
   AddBuild("builds/0123", true);
   AddBuild("environments/tensorflow-1.2.1", true);
   AddBuild("builds/young", true);
@@ -174,7 +163,7 @@ TEST_F(GarbageTest, BuildsAndEnvironmentsThatNoExperimentUsesGo) {
   const GarbageReport report = Collect();
   EXPECT_THAT(Paths(report), UnorderedElementsAre("builds/0123", "environments/tensorflow-1.2.1"));
   EXPECT_EQ(report.bytes, 6);
-  for (const std::string& folder : *used) EXPECT_TRUE(std::filesystem::exists(folder + "/code/made"));
+  for (const std::string& folder : used) EXPECT_TRUE(std::filesystem::exists(folder + "/code/made"));
 }
 
 TEST_F(GarbageTest, UnfinishedBuildsGoUnlessSomebodyIsAtWork) {
@@ -184,8 +173,7 @@ TEST_F(GarbageTest, UnfinishedBuildsGoUnlessSomebodyIsAtWork) {
   AddBuild("builds/at_work", false);
   AddBuild("builds/young", false);
   scratch_.MakeOld("builds/young", absl::Minutes(50));
-  const auto right = FolderLock::Take(scratch_ / "builds/at_work", absl::ZeroDuration());
-  ASSERT_TRUE(right.ok()) << right.status();
+  const auto right = FolderLock::Take(scratch_ / "builds/at_work", absl::ZeroDuration()).value();
   EXPECT_THAT(Removed(), ElementsAre("environments/tensorflow-2.15.0"));
   EXPECT_TRUE(scratch_.Has("builds/at_work/code/made"));
   EXPECT_TRUE(scratch_.Has("builds/young/code/made"));
@@ -212,8 +200,7 @@ TEST_F(GarbageTest, LeftoversOfKilledProcessesGo) {
   scratch_.MakeOld("code/.other", absl::Hours(3));
   scratch_.Write("code/.tmp-held/.muster-lock", "");
   scratch_.MakeOld("code/.tmp-held", absl::Hours(3));
-  const auto held = FolderLock::Take(scratch_ / "code/.tmp-held", absl::ZeroDuration());
-  ASSERT_TRUE(held.ok()) << held.status();
+  const auto held = FolderLock::Take(scratch_ / "code/.tmp-held", absl::ZeroDuration()).value();
   EXPECT_THAT(Removed(), UnorderedElementsAre("code/.tmp-left", "builds/.tmp-left", "experiments/.tmp-left"));
   EXPECT_TRUE(scratch_.Has("code/.tmp-young"));
   EXPECT_TRUE(scratch_.Has("code/.tmp-held"));
@@ -254,10 +241,9 @@ TEST_F(GarbageTest, OutputsElsewhereStay) {
   const ScratchFolder elsewhere;
   elsewhere.Write("model", "x");
   const int64_t number = AddExperiment("tree");
-  auto run = registry_->Run({.number = number});
-  ASSERT_TRUE(run.ok()) << run.status();
-  run->output_dir = elsewhere.path();
-  ASSERT_TRUE(registry_->SetRun(*run).ok());
+  auto run = registry_->Run({.number = number}).value();
+  run.output_dir = elsewhere.path();
+  ASSERT_TRUE(registry_->SetRun(run).ok());
   // Also tests links inside a removed folder.
   std::filesystem::create_symlink(elsewhere.path(), scratch_ / absl::StrCat("experiments/", number, "/link"));
   End({.number = number}, absl::Hours(2));
@@ -283,8 +269,7 @@ TEST_F(GarbageTest, AnEndedExperimentInUseStays) {
   const int64_t number = AddExperiment("tree");
   End({.number = number}, absl::Hours(2));
   {
-    const auto lock = RunLock::Take(home_.lock({.number = number}));
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    const auto lock = RunLock::Take(home_.lock({.number = number})).value();
     const GarbageReport report = Collect({.experiments_older_than = absl::ZeroDuration()});
     EXPECT_THAT(report.removed, IsEmpty());
     EXPECT_THAT(report.notes, ElementsAre(HasSubstr("in use")));
@@ -302,8 +287,7 @@ TEST_F(GarbageTest, AGridOfWhichARunGoesOnStays) {
   End({.number = number, .run = 2}, absl::Hours(2));
   std::filesystem::create_directories(home_.folder({.number = number, .run = 2}));
   {
-    const auto lock = RunLock::Take(home_.lock({.number = number, .run = 2}));
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    const auto lock = RunLock::Take(home_.lock({.number = number, .run = 2})).value();
     EXPECT_THAT(Removed({.experiments_older_than = absl::ZeroDuration()}), IsEmpty());
   }
   EXPECT_THAT(Removed({.experiments_older_than = absl::ZeroDuration()}),
@@ -353,9 +337,8 @@ TEST_F(GarbageTest, ADryRunSaysTheSameAndRemovesNothing) {
 TEST_F(GarbageTest, ATreeThatIsFoundMeanwhileStays) {
   const ScratchFolder project;
   project.Write("main.py", "x");
-  const auto files = ListProject(project.path());
-  ASSERT_TRUE(files.ok()) << files.status();
-  const auto store = [&] { return StoreTree(project.path(), *files, home_.trees(), nullptr).value_or("failed"); };
+  const auto files = ListProject(project.path()).value();
+  const auto store = [&] { return StoreTree(project.path(), files, home_.trees(), nullptr).value_or("failed"); };
   const std::string tree = "code/" + store();
   for (int i = 0; i < 50; ++i) {
     scratch_.MakeOld(tree, absl::Hours(3));

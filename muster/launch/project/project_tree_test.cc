@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::project_tree_test {
 namespace {
@@ -32,19 +32,11 @@ std::vector<std::string> Paths(const ProjectFiles& files) {
 
 class ProjectTreeTest : public ::testing::Test {
  protected:
-  ProjectFiles List() {
-    const auto files = ListProject(project_.path());
-    EXPECT_TRUE(files.ok()) << files.status();
-    return files.ok() ? *files : ProjectFiles();
-  }
+  ProjectFiles List() { return ListProject(project_.path()).value(); }
   absl::StatusOr<std::string> Store(const ProjectFiles& files) {
     return StoreTree(project_.path(), files, trees_, nullptr);
   }
-  std::string Hash() {
-    const auto hash = Store(List());
-    EXPECT_TRUE(hash.ok()) << hash.status();
-    return hash.value_or("");
-  }
+  std::string Hash() { return Store(List()).value(); }
   // Returns the names in the folder of trees except its lock.
   std::vector<std::string> Trees() const {
     std::vector<std::string> names;
@@ -102,9 +94,8 @@ TEST_F(ProjectTreeTest, MusterHomeIsNoPartOfTheProject) {
   project_.Write("home/registry.db", "x");
   std::filesystem::create_symlink(project_ / "home", home_ / "way");
   // The folder is left out by any of its paths.
-  const auto files = ListProject(project_.path(), {home_ / "way", home_ / "none"});
-  ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_THAT(Paths(*files), ElementsAre("a.py"));
+  const auto files = ListProject(project_.path(), {home_ / "way", home_ / "none"}).value();
+  EXPECT_THAT(Paths(files), ElementsAre("a.py"));
   const auto itself = ListProject(project_.path(), {project_.path()});
   EXPECT_EQ(itself.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(itself.status().message()), HasSubstr("MUSTER_HOME"));
@@ -348,12 +339,11 @@ TEST_F(ProjectTreeTest, WhatIsEditedMeanwhileIsStoredByWhatWasCopied) {
   const auto edit = [&](int64_t) {
     if (!std::exchange(edited, true)) project_.Write("a", "after");
   };
-  const auto hash = StoreTree(project_.path(), List(), trees_, edit);
-  ASSERT_TRUE(hash.ok()) << hash.status();
+  const auto hash = StoreTree(project_.path(), List(), trees_, edit).value();
   ASSERT_TRUE(edited);
-  EXPECT_EQ(home_.Read("code/" + *hash + "/a"), "after");
-  EXPECT_EQ(Hash(), *hash);
-  EXPECT_THAT(Trees(), ElementsAre(*hash));
+  EXPECT_EQ(home_.Read("code/" + hash + "/a"), "after");
+  EXPECT_EQ(Hash(), hash);
+  EXPECT_THAT(Trees(), ElementsAre(hash));
 }
 
 TEST_F(ProjectTreeTest, VanishedBetweenHashingAndCopyingLeavesNothing) {
@@ -425,9 +415,8 @@ TEST_F(ProjectTreeTest, AnyNumberOfFiles) {
   EXPECT_EQ(SyncTitle(files), "Syncing project (1.2 KB, 1234 files)");
   const std::string tree = trees_ + "/" + Hash();
   ASSERT_TRUE(CopyTree(tree, home_ / "work").ok());
-  const auto copied = ListProject(home_ / "work");
-  ASSERT_TRUE(copied.ok()) << copied.status();
-  EXPECT_EQ(Paths(*copied), Paths(files));
+  const auto copied = ListProject(home_ / "work").value();
+  EXPECT_EQ(Paths(copied), Paths(files));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "muster/launch/testing/scratch_folder.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::remove_folder_test {
 namespace {

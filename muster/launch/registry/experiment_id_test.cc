@@ -12,9 +12,8 @@ using ::testing::HasSubstr;
 
 TEST(ExperimentId, IsReadAsItIsWritten) {
   for (const ExperimentId& id : {ExperimentId{1, 0}, ExperimentId{4, 3}, ExperimentId{999999999, 10000}}) {
-    const auto parsed = ExperimentId::Parse(id.ToString());
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_EQ(*parsed, id);
+    const auto parsed = ExperimentId::Parse(id.ToString()).value();
+    EXPECT_EQ(parsed, id);
   }
   EXPECT_EQ((ExperimentId{4, 0}.ToString()), "4");
   EXPECT_EQ((ExperimentId{4, 3}.ToString()), "4.3");
@@ -43,15 +42,13 @@ TEST(ExperimentName, IsReadAsItIsWritten) {
   const TaskId tasks[] = {{kMasterJob, 0}, {kBuildJob, 0},    {kEvaluatorJob, 0},
                           {kPsJob, 0},     {kWorkerJob, 122}, {kWorkerJob, kMaxTaskIndex}};
   for (const ExperimentId& id : {ExperimentId{4, 0}, ExperimentId{4, 3}}) {
-    const auto whole = ExperimentName::Parse(id.ToString());
-    ASSERT_TRUE(whole.ok()) << whole.status();
-    EXPECT_EQ(whole->id, id);
-    EXPECT_FALSE(whole->task.has_value());
+    const auto whole = ExperimentName::Parse(id.ToString()).value();
+    EXPECT_EQ(whole.id, id);
+    EXPECT_FALSE(whole.task.has_value());
     for (const TaskId& task : tasks) {
-      const auto name = ExperimentName::Parse(FullName(id, task));
-      ASSERT_TRUE(name.ok()) << name.status();
-      EXPECT_EQ(name->id, id);
-      EXPECT_EQ(name->task, task);
+      const auto name = ExperimentName::Parse(FullName(id, task)).value();
+      EXPECT_EQ(name.id, id);
+      EXPECT_EQ(name.task, task);
     }
   }
 }

@@ -8,8 +8,8 @@
 
 #include "muster/base/files/file_system.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/launch/testing/scratch_folder.h"
 
 namespace muster::home_test {
 namespace {
@@ -19,12 +19,10 @@ using ::testing::IsEmpty;
 
 TEST(Home, IsMadeAndLeftEmpty) {
   MemoryFileSystem files;
-  const auto home = Home::Open("/data/muster", files);
-  ASSERT_TRUE(home.ok()) << home.status();
-  EXPECT_EQ(home->path(), "/data/muster");
-  const auto names = files.ListDirectory("/data/muster");
-  ASSERT_TRUE(names.ok()) << names.status();
-  EXPECT_THAT(*names, IsEmpty());
+  const auto home = Home::Open("/data/muster", files).value();
+  EXPECT_EQ(home.path(), "/data/muster");
+  const auto names = files.ListDirectory("/data/muster").value();
+  EXPECT_THAT(names, IsEmpty());
   EXPECT_TRUE(Home::Open("/data/muster", files).ok());  // the folder exists
 }
 
@@ -46,11 +44,10 @@ TEST(Home, LiesWhereTheLayoutSays) {
 
 TEST(Home, IsAnAbsolutePath) {
   MemoryFileSystem files;
-  const auto home = Home::Open("some/../folder", files);
-  ASSERT_TRUE(home.ok()) << home.status();
-  EXPECT_EQ(home->path().front(), '/');
-  EXPECT_EQ(home->path().find(".."), std::string::npos);
-  EXPECT_TRUE(files.Exists(home->path()));
+  const auto home = Home::Open("some/../folder", files).value();
+  EXPECT_EQ(home.path().front(), '/');
+  EXPECT_EQ(home.path().find(".."), std::string::npos);
+  EXPECT_TRUE(files.Exists(home.path()));
 }
 
 TEST(Home, WhatCannotBeWrittenIsAWrongConfiguration) {
@@ -73,9 +70,8 @@ TEST(Home, WhoOnlyReadsNeedsNoMoreThanTheRegistry) {
   ASSERT_TRUE(files.CreateDirectory("/there").ok());
   ASSERT_TRUE(WriteFileAtomically(files, "/there/registry.db", {}).ok());
   files.SetReadOnly(true);
-  const auto home = Home::OpenToRead("/there/./", files);
-  ASSERT_TRUE(home.ok()) << home.status();
-  EXPECT_EQ(home->database(), "/there/registry.db");
+  const auto home = Home::OpenToRead("/there/./", files).value();
+  EXPECT_EQ(home.database(), "/there/registry.db");
   EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("/not_there", files).status()));
   EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("", files).status()));
 }

@@ -1,9 +1,6 @@
 // Registry::Reconcile, which fails experiments whose supervisor is gone.
 #include <csignal>
-#include <optional>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/registry_schema.h"

@@ -32,11 +32,7 @@ class EventfulClock final : public Clock {
 
 class ReconcileTest : public RegistryFixture {
  protected:
-  std::vector<ExperimentId> Reconcile(Registry& registry) {
-    const auto lost = registry.Reconcile(home_);
-    EXPECT_TRUE(lost.ok()) << lost.status();
-    return lost.value_or(std::vector<ExperimentId>());
-  }
+  std::vector<ExperimentId> Reconcile(Registry& registry) { return registry.Reconcile(home_).value(); }
   static void Expect(Registry& registry, const ExperimentId& id, RunState state, const std::string& reason) {
     const RunRecord run = Get(registry, id);
     EXPECT_EQ(run.state, state) << id.ToString();
@@ -62,7 +58,7 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
   std::optional<RunLock> lock(TakeLock(id));
-  ASSERT_TRUE(registry->SetSupervisor(id, 4242).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, id, 4242).ok());
   Bring(*registry, id, RunState::kRunning);
   TaskRecord runs{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 77, .restarts = 2};
   TaskRecord done{.task = {kWorkerJob, 1}, .state = RunState::kFinished, .exit = ExitStatus{}, .reason = "its own"};
@@ -78,15 +74,14 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   EXPECT_EQ(run.ended, clock_.Now());
   EXPECT_EQ(run.exit_code, 137);
   EXPECT_EQ(run.supervisor, 0);
-  const auto tasks = registry->Tasks(id);
-  ASSERT_TRUE(tasks.ok()) << tasks.status();
-  EXPECT_EQ((*tasks)[0].state, RunState::kFailed);
-  EXPECT_EQ((*tasks)[0].reason, "its supervisor was killed");
-  EXPECT_EQ((*tasks)[0].pid, 0);
-  EXPECT_EQ((*tasks)[0].since, clock_.Now());
-  EXPECT_EQ((*tasks)[0].restarts, 2);
-  EXPECT_EQ((*tasks)[1].state, RunState::kFinished);
-  EXPECT_EQ((*tasks)[1].reason, "its own");
+  const auto tasks = registry->Tasks(id).value();
+  EXPECT_EQ(tasks[0].state, RunState::kFailed);
+  EXPECT_EQ(tasks[0].reason, "its supervisor was killed");
+  EXPECT_EQ(tasks[0].pid, 0);
+  EXPECT_EQ(tasks[0].since, clock_.Now());
+  EXPECT_EQ(tasks[0].restarts, 2);
+  EXPECT_EQ(tasks[1].state, RunState::kFinished);
+  EXPECT_EQ(tasks[1].reason, "its own");
   EXPECT_THAT(Sql("SELECT * FROM gpu_leases"), IsEmpty());
 
   EXPECT_THAT(Reconcile(*registry), IsEmpty());  // found only once
@@ -127,7 +122,7 @@ TEST_F(ReconcileTest, ASupervisorSaysWhichBootItBelongsTo) {
   auto registry = Open();
   const ExperimentId first{Create(*registry, Single()), 0}, second{Create(*registry, Single()), 0};
   Sql("UPDATE runs SET boot = 'another boot'");
-  ASSERT_TRUE(registry->SetSupervisor(first, 5).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, first, 5).ok());
   ASSERT_TRUE(SetState(*registry, second, RunState::kPending).ok());
   EXPECT_THAT(Reconcile(*registry), ElementsAre(first, second));
   Expect(*registry, first, RunState::kFailed, "its supervisor was killed");
@@ -165,21 +160,19 @@ TEST_F(ReconcileTest, RunsThatWaitAreTheirGridsBusiness) {
 // The supervisor may end between the check of the row and that of the lock: it writes, then releases.
 TEST_F(ReconcileTest, WhoEndsProperlyMeanwhileIsNotLost) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto supervisor = Open();
   const ExperimentId id{Create(*supervisor, Single()), 0};
   Bring(*supervisor, id, RunState::kRunning);
   eventful.event = [&] { EXPECT_TRUE(SetState(*supervisor, id, RunState::kFinished).ok()); };
-  EXPECT_THAT(Reconcile(**registry), IsEmpty());
+  EXPECT_THAT(Reconcile(*registry), IsEmpty());
   EXPECT_FALSE(eventful.event) << "Reconcile doesn't ask for the time where this test needs it";
   Expect(*supervisor, id, RunState::kFinished, "");
 }
 
 TEST_F(ReconcileTest, WhoIsStartedAgainMeanwhileIsNotLost) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto other = Open();
   const ExperimentId id{Create(*other, Single()), 0};
   Bring(*other, id, RunState::kRunning);
@@ -189,22 +182,21 @@ TEST_F(ReconcileTest, WhoIsStartedAgainMeanwhileIsNotLost) {
     lock.emplace(TakeLock(id));
     EXPECT_TRUE(other->Restart(id, Single()).ok());
   };
-  EXPECT_THAT(Reconcile(**registry), IsEmpty());
+  EXPECT_THAT(Reconcile(*registry), IsEmpty());
   EXPECT_TRUE(lock.has_value());
   Expect(*other, id, RunState::kCreated, "");
 }
 
 TEST_F(ReconcileTest, WhatIsForgottenMeanwhileIsPassedOver) {
   EventfulClock eventful;
-  auto registry = Registry::Open(home_, eventful);
-  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto registry = Registry::Open(home_, eventful).value();
   auto other = Open();
   const ExperimentId gone{Create(*other, Single()), 0}, lost{Create(*other, Single()), 0};
   eventful.event = [&] {
     Bring(*other, gone, RunState::kFinished);
     EXPECT_TRUE(other->Forget(gone.number).ok());
   };
-  EXPECT_THAT(Reconcile(**registry), ElementsAre(lost));
+  EXPECT_THAT(Reconcile(*registry), ElementsAre(lost));
 }
 
 // Does what happens in reality: the supervisor is a process that inherited the lock, and is killed.
@@ -225,7 +217,7 @@ TEST_F(ReconcileTest, AKilledProcessLosesItsExperiment) {
     }
   }
   auto registry = Open();
-  ASSERT_TRUE(registry->SetSupervisor(id, supervisor).ok());
+  ASSERT_TRUE(SetSupervisor(*registry, id, supervisor).ok());
   Bring(*registry, id, RunState::kRunning);
   EXPECT_THAT(Reconcile(*registry), IsEmpty());
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);

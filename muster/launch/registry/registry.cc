@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/absl_view.h"
@@ -307,19 +306,6 @@ absl::Status Registry::SetRun(const RunRecord& run) {
   }
   RETURN_IF_ERROR(update.BindInt(run.id.number).BindInt(run.id.run).Run());
   if (ends) RETURN_IF_ERROR(DropLeases(run.id));
-  return transaction.Commit();
-}
-
-absl::Status Registry::SetSupervisor(const ExperimentId& id, pid_t supervisor) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
-  ASSIGN_OR_RETURN(const RunRecord present, Run(id));
-  if (HasEnded(present.state)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("experiment ", id.ToString(), " is ", AbslView(Name(present.state)), ": it needs no supervisor"));
-  }
-  ASSIGN_OR_RETURN(SqliteStatement update,
-                   database_->Prepare("UPDATE runs SET supervisor = ?, boot = ? WHERE number = ? AND run = ?"));
-  RETURN_IF_ERROR(update.BindInt(supervisor).BindText(boot_).BindInt(id.number).BindInt(id.run).Run());
   return transaction.Commit();
 }
 

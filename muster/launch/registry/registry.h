@@ -131,8 +131,6 @@ class Registry {
   // releases its GPUs and is on the disk when this returns. InvalidArgument if the state may not follow the present one
   // (run_state.h; the same state is fine): only Restart sets CREATED.
   [[nodiscard]] absl::Status SetRun(const RunRecord& run);
-  // Writes only the supervisor's process, before it has anything else to write. FailedPrecondition: the run has ended.
-  [[nodiscard]] absl::Status SetSupervisor(const ExperimentId& id, pid_t supervisor);
   // Writes whole rows of these tasks: all or, if a state may not follow (InvalidArgument), none. Other tasks stay.
   [[nodiscard]] absl::Status SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks);
 

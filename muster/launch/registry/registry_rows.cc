@@ -1,7 +1,6 @@
 #include "muster/launch/registry/registry_rows.h"
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

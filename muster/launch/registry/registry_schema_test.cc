@@ -107,10 +107,9 @@ TEST_F(RegistrySchemaTest, AValueThatNobodyWritesIsDataLoss) {
 TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   Create(*Open(), Single());
   Sql("UPDATE experiments SET options = '{\"no_gpus\":true,\"of_later\":1}'");
-  const auto experiment = Open()->Specification(1);
-  ASSERT_TRUE(experiment.ok()) << experiment.status();
-  EXPECT_TRUE(experiment->options.no_gpus);
-  EXPECT_EQ(experiment->options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
+  const auto experiment = Open()->Specification(1).value();
+  EXPECT_TRUE(experiment.options.no_gpus);
+  EXPECT_EQ(experiment.options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
 }
 
 // However many experiments there were, the queries search by an index, in its order, and sort nothing.

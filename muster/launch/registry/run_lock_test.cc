@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::run_lock_test {
 namespace {
@@ -23,24 +23,15 @@ using ::testing::HasSubstr;
 
 class RunLockTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "run_lock_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = JoinPath(folder_, "lock");
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok()); }
-
-  std::string folder_;
-  std::string path_;
+  const ScratchFolder folder_;
+  const std::string path_ = folder_ / "lock";
 };
 
 TEST_F(RunLockTest, IsHeldByOneAtATime) {
   EXPECT_FALSE(RunLock::IsHeld(path_));  // no file exists yet
-  EXPECT_FALSE(RunLock::IsHeld(JoinPath(folder_, "none/lock")));
+  EXPECT_FALSE(RunLock::IsHeld(folder_ / "none/lock"));
   {
-    const auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    const auto lock = RunLock::Take(path_).value();
     EXPECT_TRUE(RunLock::IsHeld(path_));
     EXPECT_TRUE(RunLock::IsHeld(path_));  // checking changed nothing
     const auto second = RunLock::Take(path_);
@@ -53,16 +44,15 @@ TEST_F(RunLockTest, IsHeldByOneAtATime) {
 }
 
 TEST_F(RunLockTest, NeedsItsFolder) {
-  const auto lock = RunLock::Take(JoinPath(folder_, "none/lock"));
+  const auto lock = RunLock::Take(folder_ / "none/lock");
   EXPECT_EQ(lock.status().code(), absl::StatusCode::kNotFound) << lock.status();
 }
 
 TEST_F(RunLockTest, MovesWithItsOwner) {
-  auto lock = RunLock::Take(path_);
-  ASSERT_TRUE(lock.ok()) << lock.status();
-  const int fd = lock->fd();
+  auto lock = RunLock::Take(path_).value();
+  const int fd = lock.fd();
   {
-    const RunLock moved = *std::move(lock);
+    const RunLock moved = std::move(lock);
     EXPECT_EQ(moved.fd(), fd);
     EXPECT_TRUE(RunLock::IsHeld(path_));
   }
@@ -73,12 +63,11 @@ TEST_F(RunLockTest, MovesWithItsOwner) {
 TEST_F(RunLockTest, PassesToAChildAndEndsWithIt) {
   pid_t child = -1;
   {
-    auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
-    EXPECT_EQ(fcntl(lock->fd(), F_GETFD) & FD_CLOEXEC, 0);
+    auto lock = RunLock::Take(path_).value();
+    EXPECT_EQ(fcntl(lock.fd(), F_GETFD) & FD_CLOEXEC, 0);
     child = fork();
     if (child == 0) {
-      const RunLock adopted = RunLock::Adopt(lock->fd());
+      const RunLock adopted = RunLock::Adopt(lock.fd());
       for (;;) pause();
     }
     ASSERT_GT(child, 0);
@@ -95,8 +84,7 @@ TEST_F(RunLockTest, SurvivesExec) {
   ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
   pid_t child = -1;
   {
-    auto lock = RunLock::Take(path_);
-    ASSERT_TRUE(lock.ok()) << lock.status();
+    auto lock = RunLock::Take(path_).value();
     child = fork();
     if (child == 0) {
       dup2(out[0], STDIN_FILENO);  // cat ends when the test closes the other end

@@ -9,7 +9,6 @@
 //   any of these -> FINISHED | FAILED | KILLED, after which only a new attempt (CREATED) may follow
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::sqlite_test {
 namespace {
@@ -21,22 +21,9 @@ using ::testing::HasSubstr;
 
 class SqliteTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "sqlite_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = JoinPath(folder_, "a %?#.db");  // has characters with a meaning in a URI
-  }
-  void TearDown() override {
-    chmod(folder_.c_str(), 0755);
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok());
-  }
+  ~SqliteTest() override { chmod(folder_.c_str(), 0755); }
 
-  std::unique_ptr<SqliteDatabase> Open() {
-    auto database = SqliteDatabase::Open(path_);
-    EXPECT_TRUE(database.ok()) << database.status();
-    return database.ok() ? *std::move(database) : nullptr;
-  }
+  std::unique_ptr<SqliteDatabase> Open() { return SqliteDatabase::Open(path_).value(); }
   std::unique_ptr<SqliteDatabase> WithTable() {
     auto database = Open();
     EXPECT_TRUE(database->UseWal().ok());
@@ -78,8 +65,9 @@ class SqliteTest : public ::testing::Test {
     });
   }
 
-  std::string folder_;
-  std::string path_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
+  std::string path_ = scratch_ / "a %?#.db";  // has characters with a meaning in a URI
 };
 
 TEST_F(SqliteTest, KeepsBytesAsTheyAre) {
@@ -88,26 +76,24 @@ TEST_F(SqliteTest, KeepsBytesAsTheyAre) {
   ASSERT_TRUE(Insert(*database, -5, bytes).ok());
   ASSERT_TRUE(Insert(*database, 7, "").ok());
   {
-    auto insert = database->Prepare("INSERT INTO t VALUES (?, ?)");
-    ASSERT_TRUE(insert.ok()) << insert.status();
-    ASSERT_TRUE(insert->BindInt(8).BindNull().Run().ok());
-    insert->Reset();
-    ASSERT_TRUE(insert->BindInt(9).BindText(std::string_view()).Run().ok());
+    auto insert = database->Prepare("INSERT INTO t VALUES (?, ?)").value();
+    ASSERT_TRUE(insert.BindInt(8).BindNull().Run().ok());
+    insert.Reset();
+    ASSERT_TRUE(insert.BindInt(9).BindText(std::string_view()).Run().ok());
     EXPECT_EQ(database->changes(), 1);
     EXPECT_EQ(database->last_row(), 4);
   }
-  auto select = database->Prepare("SELECT n, x FROM t ORDER BY rowid");
-  ASSERT_TRUE(select.ok()) << select.status();
+  auto select = database->Prepare("SELECT n, x FROM t ORDER BY rowid").value();
   const std::string texts[] = {bytes, "", "", ""};
   const int64_t numbers[] = {-5, 7, 8, 9};
   for (int row = 0; row < 4; ++row) {
-    const auto there = select->Step();
+    const auto there = select.Step();
     ASSERT_TRUE(there.ok() && *there) << row;
-    EXPECT_EQ(select->Int(0), numbers[row]);
-    EXPECT_EQ(select->Text(1), texts[row]);
-    EXPECT_EQ(select->IsNull(1), row == 2) << row;
+    EXPECT_EQ(select.Int(0), numbers[row]);
+    EXPECT_EQ(select.Text(1), texts[row]);
+    EXPECT_EQ(select.IsNull(1), row == 2) << row;
   }
-  const auto end = select->Step();
+  const auto end = select.Step();
   EXPECT_TRUE(end.ok() && !*end);
 }
 
@@ -122,11 +108,10 @@ TEST_F(SqliteTest, AnUnfinishedTransactionIsTakenBack) {
 TEST_F(SqliteTest, ReadersDoNotWaitForAWriterAndSeeWhatWasCommitted) {
   auto writer = WithTable(), reader = Open();
   ASSERT_TRUE(Insert(*writer, 1, "").ok());
-  auto transaction = SqliteTransaction::Begin(*writer, Durability::kDisk);
-  ASSERT_TRUE(transaction.ok()) << transaction.status();
+  auto transaction = SqliteTransaction::Begin(*writer, Durability::kDisk).value();
   ASSERT_TRUE(writer->Execute("INSERT INTO t VALUES (2, '')").ok());
   EXPECT_EQ(Rows(*reader), 1);
-  ASSERT_TRUE(transaction->Commit().ok());
+  ASSERT_TRUE(transaction.Commit().ok());
   EXPECT_EQ(Rows(*reader), 2);
 }
 
@@ -143,9 +128,8 @@ TEST_F(SqliteTest, MistakesInAStatementAreErrors) {
   auto database = WithTable();
   EXPECT_EQ(database->Prepare("SELECT nothing FROM t").status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(database->Execute("NONSENSE").code(), absl::StatusCode::kInternal);
-  auto select = database->Prepare("SELECT n FROM t WHERE n = ?");
-  ASSERT_TRUE(select.ok()) << select.status();
-  EXPECT_FALSE(select->BindInt(1).BindInt(2).Run().ok());  // one parameter too many
+  auto select = database->Prepare("SELECT n FROM t WHERE n = ?").value();
+  EXPECT_FALSE(select.BindInt(1).BindInt(2).Run().ok());  // one parameter too many
 }
 
 TEST_F(SqliteTest, WhatIsNoDatabaseIsSaidToBeNone) {

@@ -1,5 +1,4 @@
 // Makes the page of grid_report.h.
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>

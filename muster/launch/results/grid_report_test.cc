@@ -42,9 +42,8 @@ std::vector<int> Order(const GridReportOptions& options) {
 }
 
 TEST(ResolveMetric, ANameThatIsUniqueByItsEnd) {
-  const auto resolved = ResolveMetric(Rows(), "accuracy", {});
-  ASSERT_TRUE(resolved.ok()) << resolved.status();
-  EXPECT_EQ(resolved->metric, "eval/accuracy");
+  const auto resolved = ResolveMetric(Rows(), "accuracy", {}).value();
+  EXPECT_EQ(resolved.metric, "eval/accuracy");
   EXPECT_EQ(ResolveMetric(Rows(), "loss", {})->lowest_first, true) << "as without a name";
   EXPECT_EQ(ResolveMetric(Rows(), "loss", false)->lowest_first, false);
   EXPECT_EQ(ResolveMetric(Rows(), "accuracy", true)->lowest_first, true);

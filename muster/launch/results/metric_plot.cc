@@ -1,6 +1,5 @@
 #include "muster/launch/results/metric_plot.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 

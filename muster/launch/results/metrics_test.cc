@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/summary/event_file_writer.h"
 
 namespace muster::metrics_test {
@@ -21,23 +20,13 @@ using ::testing::UnorderedElementsAre;
 
 class MetricsTest : public ::testing::Test {
  protected:
-  MetricsTest() {
-    std::string path = testing::TempDir() + "metrics_XXXXXX";
-    if (mkdtemp(path.data()) != nullptr) path_ = path;
-  }
-  ~MetricsTest() override { std::filesystem::remove_all(path_); }
-
-  void Write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
-    std::ofstream(path_ + "/" + name) << text;
-  }
+  void Write(const std::string& name, const std::string& text) const { scratch_.Write(name, text); }
   std::unique_ptr<EventFileWriter> Writer(const std::string& folder, const std::string& host) const {
-    auto writer = EventFileWriter::Open(PosixFileSystem(), clock_, path_ + "/" + folder, {.host = host});
-    EXPECT_TRUE(writer.ok()) << writer.status();
-    return *std::move(writer);
+    return EventFileWriter::Open(PosixFileSystem(), clock_, path_ + "/" + folder, {.host = host}).value();
   }
 
-  std::string path_ = "/nonexistent";
+  const ScratchFolder scratch_;
+  const std::string path_ = scratch_.path();
   SimulatedClock clock_;
 };
 
@@ -62,12 +51,11 @@ TEST_F(MetricsTest, OfSeveralFilesTheOneThatWasWrittenLastCounts) {
   clock_.Advance(absl::Seconds(100));
   ASSERT_TRUE(Writer(".", "a")->AddScalar("loss", 1, 5).ok());
   const SimulatedClock earlier(clock_.Now() - absl::Seconds(10));
-  auto writer = EventFileWriter::Open(PosixFileSystem(), earlier, path_, {.host = "b", .suffix = ".tfevents"});
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->AddScalar("loss", 2, 50).ok());
-  ASSERT_TRUE((*writer)->Close().ok());
+  auto writer = EventFileWriter::Open(PosixFileSystem(), earlier, path_, {.host = "b", .suffix = ".tfevents"}).value();
+  ASSERT_TRUE(writer->AddScalar("loss", 2, 50).ok());
+  ASSERT_TRUE(writer->Close().ok());
   // This file is the last by name but the first by time.
-  std::filesystem::rename((*writer)->path(), path_ + "/z.tfevents");
+  std::filesystem::rename(writer->path(), path_ + "/z.tfevents");
   EXPECT_THAT(ReadMetrics(path_), UnorderedElementsAre(Pair("loss", ResultMetric{1, 5})));
 }
 

@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/spec/parameters.h"
 #include "muster/launch/testing/toaster_file.h"
 
@@ -24,11 +24,7 @@ using ::testing::SizeIs;
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
 
-ExperimentFile Parsed(const std::string& text) {
-  auto file = ParseExperimentFile(text, "muster.yml");
-  EXPECT_TRUE(file.ok()) << text << file.status();
-  return file.ok() ? *file : ExperimentFile();
-}
+ExperimentFile Parsed(const std::string& text) { return ParseExperimentFile(text, "muster.yml").value(); }
 
 // Returns a file with `train` below `train:`, and `run` added.
 std::string WithTrain(const std::string& train) {
@@ -498,17 +494,15 @@ TEST(ExperimentFileMistakes, Volumes) {
 // --- which file ---
 
 TEST(FindExperimentFile, PrefersOwnFiles) {
-  std::string folder = ::testing::TempDir() + "muster_find_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto none = FindExperimentFile(folder);
+  const ScratchFolder scratch;
+  const auto none = FindExperimentFile(scratch.path());
   EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(none.status().message()),
-              AllOf(HasSubstr("muster.yml"), HasSubstr("riseml.yml"), HasSubstr(folder), HasSubstr("muster init")));
-  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), folder + "/riseml.yml", {}).ok());
-  EXPECT_EQ(FindExperimentFile(folder).value(), folder + "/riseml.yml");
-  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), folder + "/muster.yml", {}).ok());
-  EXPECT_EQ(FindExperimentFile(folder).value(), folder + "/muster.yml");
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(folder).ok());
+  EXPECT_THAT(std::string(none.status().message()), AllOf(HasSubstr("muster.yml"), HasSubstr("riseml.yml"),
+                                                          HasSubstr(scratch.path()), HasSubstr("muster init")));
+  scratch.Write("riseml.yml", "");
+  EXPECT_EQ(FindExperimentFile(scratch.path()).value(), scratch / "riseml.yml");
+  scratch.Write("muster.yml", "");
+  EXPECT_EQ(FindExperimentFile(scratch.path()).value(), scratch / "muster.yml");
 }
 
 }  // namespace

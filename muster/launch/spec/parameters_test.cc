@@ -26,9 +26,8 @@ ParameterSpec Listed(const std::string& name, const std::vector<std::string>& va
 }
 
 ParameterSpec Ranged(const std::string& name, const ParameterSpec::Range& range) {
-  const auto values = ValuesOfRange(range);
-  EXPECT_TRUE(values.ok()) << values.status();
-  return {.name = name, .values = *values, .range = range};
+  const auto values = ValuesOfRange(range).value();
+  return {.name = name, .values = values, .range = range};
 }
 
 template <typename T>
@@ -118,9 +117,8 @@ TEST(ValuesOfRange, RefusesWhatIsNone) {
 // --- grids ---
 
 TEST(AllCombinations, TheLastParameterVariesFastest) {
-  const auto runs = AllCombinations({Listed("b", {"1", "2"}), Listed("a", {"x", "y"})});
-  ASSERT_TRUE(runs.ok());
-  EXPECT_THAT(*runs,
+  const auto runs = AllCombinations({Listed("b", {"1", "2"}), Listed("a", {"x", "y"})}).value();
+  EXPECT_THAT(runs,
               ElementsAre(ElementsAre(Pair("a", "x"), Pair("b", "1")), ElementsAre(Pair("a", "y"), Pair("b", "1")),
                           ElementsAre(Pair("a", "x"), Pair("b", "2")), ElementsAre(Pair("a", "y"), Pair("b", "2"))));
 }
@@ -141,14 +139,13 @@ TEST(AllCombinations, HaveALimit) {
 TEST(RandomCombinations, AreTheSameForASeed) {
   const std::vector<ParameterSpec> parameters = {Ranged("lr", {.min = 0.1, .max = 0.9, .step = 0.1}),
                                                  Listed("depth", {"1", "2", "3"})};
-  const auto runs = RandomCombinations(parameters, 20, 7);
-  ASSERT_TRUE(runs.ok());
-  EXPECT_THAT(*runs, SizeIs(20));
-  EXPECT_EQ(*runs, RandomCombinations(parameters, 20, 7).value());
-  EXPECT_NE(*runs, RandomCombinations(parameters, 20, 8).value());
+  const auto runs = RandomCombinations(parameters, 20, 7).value();
+  EXPECT_THAT(runs, SizeIs(20));
+  EXPECT_EQ(runs, RandomCombinations(parameters, 20, 7).value());
+  EXPECT_NE(runs, RandomCombinations(parameters, 20, 8).value());
   // A larger count begins with the same runs.
   const auto more = RandomCombinations(parameters, 30, 7).value();
-  EXPECT_TRUE(std::equal(runs->begin(), runs->end(), more.begin()));
+  EXPECT_TRUE(std::equal(runs.begin(), runs.end(), more.begin()));
 }
 
 double Read(const std::string& text) {
@@ -230,17 +227,17 @@ TEST(RandomCombinations, CountIsOfRuns) {
 
 TEST(WithOverrides, ReplacesAndAdds) {
   const auto changed = WithOverrides({Ranged("lr", {.min = 1, .max = 2, .step = 1}), Listed("depth", {"1", "2"})},
-                                     {"lr=0.10", "batch-size=[32, 64,\"a,b\"]", "text=a=b", "none="});
-  ASSERT_TRUE(changed.ok()) << changed.status();
-  ASSERT_THAT(*changed, SizeIs(5));
-  EXPECT_EQ((*changed)[0].name, "lr");
-  EXPECT_THAT((*changed)[0].values, ElementsAre("0.10"));
-  EXPECT_FALSE((*changed)[0].range.has_value());
-  EXPECT_THAT((*changed)[1].values, ElementsAre("1", "2"));
-  EXPECT_EQ((*changed)[2].name, "batch-size");
-  EXPECT_THAT((*changed)[2].values, ElementsAre("32", "64", "a,b"));
-  EXPECT_THAT((*changed)[3].values, ElementsAre("a=b"));
-  EXPECT_THAT((*changed)[4].values, ElementsAre(""));
+                                     {"lr=0.10", "batch-size=[32, 64,\"a,b\"]", "text=a=b", "none="})
+                           .value();
+  ASSERT_THAT(changed, SizeIs(5));
+  EXPECT_EQ(changed[0].name, "lr");
+  EXPECT_THAT(changed[0].values, ElementsAre("0.10"));
+  EXPECT_FALSE(changed[0].range.has_value());
+  EXPECT_THAT(changed[1].values, ElementsAre("1", "2"));
+  EXPECT_EQ(changed[2].name, "batch-size");
+  EXPECT_THAT(changed[2].values, ElementsAre("32", "64", "a,b"));
+  EXPECT_THAT(changed[3].values, ElementsAre("a=b"));
+  EXPECT_THAT(changed[4].values, ElementsAre(""));
 }
 
 TEST(WithOverrides, SaysWhatIsAccepted) {

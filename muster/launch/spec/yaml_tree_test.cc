@@ -13,11 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-YamlNode Parsed(const std::string& text) {
-  auto tree = ParseYaml(text, "f.yml");
-  EXPECT_TRUE(tree.ok()) << tree.status();
-  return tree.ok() ? *tree : YamlNode();
-}
+YamlNode Parsed(const std::string& text) { return ParseYaml(text, "f.yml").value(); }
 
 std::string Mistake(const std::string& text) {
   const auto tree = ParseYaml(text, "f.yml");

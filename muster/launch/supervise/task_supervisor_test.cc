@@ -21,15 +21,9 @@ const TaskId kPs{kPsJob, 0};
 const TaskId kWorker0{kWorkerJob, 0};
 const TaskId kWorker1{kWorkerJob, 1};
 
-class SupervisorTest : public testing::Test {
+// Notes what a supervisor says and does.
+class NotedTest : public testing::Test {
  protected:
-  static constexpr absl::Duration kGrace = absl::Seconds(30);
-  static constexpr absl::Duration kLastGrace = absl::Seconds(5);
-
-  void Advance(absl::Duration by) {
-    clock_.Advance(by);
-    supervisor_.OnTime();
-  }
   // Returns what was reported since the last call.
   std::string Said() {
     std::string said;
@@ -40,6 +34,18 @@ class SupervisorTest : public testing::Test {
   SimulatedClock clock_;
   NotingBackend backend_;
   std::vector<std::string> lines_;
+};
+
+class SupervisorTest : public NotedTest {
+ protected:
+  static constexpr absl::Duration kGrace = absl::Seconds(30);
+  static constexpr absl::Duration kLastGrace = absl::Seconds(5);
+
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    supervisor_.OnTime();
+  }
+
   TaskSupervisor supervisor_{{kPs, kChief, kWorker0, kWorker1},
                              {.chief = kChief, .stop_grace = kGrace, .last_grace = kLastGrace},
                              backend_,
@@ -195,22 +201,14 @@ TEST_F(SupervisorTest, TheChiefsGracefulEndAfterAnInterruptIsItsExitCode) {
   EXPECT_EQ(supervisor_.exit_code(), 0);
 }
 
-class HealingTest : public testing::Test {
+class HealingTest : public NotedTest {
  protected:
-  std::string Said() {
-    std::string said;
-    for (const std::string& line : std::exchange(lines_, {})) said += line + "\n";
-    return said;
-  }
   std::vector<std::string> Relaunched() { return std::exchange(relaunched_, {}); }
   void AdvanceToDeadline() {
     clock_.AdvanceTo(supervisor_.deadline());
     supervisor_.OnTime();
   }
 
-  SimulatedClock clock_;
-  NotingBackend backend_;
-  std::vector<std::string> lines_;
   std::vector<std::string> relaunched_;
   absl::Status can_launch_;
   TaskSupervisor supervisor_{{kPs, kChief, kWorker0},

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::find_program_test {
 namespace {
@@ -14,10 +15,10 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(FindProgram, LooksWhereAShellLooks) {
-  const std::string directory = testing::TempDir() + "find_program_test";
-  ASSERT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
+  const ScratchFolder scratch;
+  const std::string& directory = scratch.path();
   ASSERT_TRUE(PosixFileSystem().CreateDirectory(directory + "/empty").ok());
-  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), directory + "/tool", {}).ok());
+  scratch.Write("tool", "");
   const std::string path = directory + "/empty:" + directory;
 
   EXPECT_EQ(FindProgram("tool", path).status().code(), absl::StatusCode::kPermissionDenied);
@@ -28,7 +29,6 @@ TEST(FindProgram, LooksWhereAShellLooks) {
   EXPECT_EQ(FindProgram("tool", directory + "/empty").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(FindProgram("empty", path).status().code(), absl::StatusCode::kNotFound);  // a directory
   EXPECT_THAT(std::string(FindProgram("no-such", path).status().message()), HasSubstr("program 'no-such' not found"));
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 }  // namespace

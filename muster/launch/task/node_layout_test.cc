@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::node_layout_test {
 namespace {
@@ -14,11 +14,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<std::string> Shown(const NodeLayoutRequest& request) {
-  const auto placed = PlaceByNode(request);
-  EXPECT_TRUE(placed.ok()) << placed.status();
+  const auto placed = PlaceByNode(request).value();
   std::vector<std::string> shown;
-  if (!placed.ok()) return shown;
-  for (const PlacedTask& task : *placed)
+  for (const PlacedTask& task : placed)
     shown.push_back(absl::StrCat(task.task.ToString(), " ", task.node, " ", task.device));
   return shown;
 }
@@ -52,14 +50,12 @@ TEST(NodeLayoutTest, ADeviceIsOneOfThoseThatTheLauncherMaySee) {
 }
 
 TEST(NodeLayoutTest, GpusAreWhatTheDriverLists) {
-  std::string folder = ::testing::TempDir() + "muster_gpus_XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(CountGpus(folder), 0);
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder + "/0000:17:00.0").ok());
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder + "/0000:65:00.0").ok());
-  EXPECT_EQ(CountGpus(folder), 2);
-  EXPECT_EQ(CountGpus(folder + "/none"), 0);
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(folder).ok());
+  const ScratchFolder scratch;
+  EXPECT_EQ(CountGpus(scratch.path()), 0);
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(scratch / "0000:17:00.0").ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(scratch / "0000:65:00.0").ok());
+  EXPECT_EQ(CountGpus(scratch.path()), 2);
+  EXPECT_EQ(CountGpus(scratch / "none"), 0);
 }
 
 }  // namespace

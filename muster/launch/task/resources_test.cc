@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <regex>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/cluster/identity/compute_threads.h"
 
 namespace muster::resources_test {
@@ -85,26 +84,15 @@ TEST(MemoryText, IsShort) {
 
 class ThisMachineTest : public ::testing::Test {
  protected:
-  ThisMachineTest() {
-    std::string folder = ::testing::TempDir() + "muster_machine_XXXXXX";
-    root_ = mkdtemp(folder.data());
-    folders_ = {.proc = root_ + "/proc", .cgroups = root_ + "/cgroup", .gpus = root_ + "/gpus"};
-  }
-  ~ThisMachineTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(root_).ok()); }
+  void Write(const std::string& path, const std::string& text) { root_.Write(path, text); }
 
-  void Write(const std::string& path, const std::string& text) {
-    const std::string full = root_ + "/" + path;
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(full.substr(0, full.rfind('/'))).ok());
-    ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), full, AsBytes(text.data(), text.size())).ok());
-  }
-
-  std::string root_;
-  MachineFolders folders_;
+  const ScratchFolder root_;
+  const MachineFolders folders_ = {.proc = root_ / "proc", .cgroups = root_ / "cgroup", .gpus = root_ / "gpus"};
 };
 
 TEST_F(ThisMachineTest, HasWhatTheKernelSays) {
   Write("proc/meminfo", "MemTotal:       16384 kB\nMemFree:        100 kB\n");
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(root_ + "/gpus/0000:17:00.0").ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(root_ / "gpus/0000:17:00.0").ok());
   const Machine machine = ThisMachine(folders_);
   EXPECT_EQ(machine.cores, AvailableCores());
   EXPECT_EQ(machine.mem_bytes, 16 * kMb);

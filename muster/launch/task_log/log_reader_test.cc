@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task_log/task_log.h"
 
 namespace muster::log_reader_test {
@@ -31,25 +32,17 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(1'769'844'226 + se
 
 class LogReaderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(PosixFileSystem().RemoveTree(logs_).ok());
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(logs_).ok());
-  }
-  ~LogReaderTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(logs_).ok()); }
-
   std::string Folder(const std::string& task) const { return JoinPath(logs_, task); }
   // Writes one line, visible at once.
   void Write(const std::string& task, int64_t second, const std::string& text) const {
     TaskLog({.folder = Folder(task)}).Add(At(second), LogKind::kStdout, text);
   }
   void WriteFile(const std::string& task, const std::string& file, const std::string& text) const {
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(Folder(task)).ok());
-    ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), JoinPath(Folder(task), file),
-                                    {reinterpret_cast<const std::byte*>(text.data()), text.size()})
-                    .ok());
+    scratch_.Write(JoinPath(task, file), text);
   }
 
-  const std::string logs_ = testing::TempDir() + "log_reader_test";
+  const ScratchFolder scratch_;
+  const std::string logs_ = scratch_.path();
 };
 
 // Returns the new lines as "task: text".

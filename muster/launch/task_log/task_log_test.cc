@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task_log/log_reader.h"
 
 namespace muster::task_log_test {
@@ -43,9 +44,6 @@ constexpr int64_t kEnough = int64_t{1} << 40;
 
 class TaskLogTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(PosixFileSystem().RemoveTree(logs_).ok()); }
-  ~TaskLogTest() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(logs_).ok()); }
-
   struct Line {
     absl::Time when;
     LogKind kind;
@@ -79,14 +77,10 @@ class TaskLogTest : public ::testing::Test {
     return text.ok() ? *text : text.status().ToString();
   }
   // Leaves a file as a killed writer would.
-  void Leave(const std::string& text) const {
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(folder_).ok());
-    ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), JoinPath(folder_, "000001.log"),
-                                    {reinterpret_cast<const std::byte*>(text.data()), text.size()})
-                    .ok());
-  }
+  void Leave(const std::string& text) const { scratch_.Write("worker.1/000001.log", text); }
 
-  const std::string logs_ = testing::TempDir() + "task_log_test";
+  const ScratchFolder scratch_;
+  const std::string logs_ = scratch_.path();
   const std::string folder_ = logs_ + "/worker.1";
 };
 

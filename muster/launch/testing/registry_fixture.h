@@ -4,16 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
@@ -22,19 +21,8 @@ namespace muster {
 
 class RegistryFixture : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "registry_test_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    home_ = Home(pattern);
-  }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(home_.path()).ok()); }
-
   // Returns another registry each time.
-  std::unique_ptr<Registry> Open() {
-    auto registry = Registry::Open(home_, clock_);
-    EXPECT_TRUE(registry.ok()) << registry.status();
-    return registry.ok() ? *std::move(registry) : nullptr;
-  }
+  std::unique_ptr<Registry> Open() { return Registry::Open(home_, clock_).value(); }
 
   static NewExperiment Single(const std::string& project = "toaster") {
     NewExperiment experiment;
@@ -56,18 +44,17 @@ class RegistryFixture : public ::testing::Test {
   }
 
   static int64_t Create(Registry& registry, const NewExperiment& experiment) {
-    const auto number = registry.Create(experiment);
-    EXPECT_TRUE(number.ok()) << number.status();
-    return number.value_or(0);
+    return registry.Create(experiment).value();
   }
-  static RunRecord Get(Registry& registry, const ExperimentId& id) {
-    const auto run = registry.Run(id);
-    EXPECT_TRUE(run.ok()) << run.status();
-    return run.value_or(RunRecord());
-  }
+  static RunRecord Get(Registry& registry, const ExperimentId& id) { return registry.Run(id).value(); }
   static absl::Status SetState(Registry& registry, const ExperimentId& id, RunState state) {
     RunRecord run = Get(registry, id);
     run.state = state;
+    return registry.SetRun(run);
+  }
+  static absl::Status SetSupervisor(Registry& registry, const ExperimentId& id, pid_t supervisor) {
+    RunRecord run = Get(registry, id);
+    run.supervisor = supervisor;
     return registry.SetRun(run);
   }
   // Also sets the states on the way there.
@@ -86,9 +73,7 @@ class RegistryFixture : public ::testing::Test {
   // Takes the lock as a supervisor, or its starter, does.
   RunLock TakeLock(const ExperimentId& id) {
     EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
-    auto lock = RunLock::Take(home_.lock(id));
-    EXPECT_TRUE(lock.ok()) << lock.status();
-    return lock.ok() ? *std::move(lock) : RunLock::Adopt(-1);
+    return RunLock::Take(home_.lock(id)).value();
   }
 
   // Runs `sql` on the file without the registry; returns the rows' first columns.
@@ -108,7 +93,8 @@ class RegistryFixture : public ::testing::Test {
     return rows;
   }
 
-  Home home_{""};
+  const ScratchFolder scratch_;
+  const Home home_{scratch_.path()};
   SimulatedClock clock_;
 };
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "muster/launch/testing/fake_proc.h"
 
 namespace muster::gpu_usage_test {

@@ -1,7 +1,6 @@
 // Formats what `muster monitor` shows of an experiment's tasks, as lines of a table and as JSON. Pure, thread-safe.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "muster/base/bytes.h"

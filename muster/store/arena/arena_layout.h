@@ -73,7 +73,6 @@ class ArenaLayout {
   uint64_t work_bytes() const { return work_bytes_; }
   uint64_t stripe_offset(int64_t stripe) const { return stripes_offset_ + stripe * stripe_stride_; }
   uint64_t undo_offset(int writer) const { return undo_offset_ + writer * undo_stride_; }
-  uint64_t undo_stride() const { return undo_stride_; }
   // Bytes from the start of an undo slot to its saved blocks.
   uint64_t undo_header_bytes() const { return undo_header_bytes_; }
   // Where the aside copy of the byte at `offset` (of a value or a slot) lies.

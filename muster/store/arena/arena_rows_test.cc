@@ -34,11 +34,10 @@ VariableSpec TableSpec(int64_t rows, int64_t width, DType dtype = DType::kFloat3
 const RowInitializer kUniform = RowInitializer::Uniform(-1, 1, 7);
 
 std::unique_ptr<Arena> MakeArena(const VariableSpec& table, const RuleSpec& rule, ArenaProbe* probe = nullptr) {
-  auto arena = Arena::Create(ModelOn({{.name = "before", .shape = {3}}, table}, rule), 2, nullptr, probe);
-  EXPECT_TRUE(arena.ok()) << arena.status();
+  auto arena = Arena::Create(ModelOn({{.name = "before", .shape = {3}}, table}, rule), 2, nullptr, probe).value();
   const std::vector<std::byte> zeros(12);
-  (*arena)->Load({.generation = 1, .values = zeros, .with_rows = false});
-  return *std::move(arena);
+  arena->Load({.generation = 1, .values = zeros, .with_rows = false});
+  return arena;
 }
 
 std::vector<int64_t> SomeRows(int64_t rows, double share, std::minstd_rand& random) {

@@ -23,11 +23,10 @@ namespace {
 constexpr int64_t kSizes[] = {1, 16383, 16384, 16385, 3 * 16384 + 17};
 
 std::unique_ptr<Arena> MakeArena(const std::vector<VariableSpec>& variables, const RuleSpec& rule, int clients = 2) {
-  auto arena = Arena::Create(ModelOn(variables, rule), clients);
-  EXPECT_TRUE(arena.ok()) << arena.status();
-  const std::vector<std::byte> zeros((*arena)->layout().value_bytes());
-  (*arena)->Load({.values = zeros});
-  return *std::move(arena);
+  auto arena = Arena::Create(ModelOn(variables, rule), clients).value();
+  const std::vector<std::byte> zeros(arena->layout().value_bytes());
+  arena->Load({.values = zeros});
+  return arena;
 }
 
 template <typename T>

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/store/calls/ps_calls.h"
 

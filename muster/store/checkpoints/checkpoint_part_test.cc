@@ -73,29 +73,25 @@ TEST(CheckpointPartTest, ASnapshotComesBackAsItWas) {
   EXPECT_THAT(snapshot.steps, ElementsAre(7, 9, 8, 0, 5));
   MemoryFileSystem files;
   ASSERT_EQ(SaveAlone(files, model, snapshot), absl::OkStatus());
-  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1");
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ(CheckModelOfCheckpoint((*reader)->manifest(), kVariables, "d"), absl::OkStatus());
-  const auto part = ReadPart(**reader, model);
-  ASSERT_TRUE(part.ok()) << part.status();
-  EXPECT_TRUE(part->with_slots);
-  EXPECT_EQ(part->snapshot.bytes, snapshot.bytes);
-  EXPECT_EQ(part->snapshot.steps, snapshot.steps);
+  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1").value();
+  EXPECT_EQ(CheckModelOfCheckpoint(reader->manifest(), kVariables, "d"), absl::OkStatus());
+  const auto part = ReadPart(*reader, model).value();
+  EXPECT_TRUE(part.with_slots);
+  EXPECT_EQ(part.snapshot.bytes, snapshot.bytes);
+  EXPECT_EQ(part.snapshot.steps, snapshot.steps);
 }
 
 TEST(CheckpointPartTest, AStripeThatCoversSeveralOldOnesTakesTheLargestCounter) {
   const StoreModel model = ModelOn(kVariables, kAdam);
   MemoryFileSystem files;
   ASSERT_EQ(SaveAlone(files, model, TakeSnapshot(*FilledArena(model))), absl::OkStatus());
-  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1");
-  ASSERT_TRUE(reader.ok()) << reader.status();
+  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1").value();
   // w in two parts: elements 0 … 19,999 (old stripes 7 and 9) and 20,000 … 39,999 (9 and 8), two stripes each.
   std::vector<std::vector<uint64_t>> steps;
   for (int ps = 0; ps < 2; ++ps) {
     const auto part =
-        ReadPart(**reader, ModelOn(kVariables, kAdam, 2, ps, {.kind = Partitioning::Kind::kFixed, .shards = 2}));
-    ASSERT_TRUE(part.ok()) << part.status();
-    steps.push_back(part->snapshot.steps);
+        ReadPart(*reader, ModelOn(kVariables, kAdam, 2, ps, {.kind = Partitioning::Kind::kFixed, .shards = 2})).value();
+    steps.push_back(part.snapshot.steps);
   }
   // ps 0 has the first half of w, of frozen and of b; ps 1 the rest.
   EXPECT_THAT(steps[0], ElementsAre(7, 9, 0, 5));
@@ -106,9 +102,8 @@ TEST(CheckpointPartTest, AVariableThatIsNotThereIsAnError) {
   const StoreModel model = ModelOn(kVariables, kAdam);
   MemoryFileSystem files;
   ASSERT_EQ(SaveAlone(files, model, TakeSnapshot(*FilledArena(model))), absl::OkStatus());
-  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1");
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  const auto part = ReadPart(**reader, ModelOn({{.name = "u", .shape = {4}}}, kAdam));
+  const auto reader = CheckpointReader::Open(files, "d/model.ckpt-1").value();
+  const auto part = ReadPart(*reader, ModelOn({{.name = "u", .shape = {4}}}, kAdam));
   EXPECT_FALSE(part.ok());
   EXPECT_THAT(std::string(part.status().message()), HasSubstr("u"));
 }

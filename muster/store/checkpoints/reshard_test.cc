@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/checkpoint/checkpoint_diff.h"
 #include "muster/checkpoint/checkpoint_directory.h"
@@ -45,41 +44,35 @@ std::unique_ptr<CheckpointReader> Saved(FileSystem& files, bool uneven = false) 
   Manifest manifest = {.global_step = 9, .saved_at = 7000, .save_id = "a", .extras = {{"input", "eA=="}}};
   EXPECT_TRUE(files.CreateDirectory("from").ok());
   const std::string part = PartFileName(9, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot));
-  EXPECT_TRUE(written.ok()) << written.status();
+  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot)).value();
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
-  manifest.parts.push_back({part, written->bytes, written->crc32c});
+  manifest.parts.push_back({part, written.bytes, written.crc32c});
   EXPECT_EQ(CommitManifest(files, "from", manifest), absl::OkStatus());
-  auto reader = CheckpointReader::Open(files, "from/model.ckpt-9");
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return *std::move(reader);
+  return CheckpointReader::Open(files, "from/model.ckpt-9").value();
 }
 
 TEST(ReshardTest, IsWhatThePsWouldRestore) {
   MemoryFileSystem files;
   const auto from = Saved(files, /*uneven=*/true);
-  const auto path = ReshardCheckpoint(files, *from, "to", {.num_ps = 2, .partitioning = kInThree}, "b");
-  ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(*path, "to/model.ckpt-9");
-  const auto to = CheckpointReader::Open(files, *path);
-  ASSERT_TRUE(to.ok()) << to.status();
-  EXPECT_EQ((*to)->manifest().parts.size(), 2u);
-  EXPECT_EQ((*to)->manifest().variables[0].slices.size(), 3u);
-  EXPECT_EQ((*to)->manifest().saved_at, 7000);
-  EXPECT_EQ((*to)->manifest().extras, from->manifest().extras);
-  EXPECT_EQ((*to)->manifest().variables[1].kind, "frozen");
+  const auto path = ReshardCheckpoint(files, *from, "to", {.num_ps = 2, .partitioning = kInThree}, "b").value();
+  EXPECT_EQ(path, "to/model.ckpt-9");
+  const auto to = CheckpointReader::Open(files, path).value();
+  EXPECT_EQ(to->manifest().parts.size(), 2u);
+  EXPECT_EQ(to->manifest().variables[0].slices.size(), 3u);
+  EXPECT_EQ(to->manifest().saved_at, 7000);
+  EXPECT_EQ(to->manifest().extras, from->manifest().extras);
+  EXPECT_EQ(to->manifest().variables[1].kind, "frozen");
   for (int ps = 0; ps < 2; ++ps) {
     const StoreModel model = ModelOn(kVariables, {.kind = RuleKind::kAdam}, 2, ps, kInThree);
     const auto expected = ReadPart(*from, model);
-    const auto found = ReadPart(**to, model);
+    const auto found = ReadPart(*to, model);
     ASSERT_TRUE(expected.ok() && found.ok()) << found.status();
     EXPECT_EQ(found->snapshot.bytes, expected->snapshot.bytes);
     EXPECT_EQ(found->snapshot.steps, expected->snapshot.steps);
     // The file that the ps itself would have written, under its own name.
-    const auto part = WritePart(files, "expected", model, ViewOf(model, expected->snapshot));
-    ASSERT_TRUE(part.ok()) << part.status();
-    EXPECT_EQ(part->crc32c, (*to)->manifest().parts[ps].crc32c);
+    const auto part = WritePart(files, "expected", model, ViewOf(model, expected->snapshot)).value();
+    EXPECT_EQ(part.crc32c, to->manifest().parts[ps].crc32c);
   }
 }
 

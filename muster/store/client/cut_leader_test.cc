@@ -69,10 +69,9 @@ class CutLeaderTest : public ::testing::Test {
   void PassTime() { store_->Pass(absl::Milliseconds(10)); }
   // Returns the first element of ps `ps`'s part.
   float Part(int ps, const CheckpointCut& cut) {
-    const auto snapshot = ExportPart(chief(), ps, cut.hold);
-    EXPECT_TRUE(snapshot.ok()) << snapshot.status();
+    const auto snapshot = ExportPart(chief(), ps, cut.hold).value();
     float value = 0;
-    if (snapshot.ok()) std::memcpy(&value, snapshot->bytes.data(), sizeof value);
+    std::memcpy(&value, snapshot.bytes.data(), sizeof value);
     return value;
   }
   float Initial(int ps) {
@@ -117,27 +116,24 @@ TEST_F(CutLeaderTest, APushThatOnePsHasIsWaitedForByTheOther) {
     message.update = true;
     worker().Send(message, 1, 0);
   });
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 1) << "every ps has it: its sender has only to come and count it";
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 1) << "every ps has it: its sender has only to come and count it";
   Push(2, 0);
   Push(2, 1);
-  EXPECT_EQ(Part(0, *cut), Initial(0) - 1);
-  EXPECT_EQ(Part(1, *cut), Initial(1) - 1);
+  EXPECT_EQ(Part(0, cut), Initial(0) - 1);
+  EXPECT_EQ(Part(1, cut), Initial(1) - 1);
 }
 
 TEST_F(CutLeaderTest, WhatIsCountedLaterIsCountedOnce) {
   Push(1, 0);
   Push(1, 1);
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 1);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 1);
   EXPECT_EQ(*chief().ReadGlobalStep(), 0);
   ASSERT_TRUE(Count(1)->ok());
   EXPECT_EQ(*chief().ReadGlobalStep(), 1);
-  const auto again = CutCheckpoint(chief());
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->global_step, 1);
+  const auto again = CutCheckpoint(chief()).value();
+  EXPECT_EQ(again.global_step, 1);
 }
 
 TEST_F(CutLeaderTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
@@ -145,9 +141,8 @@ TEST_F(CutLeaderTest, WhatHasBeenCountedIsNotCountedForALateRetry) {
   Push(1, 1);
   ASSERT_TRUE(Count(1)->ok());
   Push(1, 0);  // it was under way on a connection that broke
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 1);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 1);
 }
 
 TEST_F(CutLeaderTest, AHeldPsKeepsNewUpdatesBackAndLetsPullsThrough) {
@@ -183,8 +178,7 @@ TEST_F(CutLeaderTest, AConnectionThatBreaksTakesWhatWasKeptBackAlong) {
 }
 
 TEST_F(CutLeaderTest, AMarkThatTheChiefGivesUpIsNotInTheWayOfTheNextOne) {
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
+  ASSERT_TRUE(CutCheckpoint(chief()).ok());
   ASSERT_TRUE(CutCheckpoint(chief()).ok());
 }
 
@@ -204,9 +198,8 @@ TEST_F(CutLeaderTest, NobodyWaitsForThePushOfTheDead) {
   Push(1, 1);
   workers_[1].reset();
   store_->Pass(absl::Seconds(2));
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 0);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 0);
 }
 
 TEST_F(CutLeaderTest, NobodyWaitsForThePushOfAnEarlierLife) {
@@ -214,9 +207,8 @@ TEST_F(CutLeaderTest, NobodyWaitsForThePushOfAnEarlierLife) {
   workers_[1].reset();
   PassTime();
   workers_[1] = std::make_unique<ScriptedWorker>(*store_, "worker:0", *model_);
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 0);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 0);
   // The same after a restart of the ps that has it.
   store_->KillPs(1);
   store_->StartPs(1);
@@ -247,11 +239,10 @@ TEST_F(CutLeaderTest, HalfAPushOfAnEarlierLifeIsNotInsideWhereThatIsFoundOnlyAtT
                              [&joined](const absl::StatusOr<Reply>& reply) { joined += reply.ok() ? 1 : 0; });
     }
   });
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
+  const auto cut = CutCheckpoint(chief()).value();
   PassTime();
   EXPECT_EQ(joined, 2);
-  EXPECT_EQ(cut->global_step, 0);
+  EXPECT_EQ(cut.global_step, 0);
 }
 
 // A ps that dies while a new life joins must find, restarted, that it is new, or that nothing is under way any more.
@@ -278,19 +269,17 @@ TEST_F(CutLeaderTest, WhatBelongsToValuesThatAreGoneIsNotCounted) {
   Push(1, 0);
   Push(1, 1);
   ASSERT_TRUE(chief().Initialize(7, 7, nullptr).ok());
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 7);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 7);
 }
 
 TEST_F(CutLeaderTest, APartWithoutItsMarkIsRefused) {
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
+  const auto cut = CutCheckpoint(chief()).value();
   store_->KillPs(1);
   store_->StartPs(1);
-  EXPECT_TRUE(ExportPart(chief(), 0, cut->hold).ok());
-  EXPECT_TRUE(absl::IsOutOfRange(ExportPart(chief(), 0, cut->hold).status())) << "its mark was used";
-  const auto part = ExportPart(chief(), 1, cut->hold);
+  EXPECT_TRUE(ExportPart(chief(), 0, cut.hold).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(ExportPart(chief(), 0, cut.hold).status())) << "its mark was used";
+  const auto part = ExportPart(chief(), 1, cut.hold);
   EXPECT_TRUE(absl::IsOutOfRange(part.status())) << part.status();
   EXPECT_TRUE(CutCheckpoint(chief()).ok());
 }
@@ -307,11 +296,10 @@ TEST_F(CutLeaderTest, AHeldGateDoesNotFireAndAllPsMarkTheSameRound) {
   contribute(0, 0, 1);
   // ps 0 is a round ahead; ps 1 gets there while it is held.
   store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] { workers_[1]->Contribute(1, 0, 1); });
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 1);
-  EXPECT_EQ(Part(0, *cut), Initial(0) - 1);
-  EXPECT_EQ(Part(1, *cut), Initial(1) - 1);
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 1);
+  EXPECT_EQ(Part(0, cut), Initial(0) - 1);
+  EXPECT_EQ(Part(1, cut), Initial(1) - 1);
   // While it is held, a complete round waits.
   ASSERT_TRUE(Hold(0, 100)->ok());
   workers_[0]->sequence = workers_[1]->sequence = 10;
@@ -332,11 +320,10 @@ TEST_F(CutLeaderTest, OnceTrainingHasEndedNobodyIsKeptAndNobodyWaitsForARound) {
   PassTime();
   EXPECT_TRUE(absl::IsCancelled(refused->status)) << refused->status;
   EXPECT_TRUE(taken->ok()) << "the ps hear of the end one after the other";
-  const auto cut = CutCheckpoint(chief());
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 0);
-  EXPECT_EQ(Part(0, *cut), Initial(0));
-  EXPECT_EQ(Part(1, *cut), Initial(1) - 1) << "a round that ps 0 never gets to";
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 0);
+  EXPECT_EQ(Part(0, cut), Initial(0));
+  EXPECT_EQ(Part(1, cut), Initial(1) - 1) << "a round that ps 0 never gets to";
 }
 
 TEST_F(CutLeaderTest, AHeldPsRefusesUpdatesOnceTrainingHasEnded) {

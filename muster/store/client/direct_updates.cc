@@ -1,6 +1,5 @@
 #include "muster/store/client/direct_updates.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"

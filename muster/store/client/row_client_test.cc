@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -132,9 +131,8 @@ void SaveIn(const std::string& directory, SimulatedStore& store, StoreClient& ch
     const PartSnapshot snapshot = store.Snapshot(ps);
     const std::string file = PartFileName(5, ps, chief.num_ps(), "t1");
     const auto written =
-        WritePart(store.files, JoinPath(directory, TemporaryName(file)), model, ViewOf(model, snapshot));
-    ASSERT_TRUE(written.ok()) << written.status();
-    manifest.parts.push_back({file, written->bytes, written->crc32c});
+        WritePart(store.files, JoinPath(directory, TemporaryName(file)), model, ViewOf(model, snapshot)).value();
+    manifest.parts.push_back({file, written.bytes, written.crc32c});
     AddPartToManifest(model, ps, manifest);
   }
   ASSERT_TRUE(CommitManifest(store.files, directory, manifest).ok());
@@ -193,19 +191,16 @@ TEST_P(RowClientTest, ARestoreOnAnotherNumberOfPsIsTheSameTable) {
   }
   SaveIn("dir", store, *chief.client);
   {
-    const auto reader = CheckpointReader::Open(store.files, JoinPath("dir", CheckpointName(5)));
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    const auto resharded = ReshardCheckpoint(store.files, **reader, "other", {.num_ps = 2}, "t2");
-    ASSERT_TRUE(resharded.ok()) << resharded.status();
+    const auto reader = CheckpointReader::Open(store.files, JoinPath("dir", CheckpointName(5))).value();
+    ASSERT_TRUE(ReshardCheckpoint(store.files, *reader, "other", {.num_ps = 2}, "t2").ok());
   }
   for (const char* directory : {"dir", "other"})
     for (const int num_ps : {1, 2, 3, 5})
       for (const RowPartition partition : {RowPartition::kMod, RowPartition::kDiv}) {
         SCOPED_TRACE(absl::StrCat(directory, " onto ", num_ps, " ps"));
-        const auto reader = CheckpointReader::Open(store.files, JoinPath(directory, CheckpointName(5)));
-        ASSERT_TRUE(reader.ok()) << reader.status();
+        const auto reader = CheckpointReader::Open(store.files, JoinPath(directory, CheckpointName(5))).value();
         std::vector<float> whole(plain.value.size());
-        ASSERT_TRUE((*reader)->ReadVariable("table", Process::Into(whole)).ok());
+        ASSERT_TRUE(reader->ReadVariable("table", Process::Into(whole)).ok());
         EXPECT_EQ(whole, plain.value);
         SimulatedStore again(num_ps, kTasks, kLongLease);
         Process restored(again, "chief:0", partition);
@@ -213,10 +208,9 @@ TEST_P(RowClientTest, ARestoreOnAnotherNumberOfPsIsTheSameTable) {
         restored.client->Bind(restored.model.binding);
         std::vector<RestoredPart> parts;
         for (int ps = 0; ps < num_ps; ++ps) {
-          auto part = ReadPart(**reader, restored.client->ModelOf(ps));
-          ASSERT_TRUE(part.ok()) << part.status();
-          EXPECT_TRUE(part->with_slots);
-          parts.push_back(*std::move(part));
+          auto part = ReadPart(*reader, restored.client->ModelOf(ps)).value();
+          EXPECT_TRUE(part.with_slots);
+          parts.push_back(std::move(part));
         }
         ASSERT_TRUE(restored.client->Initialize(5, 5, &parts).ok());
         EXPECT_EQ(restored.Gather(AllRows()), plain.value);

@@ -36,8 +36,6 @@ const std::vector<VariableSpec> kVariables = {
 const LeaseOptions kLongLease = {.lease = absl::Hours(10)};
 const std::vector<std::string> kTasks = {"chief:0", "worker:0", "worker:1", "worker:2"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 // A process that trains: its client and its copy of the model.
 struct Process {
   Process(SimulatedStore& store, const std::string& task, const std::vector<VariableSpec>& variables,
@@ -76,9 +74,8 @@ TEST(StoreClientTest, AWorkerThatCameBeforeTheChiefIsToldWhenItMayBegin) {
   ASSERT_EQ(worker.client->Join(false), absl::OkStatus());
   EXPECT_FALSE(worker.client->ready());
   worker.client->Bind(worker.model.binding);
-  const auto step = worker.client->AwaitReady(absl::InfiniteFuture());
-  ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(*step, 0);
+  const auto step = worker.client->AwaitReady(absl::InfiniteFuture()).value();
+  EXPECT_EQ(step, 0);
   EXPECT_EQ(store.loop.Now(), begin + absl::Minutes(17)) << "not a moment later";
   for (int ps = 0; ps < 2; ++ps) EXPECT_EQ(StatusOf(store, ps)["requests"]["await_ready"], 1) << "no polling";
   ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
@@ -93,7 +90,7 @@ TEST(StoreClientTest, AwaitReadyKeepsItsDeadline) {
   const absl::Time deadline = store.loop.Now() + absl::Hours(2);
   const auto step = worker.client->AwaitReady(deadline);
   EXPECT_TRUE(absl::IsUnavailable(step.status())) << step.status();
-  EXPECT_THAT(Message(step.status()), AllOf(HasSubstr("ps:0 (ps0:2222"), HasSubstr("2h")));
+  EXPECT_THAT(step.status().message(), AllOf(HasSubstr("ps:0 (ps0:2222"), HasSubstr("2h")));
   EXPECT_EQ(store.loop.Now(), deadline);
 }
 
@@ -116,7 +113,7 @@ TEST(StoreClientTest, AChiefThatIsStoppedWhileItJoinsEndsTrainingForAll) {
     const absl::Time begin = store.loop.Now();
     const absl::Status ended = worker.client->AwaitReady(begin + absl::Hours(1)).status();
     EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
-    EXPECT_THAT(Message(ended), HasSubstr("the chief was done before there was a model"));
+    EXPECT_THAT(ended.message(), HasSubstr("the chief was done before there was a model"));
     // A client that comes later hears it, too.
     EXPECT_TRUE(absl::IsCancelled(worker.client->AwaitReady(begin + absl::Hours(1)).status()));
     EXPECT_EQ(worker.client->Done(), absl::OkStatus());
@@ -317,7 +314,7 @@ TEST(StoreClientTest, AnotherModelThanTheChiefsIsRefusedBeforeAndAfterInitialisa
     if (!before) store.Pass(absl::Seconds(1));
     const absl::Status status = worker.JoinAsWorker();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(Message(status),
+    EXPECT_THAT(status.message(),
                 AllOf(HasSubstr("worker:0 has 'b' float64[9]"), HasSubstr("the chief has 'b' float64[7]")));
     chief.Push(1);
   }
@@ -330,7 +327,7 @@ TEST(StoreClientTest, ASecondLivingChiefIsRefusedAndTheHolderNamed) {
   Process second(store, "worker:1", kVariables, {});
   const absl::Status status = second.JoinAsChief();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("worker:1 says it is the chief"), HasSubstr("worker:0")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("worker:1 says it is the chief"), HasSubstr("worker:0")));
   chief.Push(1);
 }
 
@@ -344,7 +341,7 @@ TEST(StoreClientTest, AChiefThatLostItsLeaseCannotInitialiseAnyMore) {
   EXPECT_GT(heir.client->chief_epoch(), old.client->chief_epoch());
   const absl::Status status = old.client->Initialize(0, 0, nullptr);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("worker:0 is not the chief any more"), HasSubstr("worker:1")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("worker:0 is not the chief any more"), HasSubstr("worker:1")));
   EXPECT_TRUE(absl::IsFailedPrecondition(CommitCheckpoint(*old.client, "", "")));
 }
 
@@ -377,7 +374,7 @@ TEST(StoreClientTest, ARestartedTaskWaitsForTheLeaseOfALifeThatStillLooksAlive) 
   auto hasty = store.Client("worker:0", {.join_patience = absl::Seconds(2)});
   const absl::Status refused = hasty->Join(false);
   EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
-  EXPECT_THAT(Message(refused), AllOf(HasSubstr("ps:0"), HasSubstr("worker:0 is already running")));
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("ps:0"), HasSubstr("worker:0 is already running")));
   auto patient = store.Client("worker:0", {.join_patience = absl::Seconds(12)});
   EXPECT_EQ(patient->Join(false), absl::OkStatus());
   EXPECT_GE(store.loop.Now(), begin + absl::Seconds(10));
@@ -391,7 +388,7 @@ TEST(StoreClientTest, ATaskThatIsNotOfTheClusterIsNamed) {
   auto client = store.Client("worker:7");
   const absl::Status status = client->Join(false);
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(Message(status), HasSubstr("worker:7"));
+  EXPECT_THAT(status.message(), HasSubstr("worker:7"));
 }
 
 TEST(StoreClientTest, StateOfAPartComesOverTheWireAndBack) {
@@ -400,10 +397,9 @@ TEST(StoreClientTest, StateOfAPartComesOverTheWireAndBack) {
   ASSERT_EQ(chief.JoinAsChief(), absl::OkStatus());
   for (int i = 0; i < 3; ++i) chief.Push(i);
   std::vector<RestoredPart> parts(2);
-  const auto cut = CutCheckpoint(*chief.client);
-  ASSERT_TRUE(cut.ok()) << cut.status();
+  const auto cut = CutCheckpoint(*chief.client).value();
   for (int ps = 0; ps < 2; ++ps) {
-    parts[ps].snapshot = *ExportPart(*chief.client, ps, cut->hold);
+    parts[ps].snapshot = *ExportPart(*chief.client, ps, cut.hold);
     parts[ps].with_slots = true;
   }
   chief.Push(8);

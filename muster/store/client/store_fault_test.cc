@@ -31,8 +31,6 @@ const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 const RuleSpec kAdam = {.kind = RuleKind::kAdam};
 const Partitioning kInThree = {.kind = Partitioning::Kind::kFixed, .shards = 3};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 nlohmann::json StatusOf(SimulatedStore& store, int ps) {
   return nlohmann::json::parse(StatusJson(store.service(ps).MakeView()));
 }
@@ -240,7 +238,7 @@ class FaultTest : public ::testing::TestWithParam<UpdateWay> {
     const absl::Time begin = store_.loop.Now();
     const absl::Status status = action();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222")));
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222")));
     EXPECT_GE(store_.loop.Now() - begin, absl::Seconds(60));
     EXPECT_LE(store_.loop.Now() - begin, absl::Seconds(61));  // in parts, a second is for last words
   }
@@ -288,7 +286,7 @@ TEST_P(FaultTest, WhoIsToStopGivesAPsThatIsGoneAFewSecondsAndNamesIt) {
   const absl::Status status = Push();
   EXPECT_TRUE(IsInterrupted(status)) << status;
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("interrupted"), HasSubstr("ps:1 (ps1:2222)")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("interrupted"), HasSubstr("ps:1 (ps1:2222)")));
   EXPECT_GT(store_.loop.Now() - stopped, absl::Seconds(5));
   EXPECT_LT(store_.loop.Now() - stopped, absl::Seconds(7));
   const absl::Time gone = store_.loop.Now();
@@ -396,7 +394,7 @@ TEST_P(FaultTest, APsThatWasRestartedWithoutItsModelIsNamed) {
   store_.StartPs(1);
   const absl::Status status = Push();
   EXPECT_TRUE(absl::IsAborted(status)) << status;
-  EXPECT_THAT(Message(status), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222"), HasSubstr("restarted")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("ps:1"), HasSubstr("ps1:2222"), HasSubstr("restarted")));
 }
 
 TEST_P(SentFaultTest, AStepIsCountedOnlyWhenEveryPsHasIt) {

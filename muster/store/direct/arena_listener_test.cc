@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,17 +72,16 @@ class ArenaListenerTest : public ::testing::Test {
 TEST_F(ArenaListenerTest, AProcessThatShowsATicketGetsTheVeryMemory) {
   const OpenDirectReply invitation = Open(1);
   EXPECT_TRUE(absl::IsPermissionDenied(access_.Enter(*arena_, 1, invitation.ticket))) << "nobody has come";
-  const auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket);
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
-  ASSERT_EQ((*attachment)->Attach(nullptr, kClients, nullptr), absl::OkStatus());
+  const auto attachment = ArenaAttachment::Connect(invitation.socket, invitation.ticket).value();
+  ASSERT_EQ(attachment->Attach(nullptr, kClients, nullptr), absl::OkStatus());
   EXPECT_EQ(access_.Enter(*arena_, 1, invitation.ticket), absl::OkStatus());
-  (*attachment)->arena().header().mark = 77;
+  attachment->arena().header().mark = 77;
   EXPECT_EQ(arena_->header().mark, 77u);
   EXPECT_EQ(arena_->client(1).process, 0) << "this process is the ps itself";
-  EXPECT_TRUE((*attachment)->host_alive());
+  EXPECT_TRUE(attachment->host_alive());
   port_.reset();
-  EXPECT_FALSE((*attachment)->host_alive());
-  EXPECT_EQ((*attachment)->arena().header().mark, 77u) << "what is mapped stays";
+  EXPECT_FALSE(attachment->host_alive());
+  EXPECT_EQ(attachment->arena().header().mark, 77u) << "what is mapped stays";
 }
 
 TEST_F(ArenaListenerTest, ATicketIsGoodForOneProcess) {
@@ -103,8 +101,7 @@ TEST_F(ArenaListenerTest, ATicketIsGoodForOneProcess) {
 TEST_F(ArenaListenerTest, AskingTwiceDoesNotMakeATicketWorthless) {
   const OpenDirectReply first = Open(1);
   EXPECT_EQ(Open(1).ticket, first.ticket);
-  const auto attachment = ArenaAttachment::Connect(first.socket, first.ticket);
-  ASSERT_TRUE(attachment.ok()) << attachment.status();
+  const auto attachment = ArenaAttachment::Connect(first.socket, first.ticket).value();
   const OpenDirectReply later = Open(1);
   EXPECT_NE(later.ticket, first.ticket);
   EXPECT_EQ(access_.Enter(*arena_, 1, first.ticket), absl::OkStatus());

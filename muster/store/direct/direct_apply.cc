@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
 

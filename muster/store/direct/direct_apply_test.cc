@@ -72,9 +72,8 @@ TEST_P(DirectApplyTest, GoesOnWhenThePsIsKilledAndStartedOnItsMemory) {
     const int ps = step % GetParam();
     store.KillPs(ps);
     store.loop.CallAt(store.loop.Now() + absl::Seconds(2), [&store, ps] { store.StartPs(ps); });
-    const auto pushed = worker.Push(-1);
-    ASSERT_TRUE(pushed.ok()) << pushed.status();
-    EXPECT_EQ(pushed->global_step, step);
+    const auto pushed = worker.Push(-1).value();
+    EXPECT_EQ(pushed.global_step, step);
   }
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(worker.model.Values<float>(3)[i], before[i] + 6);
   EXPECT_EQ(Status(worker)["global_step"], 6);
@@ -262,10 +261,9 @@ TEST_P(NoWayInTest, AutoGoesOnThroughThePs) {
     ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
   }
   for (int step = 2; step < 5; ++step) {
-    const auto pushed = worker.Push(-1);
-    ASSERT_TRUE(pushed.ok()) << pushed.status();
-    EXPECT_EQ(pushed->global_step, step);
-    EXPECT_EQ(pushed->staleness, 0);
+    const auto pushed = worker.Push(-1).value();
+    EXPECT_EQ(pushed.global_step, step);
+    EXPECT_EQ(pushed.staleness, 0);
     EXPECT_EQ(First(worker), before + static_cast<float>(step));
   }
   for (int ps : {0, 1}) EXPECT_GE(Status(worker, ps)["requests"]["push_pull"], 3) << "now they go over the channel";
@@ -386,9 +384,8 @@ TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
   optimizer.non_finite = NonFinite::kDrop;
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer);
   const std::vector<float> before = worker.model.Values<float>(3);
-  const auto dropped = worker.Push(std::numeric_limits<double>::quiet_NaN());
-  ASSERT_TRUE(dropped.ok());
-  EXPECT_TRUE(dropped->dropped);
+  const auto dropped = worker.Push(std::numeric_limits<double>::quiet_NaN()).value();
+  EXPECT_TRUE(dropped.dropped);
   EXPECT_EQ(worker.model.Values<float>(3), before);
   EXPECT_EQ(Status(worker)["clients"][0]["dropped_non_finite"], 1);
   EXPECT_EQ(worker.Push(1)->global_step, 1);
@@ -432,13 +429,11 @@ TEST(DirectApply, AVersionIsNeverNewerThanTheValuesThatThePsSendsWithIt) {
   EXPECT_NE(got.front(), now.front());
   EXPECT_EQ(got.back(), now.back());
   come_in_between();
-  const auto first = through.Push(-1);
-  ASSERT_TRUE(first.ok()) << first.status();
+  const auto first = through.Push(-1).value();
   ASSERT_EQ(probe.does, nullptr);
-  EXPECT_EQ(first->staleness, 2) << "what was missing in the pull, and what came before this push was counted";
-  const auto second = through.Push(-1);
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(second->staleness, 1) << "what was missing in the first push's answer";
+  EXPECT_EQ(first.staleness, 2) << "what was missing in the pull, and what came before this push was counted";
+  const auto second = through.Push(-1).value();
+  EXPECT_EQ(second.staleness, 1) << "what was missing in the first push's answer";
   EXPECT_EQ(through.Push(-1)->staleness, 0);
 }
 

@@ -47,10 +47,9 @@ class DirectCutTest : public ::testing::Test {
   }
   // Returns the first element of the part of ps 0, which has `w`.
   float Part() {
-    const auto part = ExportPart(*chief_.client, 0, kNumber);
-    EXPECT_TRUE(part.ok()) << part.status();
+    const auto part = ExportPart(*chief_.client, 0, kNumber).value();
     float value = 0;
-    if (part.ok()) std::memcpy(&value, part->bytes.data(), sizeof value);
+    std::memcpy(&value, part.bytes.data(), sizeof value);
     return value;
   }
 
@@ -129,9 +128,8 @@ TEST_F(DirectCutTest, AnUpdateWhoseCountWasInterruptedIsInTheStep) {
   header.journal = {
       .valid = 1, .client = 1, .numbers = arena.client(1).numbers, .counters = header.counters, .gate = header.gate};
   header.counters.global_step = 0;
-  const auto cut = CutCheckpoint(*chief_.client);
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_EQ(cut->global_step, 1);
+  const auto cut = CutCheckpoint(*chief_.client).value();
+  EXPECT_EQ(cut.global_step, 1);
 }
 
 // The update has been announced as begun, and goes through the ps under the same number.
@@ -145,9 +143,8 @@ TEST_F(DirectCutTest, APsThatComesBackWithoutAWayInWhileAnUpdateWaitsForIt) {
     store_.StartPs(1);
   });
   const uint64_t number = worker_.client->NextNumbers().sequence;
-  const auto pushed = worker_.Push(-1);
-  ASSERT_TRUE(pushed.ok()) << pushed.status();
-  EXPECT_EQ(pushed->global_step, 1);
+  const auto pushed = worker_.Push(-1).value();
+  EXPECT_EQ(pushed.global_step, 1);
   EXPECT_EQ(worker_.model.Values<float>(0)[0], before + 1);
   EXPECT_EQ(worker_.client->NextNumbers().sequence, number + 2) << "a number was left out";
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 namespace muster::client_table_test {
 namespace {
@@ -22,10 +21,7 @@ constexpr ConnectionId kC{3};
 class ClientTableTest : public ::testing::Test {
  protected:
   int Join(const std::string& task, uint64_t incarnation, ConnectionId connection) {
-    const auto client =
-        table_.Join({.task = task, .incarnation = incarnation, .where = "host, pid 1"}, connection, now_);
-    EXPECT_TRUE(client.ok()) << client.status();
-    return client.ok() ? *client : -1;
+    return table_.Join({.task = task, .incarnation = incarnation, .where = "host, pid 1"}, connection, now_).value();
   }
   absl::Status TryJoin(const std::string& task, uint64_t incarnation, ConnectionId connection) {
     return table_.Join({.task = task, .incarnation = incarnation, .where = "host, pid 2"}, connection, now_).status();

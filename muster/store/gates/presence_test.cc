@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "muster/base/log.h"
 #include "muster/store/testing/scripted_worker.h"

@@ -4,7 +4,6 @@
 // the token. All state is in the arena; only the held answers are here. Lives on the store's event loop.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "muster/store/messages/queue_messages.h"
 
 namespace muster {

@@ -1,7 +1,5 @@
 #include "muster/store/server/local_queues.h"
 
-#include <utility>
-
 #include "muster/base/status_macros.h"
 #include "muster/transport/choice/transport_choice.h"
 

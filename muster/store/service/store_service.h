@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/functional/any_invocable.h"
 #include "muster/base/files/file_system.h"
 #include "muster/observe/track.h"
 #include "muster/store/arena/arena.h"

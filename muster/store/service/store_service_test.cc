@@ -26,8 +26,6 @@ using ::testing::HasSubstr;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}, {.name = "b", .shape = {2}}};
 const std::vector<std::string> kTasks = {"worker:0", "worker:1"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 class StoreServiceTest : public ::testing::Test {
  protected:
   // A chief that has joined and initialised.
@@ -127,13 +125,12 @@ TEST_F(StoreServiceTest, ShutdownTellsWhoTrainsAndWaitsForThemToLeave) {
   store.Pass(absl::Seconds(2));
   const auto pushed = Push(*worker);
   EXPECT_TRUE(absl::IsCancelled(pushed.status())) << pushed.status();
-  EXPECT_THAT(Message(pushed.status()), HasSubstr("training has ended: shut down: enough"));
+  EXPECT_THAT(pushed.status().message(), HasSubstr("training has ended: shut down: enough"));
   // What the last checkpoint needs still works.
   EXPECT_EQ(*chief->ReadGlobalStep(), 1);
   EXPECT_EQ(chief->Pull(PullWhat::kEverything), absl::OkStatus());
-  const auto cut = CutCheckpoint(*chief);
-  ASSERT_TRUE(cut.ok()) << cut.status();
-  EXPECT_TRUE(ExportPart(*chief, 0, cut->hold).ok());
+  const auto cut = CutCheckpoint(*chief).value();
+  EXPECT_TRUE(ExportPart(*chief, 0, cut.hold).ok());
   EXPECT_EQ(chief->Done(), absl::OkStatus());
   EXPECT_FALSE(store.service(0).finished());
   EXPECT_EQ(worker->Done(), absl::OkStatus());
@@ -181,9 +178,8 @@ TEST_F(StoreServiceTest, StatusSaysWhoWaitsForWhat) {
   });
   ASSERT_TRUE(worker->AwaitReady(absl::InfiniteFuture()).ok());
   EXPECT_EQ(Status(store)["clients"][1]["waiting_for"], "");
-  const auto table = StatusTable(StatusJson(store.service(0).MakeView()));
-  ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_THAT(*table, AllOf(HasSubstr("worker:1"), HasSubstr("float32[4]"), HasSubstr("rule sgd")));
+  const auto table = StatusTable(StatusJson(store.service(0).MakeView())).value();
+  EXPECT_THAT(table, AllOf(HasSubstr("worker:1"), HasSubstr("float32[4]"), HasSubstr("rule sgd")));
   EXPECT_FALSE(StatusTable("[1, 2").ok());
   EXPECT_FALSE(StatusTable("{}").ok());
 }
@@ -255,7 +251,7 @@ TEST_F(HostileTest, PushesThatCannotBeMeantAreRefusedAndChangeNothing) {
   const auto push = [&](const PushPullRequest& message, const std::vector<std::byte>& bytes) {
     const absl::Status status = Send(StoreMethod::kPushPull, message, bytes);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    return Message(status);
+    return std::string(status.message());
   };
   EXPECT_THAT(push({.stamp = stamp, .pushed = {2}}, bulk), HasSubstr("slice 2 of 2"));
   EXPECT_THAT(push({.stamp = stamp, .pushed = {4294967295u}}, bulk), HasSubstr("slice 4294967295"));
@@ -317,8 +313,7 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
                           .method = static_cast<uint16_t>(StoreMethod::kPushPull),
                           .control = Encode(PushPullRequest{.stamp = stamp, .pushed = {0}, .generation = 1}),
                           .bulk_bytes = 16};
-  auto bulk = service.PrepareBulk(request);
-  ASSERT_TRUE(bulk.ok()) << bulk.status();
+  auto bulk = service.PrepareBulk(request).value();
   // While the bytes are on their way, the chief loads other values.
   ASSERT_EQ(chief->Initialize(0, 0, nullptr), absl::OkStatus());
   struct Sink final : Responder::Sink {
@@ -330,7 +325,7 @@ TEST_F(HostileTest, APushWhoseValuesWereLoadedAnewWhileItCameInIsRefused) {
     absl::Status& into;
   };
   absl::Status answer;
-  service.Handle(request, *std::move(bulk), Responder(std::make_unique<Sink>(answer)));
+  service.Handle(request, std::move(bulk), Responder(std::make_unique<Sink>(answer)));
   EXPECT_TRUE(absl::IsAborted(answer)) << answer;
 }
 

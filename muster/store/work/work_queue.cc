@@ -1,7 +1,6 @@
 #include "muster/store/work/work_queue.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"

@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "muster/base/status_macros.h"
@@ -325,17 +324,16 @@ TEST_F(WorkQueueClientTest, TrainingFromACheckpointGoesOnWithWhatIsNotInIt) {
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(chief->Take());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker->Take());
   chief->TrainOrRecover();
-  const auto cut = CutCheckpoint(chief->client());
-  ASSERT_TRUE(cut.ok()) << cut.status();
+  const auto cut = CutCheckpoint(chief->client()).value();
   std::vector<RestoredPart> parts(1);
-  parts[0] = {.snapshot = *ExportPart(chief->client(), 0, cut->hold), .with_slots = true, .work = cut->work};
+  parts[0] = {.snapshot = *ExportPart(chief->client(), 0, cut.hold), .with_slots = true, .work = cut.work};
   WorkState state;
-  ASSERT_EQ(Decode(cut->work, state), absl::OkStatus());
+  ASSERT_EQ(Decode(cut.work, state), absl::OkStatus());
   EXPECT_EQ(state.next, 16);
   EXPECT_EQ(state.entries.size(), 3U);
   chief->TrainOrRecover();
   worker->TrainOrRecover();
-  ASSERT_EQ(chief->client().Initialize(cut->global_step, cut->global_step, &parts), absl::OkStatus());
+  ASSERT_EQ(chief->client().Initialize(cut.global_step, cut.global_step, &parts), absl::OkStatus());
   ASSERT_EQ(chief->Join(), absl::OkStatus());
   EXPECT_EQ(chief->client().global_step(), 1);
   TrainToTheEnd({chief.get(), worker.get()});

@@ -1,7 +1,5 @@
 #include "muster/torch_bridge/facade/local_variables.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "muster/torch_bridge/module/torch_dtype.h"
 

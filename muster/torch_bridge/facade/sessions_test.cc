@@ -1,11 +1,11 @@
 #include "muster/torch_bridge/facade/sessions.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <stdexcept>
 #include <string>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/summaries.h"
 #include "muster/train/hooks/hooks.h"
@@ -22,11 +22,6 @@ class SessionsTest : public ::testing::Test {
     summary::Histogram("weights", net_->weight);
     return loss;
   }
-  std::string NewDirectory() {
-    std::string directory = testing::TempDir() + "sessions_test_XXXXXX";
-    EXPECT_NE(mkdtemp(directory.data()), nullptr);
-    return directory;
-  }
   static absl::StatusCode CodeOf(const std::function<void()>& call) {
     try {
       call();
@@ -36,6 +31,8 @@ class SessionsTest : public ::testing::Test {
     return absl::StatusCode::kOk;
   }
 
+  const ScratchFolder scratch_;
+  const std::string directory_ = scratch_.path();
   std::unique_ptr<Server> server_ = Server::CreateLocal();
   torch::nn::Linear net_{4, 1};
   Replica replica_{*server_, net_};
@@ -43,11 +40,10 @@ class SessionsTest : public ::testing::Test {
 };
 
 TEST_F(SessionsTest, AMonitoredSessionHasTheCreatorsScaffoldAndNoHooksOfItsOwn) {
-  const std::string directory = NewDirectory();
   int initialised = 0;
   const auto creator = std::make_shared<ChiefSessionCreator>(SessionCreatorOptions{
       .scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.init = [&] { return ++initialised, absl::OkStatus(); }}),
-      .checkpoint_dir = directory});
+      .checkpoint_dir = directory_});
   MonitoredSession session(*server_, creator, {StopAtStep({.last_step = 3})});
   while (!session.ShouldStop()) session.Run(trainer_, [&] { return Loss(); });
   session.Close();
@@ -115,25 +111,23 @@ TEST_F(SessionsTest, ASingularSessionHasARawSession) {
 }
 
 TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
-  const std::string directory = NewDirectory();
   Server& server = *server_;
   Trainer& trainer = trainer_;
   const auto loss = [this] { return Loss(); };
   std::string saved;
   // [supervisor]
-  TorchSupervisor supervisor(server, {.logdir = directory, .save_model_secs = 0});
+  TorchSupervisor supervisor(server, {.logdir = directory_, .save_model_secs = 0});
   supervisor.ManagedSession([&](TorchSupervisor& session) {
     for (int i = 0; i < 3; ++i) session.Run(trainer, loss);
     saved = session.Save();
   });
   // [/supervisor]
-  EXPECT_EQ(saved, directory + "/model.ckpt-3");
+  EXPECT_EQ(saved, directory_ + "/model.ckpt-3");
   EXPECT_TRUE(supervisor.ShouldStop());
 }
 
 TEST_F(SessionsTest, ASupervisorsServicesMayBeStartedLater) {
-  const std::string directory = NewDirectory();
-  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_summaries_secs = 0, .save_model_secs = 0});
+  TorchSupervisor supervisor(*server_, {.logdir = directory_, .save_summaries_secs = 0, .save_model_secs = 0});
   EXPECT_EQ(CodeOf([&] { supervisor.StartStandardServices(); }), absl::StatusCode::kFailedPrecondition);
   supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
   supervisor.StartStandardServices();
@@ -141,10 +135,9 @@ TEST_F(SessionsTest, ASupervisorsServicesMayBeStartedLater) {
 }
 
 TEST_F(SessionsTest, ASingularSessionGoesOnFromTheCheckpointItIsGiven) {
-  const std::string directory = NewDirectory();
   std::string second;
   torch::Tensor weight;
-  TorchSupervisor supervisor(*server_, {.logdir = directory, .save_model_secs = 0});
+  TorchSupervisor supervisor(*server_, {.logdir = directory_, .save_model_secs = 0});
   supervisor.ManagedSession([&](TorchSupervisor& session) {
     for (int i = 0; i < 3; ++i) {
       if (session.Run(trainer_, [this] { return Loss(); }).global_step != 2) continue;
@@ -163,7 +156,7 @@ TEST_F(SessionsTest, ASingularSessionGoesOnFromTheCheckpointItIsGiven) {
 }
 
 TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
-  TorchSupervisor supervisor(*server_, {.logdir = NewDirectory()});
+  TorchSupervisor supervisor(*server_, {.logdir = directory_});
   supervisor.PrepareOrWaitForSession(/*start_standard_services=*/false);
   while (!supervisor.ShouldStop()) {
     if (supervisor.Run(trainer_, [&] { return Loss(); }).global_step == 3) supervisor.RequestStop();
@@ -174,7 +167,6 @@ TEST_F(SessionsTest, ASupervisorInALoopOfOnesOwn) {
 }
 
 TEST_F(SessionsTest, TheProgramsOfTheManual) {
-  const std::string directory = NewDirectory();
   Server& server = *server_;
   torch::nn::Linear& net = net_;
   Trainer& trainer = trainer_;
@@ -188,12 +180,12 @@ TEST_F(SessionsTest, TheProgramsOfTheManual) {
     };
     const auto scaffold =
         std::make_shared<Scaffold>(ScaffoldOptions{.init = init, .summary = [] { return summary::MergeAll(); }});
-    MonitoredTrainingSession session(server, {.checkpoint_dir = directory, .scaffold = scaffold},
+    MonitoredTrainingSession session(server, {.checkpoint_dir = directory_, .scaffold = scaffold},
                                      {StopAtStep({.last_step = 3})});
     while (!session.ShouldStop()) session.Run(trainer, loss);
     // [/scaffold]
     session.Close();
-    EXPECT_EQ(session.last_checkpoint(), directory + "/model.ckpt-3");
+    EXPECT_EQ(session.last_checkpoint(), directory_ + "/model.ckpt-3");
   }
 }
 

@@ -1,13 +1,13 @@
 #include "muster/torch_bridge/facade/training.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/cluster/identity/compute_threads.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/module/random_state.h"
@@ -119,8 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Dropout and torch::rand continue where the checkpoint left them, without any code in the program.
 TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
-  std::string directory = testing::TempDir() + "training_test_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   // Draws one minibatch per step; saves at `steps`, the last.
   const auto draws = [&](uint64_t seed, int64_t steps) {
     SeedTorch(seed);
@@ -129,7 +128,7 @@ TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
     Replica replica(*server, net);
     auto trainer = Asynchronous(replica, Sgd());
     std::vector<torch::Tensor> drawn;
-    MonitoredTrainingSession session(*server, {.checkpoint_dir = directory}, {StopAtStep({.last_step = steps})});
+    MonitoredTrainingSession session(*server, {.checkpoint_dir = scratch.path()}, {StopAtStep({.last_step = steps})});
     while (!session.ShouldStop())
       session.Run(trainer, [&] {
         drawn.push_back(torch::rand({8, 4}));
@@ -146,7 +145,6 @@ TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {
   torch::nn::Linear same_draws_for_weights(4, 1);
   for (const auto& drawn : {first, second})
     for (const torch::Tensor& minibatch : drawn) EXPECT_TRUE(torch::equal(minibatch, torch::rand({8, 4})));
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 // Weights, Adam's moments, dropout's draws: training after a checkpoint is as if it had never stopped.
@@ -172,14 +170,12 @@ TEST(TrainingTest, ARestoredRunIsTheUninterruptedOneToTheBit) {
   };
   std::vector<std::vector<torch::Tensor>> ends;
   for (const std::vector<int64_t>& lives : {std::vector<int64_t>{20}, {8, 9, 20}}) {
-    std::string directory = testing::TempDir() + "training_test_XXXXXX";
-    ASSERT_NE(mkdtemp(directory.data()), nullptr);
+    const ScratchFolder scratch;
     // Each life begins with a seed of its own, which matters in the first only.
     uint64_t seed = 5;
     std::vector<torch::Tensor> parameters;
-    for (const int64_t last : lives) parameters = train(directory, seed++, last);
+    for (const int64_t last : lives) parameters = train(scratch.path(), seed++, last);
     ends.push_back(parameters);
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
   }
   ASSERT_EQ(ends[0].size(), 4u);
   for (size_t i = 0; i < ends[0].size(); ++i) EXPECT_TRUE(torch::equal(ends[0][i], ends[1][i])) << "parameter " << i;

@@ -3,15 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
@@ -243,8 +241,7 @@ TEST(Embedding, ASynchronousTrainerIsRefused) {
 
 // A checkpoint restores the whole table, for training and for an evaluator.
 TEST(Embedding, IsInCheckpoints) {
-  std::string directory = testing::TempDir() + "embedding_test_XXXXXX";
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const ScratchFolder scratch;
   const auto minibatches = Minibatches(6);
   std::vector<torch::Tensor> tables;
   for (const int64_t until : {3, 6}) {
@@ -252,7 +249,7 @@ TEST(Embedding, IsInCheckpoints) {
     const auto net = MakeNet();
     Replica replica(*server, net);
     auto trainer = Asynchronous(replica, Adam({.learning_rate = 0.1}));
-    MonitoredTrainingSession session(*server, {.checkpoint_dir = directory}, {StopAtStep({.last_step = until})});
+    MonitoredTrainingSession session(*server, {.checkpoint_dir = scratch.path()}, {StopAtStep({.last_step = until})});
     tables.push_back(net->words(AllRows()));
     while (!session.ShouldStop()) session.Run(trainer, [&] { return net->Loss(minibatches[session.global_step()]); });
     tables.push_back(net->words(AllRows()));
@@ -260,16 +257,14 @@ TEST(Embedding, IsInCheckpoints) {
   EXPECT_FALSE(torch::equal(tables[0], tables[1]));
   EXPECT_TRUE(torch::equal(tables[1], tables[2])) << "restored";
   EXPECT_FALSE(torch::equal(tables[2], tables[3]));
-  const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
+  const auto latest = LatestCheckpoint(PosixFileSystem(), scratch.path());
   ASSERT_TRUE(latest.ok() && *latest);
-  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest).value();
   const auto server = Server::CreateLocal();
   const auto net = MakeNet();
   Replica replica(*server, net);
-  replica.Load(**checkpoint);
+  replica.Load(*checkpoint);
   EXPECT_TRUE(torch::equal(tables[3], net->words(AllRows())));
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 }  // namespace

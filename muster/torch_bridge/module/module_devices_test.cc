@@ -31,12 +31,10 @@ TEST(ModuleDevicesTest, ScopesDecideWhatIsCreatedInside) {
   EXPECT_EQ(names.at("second.weight"), "/job:ps/task:2");
   EXPECT_EQ(names.at("second.bias"), "/job:ps/task:2");
 
-  auto source = ModuleSource::Create(net.ptr(), {.devices = names});
-  ASSERT_TRUE(source.ok()) << source.status();
-  const auto placed = PlaceVariables((*source)->variables(), 3, Placement::kRoundRobin, {});
-  ASSERT_TRUE(placed.ok()) << placed.status();
+  auto source = ModuleSource::Create(net.ptr(), {.devices = names}).value();
+  const auto placed = PlaceVariables(source->variables(), 3, Placement::kRoundRobin, {}).value();
   std::vector<int> ps;
-  for (const PlacedSlice& slice : placed->slices) ps.push_back(slice.ps);
+  for (const PlacedSlice& slice : placed.slices) ps.push_back(slice.ps);
   EXPECT_EQ(ps, (std::vector<int>{0, 1, 2, 2}));
 }
 

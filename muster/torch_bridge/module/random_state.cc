@@ -5,7 +5,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "absl/strings/str_cat.h"
 #include "muster/torch_bridge/module/torch_status.h"
 
 namespace muster {

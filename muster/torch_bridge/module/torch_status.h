@@ -6,12 +6,10 @@
 
 #include <exception>
 #include <new>
-#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "muster/train/threads/error.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/train/hooks/hooks.h"

@@ -18,6 +18,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// The store's simulated time, for timelines.
+class StoreClock final : public TraceClock {
+ public:
+  explicit StoreClock(const Clock& clock) : clock_(clock) {}
+  int64_t Nanos() const override { return absl::ToUnixNanos(clock_.Now()); }
+
+ private:
+  const Clock& clock_;
+};
+
 // A session with a tracer that writes nothing automatically, as in a process without --trace.
 class ProfilerTest : public ::testing::Test {
  protected:
@@ -57,7 +67,7 @@ class ProfilerTest : public ::testing::Test {
   }
 
   SimulatedStore store_{1, {"chief:0"}, {.lease = absl::Hours(100)}};
-  OtherTraceClock trace_clock_{store_.clock};
+  StoreClock trace_clock_{store_.clock};
   std::unique_ptr<Tracer> tracer_ = *Tracer::Open({.task = "chief:0"}, store_.files, trace_clock_);
   Track* const track_ = tracer_->AddTrack("training");
   QuadraticSource source_{{{.name = "w", .shape = {3}}}};

@@ -2,7 +2,6 @@
 // cluster has a store of its own. The façade's Server wraps it; torch-free. Used by one thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

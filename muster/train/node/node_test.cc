@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/base/os/flush_denormals.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -33,31 +33,25 @@ using ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
 TaskConfig Task(const std::string& cluster, const std::string& type, int index) {
-  const auto task = ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"",
-                                                                 type, "\", \"index\": ", index, "}}")});
-  EXPECT_TRUE(task.ok()) << task.status();
-  return task.value_or(TaskConfig());
+  return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,
+                                                      "\", \"index\": ", index, "}}")})
+      .value();
 }
 
 // Trains one process alone until `last_step`; returns the global step at which it ended.
 int64_t TrainAlone(QuadraticSource& source, const SessionOptions& options, int64_t last_step) {
-  const auto node = Node::Create(TaskConfig(), {});
-  EXPECT_TRUE(node.ok()) << node.status();
-  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, (*node)->num_ps(), Placement::kGreedyBySize, {}),
+  const auto node = Node::Create(TaskConfig(), {}).value();
+  AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
                                   RuleSpec{.learning_rate = 0.1});
-  (*node)->SetAlgorithm(&algorithm);
-  auto environment = (*node)->MakeSessionEnvironment();
-  EXPECT_TRUE(environment.ok()) << environment.status();
-  Session session(*environment, options, {StopAtStep({.last_step = last_step})});
+  node->SetAlgorithm(&algorithm);
+  auto environment = node->MakeSessionEnvironment().value();
+  Session session(environment, options, {StopAtStep({.last_step = last_step})});
   EXPECT_TRUE(session.is_chief());
   EXPECT_EQ(session.Start(), absl::OkStatus());
   while (!session.ShouldStop()) EXPECT_EQ(session.Run(), absl::OkStatus());
-  const auto pages = (*node)->PsStatus();
-  EXPECT_TRUE(pages.ok()) << pages.status();
-  EXPECT_EQ(nlohmann::json::parse(pages->at(0))["global_step"], session.global_step());
+  const auto pages = node->PsStatus().value();
+  EXPECT_EQ(nlohmann::json::parse(pages.at(0))["global_step"], session.global_step());
   EXPECT_EQ(session.Close(), absl::OkStatus());
   return session.global_step();
 }
@@ -83,9 +77,8 @@ TEST(NodeTest, OneProcessAloneTrains) {
 }
 
 TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
-  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_model");
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
-  const SessionOptions options = {.checkpoint_dir = directory, .save_checkpoint_steps = 10};
+  const ScratchFolder scratch;
+  const SessionOptions options = {.checkpoint_dir = scratch.path(), .save_checkpoint_steps = 10};
   QuadraticSource first(kVariables);
   EXPECT_EQ(TrainAlone(first, options, 15), 15);
   QuadraticSource second(kVariables);
@@ -94,7 +87,6 @@ TEST(NodeTest, OneProcessAloneSavesAndGoesOn) {
   QuadraticSource undisturbed(kVariables);
   TrainAlone(undisturbed, {}, 20);
   EXPECT_EQ(second.values(0), undisturbed.values(0));
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
 }
 
 // Trains on at most `units` units of 9 rows in units of 2; returns the first row of each.
@@ -105,34 +97,30 @@ std::vector<int64_t> TrainOnShares(const std::string& directory, size_t units) {
   AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
                                   RuleSpec{.learning_rate = 0.1});
   node->SetAlgorithm(&algorithm);
-  const auto work = node->OpenWorkQueue("rows", {.rows = 9, .rows_per_unit = 2});
-  EXPECT_TRUE(work.ok()) << work.status();
+  const auto work = node->OpenWorkQueue("rows", {.rows = 9, .rows_per_unit = 2}).value();
   Session session(*node->MakeSessionEnvironment(), {.checkpoint_dir = directory}, {});
   EXPECT_EQ(session.Start(), absl::OkStatus());
   while (begins.size() < units) {
-    const auto unit = (*work)->Take();
-    EXPECT_TRUE(unit.ok()) << unit.status();
-    if (!unit.ok() || !*unit) break;
-    EXPECT_TRUE((*work)->Begin());
+    const auto unit = work->Take().value();
+    if (!unit) break;
+    EXPECT_TRUE(work->Begin());
     EXPECT_EQ(session.Run(), absl::OkStatus());
-    EXPECT_EQ((*work)->Done(), absl::OkStatus());
-    begins.push_back((*unit)->begin);
+    EXPECT_EQ(work->Done(), absl::OkStatus());
+    begins.push_back(unit->begin);
   }
   // A unit that is prepared but never trained on.
   if (units < 5) {
-    EXPECT_TRUE((*work)->Take().ok());
+    EXPECT_TRUE(work->Take().ok());
   }
   EXPECT_EQ(session.Close(), absl::OkStatus());
   return begins;
 }
 
 TEST(NodeTest, OneProcessAloneGoesOnWithTheWorkThatItsCheckpointHasNotGot) {
-  const std::string directory = JoinPath(testing::TempDir(), "muster_node_test_work");
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
-  EXPECT_THAT(TrainOnShares(directory, 3), ElementsAre(0, 2, 4));
-  EXPECT_THAT(TrainOnShares(directory, 9), ElementsAre(6, 8));
-  EXPECT_THAT(TrainOnShares(directory, 9), IsEmpty());
-  ASSERT_EQ(PosixFileSystem().RemoveTree(directory), absl::OkStatus());
+  const ScratchFolder scratch;
+  EXPECT_THAT(TrainOnShares(scratch.path(), 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(TrainOnShares(scratch.path(), 9), ElementsAre(6, 8));
+  EXPECT_THAT(TrainOnShares(scratch.path(), 9), IsEmpty());
 }
 
 TEST(NodeTest, WhoCannotShareIsTold) {
@@ -141,10 +129,10 @@ TEST(NodeTest, WhoCannotShareIsTold) {
   const auto alone = *Node::Create(TaskConfig(), {});
   EXPECT_TRUE(absl::IsInvalidArgument(why(*alone, {.rows = 0, .rows_per_unit = 2})));
   EXPECT_EQ(why(*alone, options), absl::OkStatus());
-  EXPECT_THAT(Message(why(*alone, options)), HasSubstr("a job has one"));
+  EXPECT_THAT(why(*alone, options).message(), HasSubstr("a job has one"));
   const absl::Status no_ps = why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {}), options);
   EXPECT_TRUE(IsWrongConfiguration(no_ps)) << no_ps;
-  EXPECT_THAT(Message(no_ps), HasSubstr("Dataset::Shard"));
+  EXPECT_THAT(no_ps.message(), HasSubstr("Dataset::Shard"));
   const absl::Status evaluator =
       why(**Node::Create(Task(R"({"chief": ["h:1"], "ps": ["h:2"]})", "evaluator", 0), {}), options);
   EXPECT_TRUE(absl::IsFailedPrecondition(evaluator)) << evaluator;
@@ -179,12 +167,11 @@ TEST(NodeTest, ItsSessionKnowsWhereThingsAre) {
   node->ComputeOn({true, 1});
   EXPECT_THAT(node->Devices(),
               ElementsAre("/job:worker/replica:0/task:1/device:CPU:0", "/job:worker/replica:0/task:1/device:GPU:1"));
-  const auto environment = node->MakeSessionEnvironment();
-  ASSERT_TRUE(environment.ok()) << environment.status();
-  EXPECT_EQ(environment->place.task, (TaskId{"worker", 1}));
-  EXPECT_EQ(environment->place.device, (ComputeDevice{true, 1}));
-  EXPECT_THAT(environment->place.ps, ElementsAre(TaskId{"ps", 1}, TaskId{"ps", 4}));
-  EXPECT_THAT(environment->place.peers, IsEmpty());
+  const auto environment = node->MakeSessionEnvironment().value();
+  EXPECT_EQ(environment.place.task, (TaskId{"worker", 1}));
+  EXPECT_EQ(environment.place.device, (ComputeDevice{true, 1}));
+  EXPECT_THAT(environment.place.ps, ElementsAre(TaskId{"ps", 1}, TaskId{"ps", 4}));
+  EXPECT_THAT(environment.place.peers, IsEmpty());
 }
 
 TEST(NodeTest, AnAllReducesSessionKnowsItsPeers) {
@@ -192,10 +179,9 @@ TEST(NodeTest, AnAllReducesSessionKnowsItsPeers) {
   const auto node = *Node::Create(Task(R"({"chief": ["h:1"], "worker": ["h:2"]})", "worker", 0), {});
   AllReduceAlgorithm algorithm(source, *PlaceVariables(kVariables, 1, Placement::kRoundRobin, {}), RuleSpec(), nullptr);
   node->SetAlgorithm(&algorithm);
-  const auto environment = node->MakeSessionEnvironment();
-  ASSERT_TRUE(environment.ok()) << environment.status();
-  EXPECT_THAT(environment->place.peers, ElementsAre(TaskId{"chief", 0}, TaskId{"worker", 0}));
-  EXPECT_THAT(environment->place.ps, IsEmpty());
+  const auto environment = node->MakeSessionEnvironment().value();
+  EXPECT_THAT(environment.place.peers, ElementsAre(TaskId{"chief", 0}, TaskId{"worker", 0}));
+  EXPECT_THAT(environment.place.ps, IsEmpty());
 }
 
 TEST(NodeTest, APsSaysThatAGpuIsNotForIt) {
@@ -219,7 +205,7 @@ TEST(NodeTest, WhoCannotTrainIsTold) {
   const auto why = [](Node& node) {
     const auto environment = node.MakeSessionEnvironment();
     EXPECT_TRUE(absl::IsFailedPrecondition(environment.status())) << environment.status();
-    return Message(environment.status());
+    return std::string(environment.status().message());
   };
   EXPECT_THAT(why(**Node::Create(TaskConfig(), {})), HasSubstr("create the trainer"));
   EXPECT_THAT(why(**Node::Create(Task(R"({"worker": ["h:1", "h:2"]})", "worker", 1), {})),
@@ -238,7 +224,7 @@ TEST(NodeTest, AServerHasOneSession) {
     Session left(*node->MakeSessionEnvironment(), {}, {});
     const absl::Status open = node->MakeSessionEnvironment().status();
     EXPECT_TRUE(absl::IsFailedPrecondition(open)) << open;
-    EXPECT_THAT(Message(open), HasSubstr("it is still open. One session per server"));
+    EXPECT_THAT(open.message(), HasSubstr("it is still open. One session per server"));
     ASSERT_EQ(left.Start(), absl::OkStatus());
     ASSERT_EQ(left.Run(), absl::OkStatus());
   }
@@ -252,21 +238,20 @@ TEST(NodeTest, AServerHasOneSession) {
   }
   const absl::Status ended = node->MakeSessionEnvironment().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
-  EXPECT_THAT(Message(ended), HasSubstr("training of this job has ended with it"));
-  EXPECT_THAT(Message(ended), HasSubstr("make another Server"));
+  EXPECT_THAT(ended.message(), HasSubstr("training of this job has ended with it"));
+  EXPECT_THAT(ended.message(), HasSubstr("make another Server"));
 }
 
 TEST(NodeTest, APortInUseIsNamed) {
   TcpEventLoop loop;
   TcpTransport transport(loop);
   ScriptedHandler handler;
-  const auto listener = transport.Listen("127.0.0.1:0", handler);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  const std::string address = (*listener)->address();
+  const auto listener = transport.Listen("127.0.0.1:0", handler).value();
+  const std::string address = listener->address();
   const auto node =
       Node::Create(Task(absl::StrCat(R"({"worker": ["127.0.0.1:1"], "ps": [")", address, R"("]})"), "ps", 0), {});
   EXPECT_TRUE(absl::IsAlreadyExists(node.status())) << node.status();
-  EXPECT_THAT(Message(node.status()), HasSubstr(address));
+  EXPECT_THAT(node.status().message(), HasSubstr(address));
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 #include "muster/train/saving/lost_steps.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 

@@ -2,13 +2,11 @@
 // that has all their data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +16,7 @@
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/collective/testing/group_in_threads.h"
 #include "muster/train/hooks/hooks.h"
@@ -281,20 +280,13 @@ TEST_P(AllReduceTrainingTest, WhoLooksAtGradientsSeesTheMeanOfAll) {
 }
 
 TEST_P(AllReduceTrainingTest, ACheckpointGoesOnWithValuesAndSlotsOnAllRanks) {
-  const auto folder = [](const char* name) {
-    const std::string path = std::filesystem::path(::testing::TempDir()) / absl::StrCat(name, getpid(), GetParam());
-    std::filesystem::remove_all(path);
-    return path;
-  };
-  const std::string directory = folder("all_reduce");
+  const ScratchFolder scratch;
+  const std::string directory = scratch / "together", reference = scratch / "alone";
   ASSERT_EQ(TrainTogether(GetParam(), {.last_step = 10, .directory = directory})[0].status, absl::OkStatus());
   const std::vector<Ended> resumed = TrainTogether(GetParam(), {.last_step = 14, .directory = directory});
-  std::filesystem::remove_all(directory);
   // The minibatches start over, because the input's position isn't kept here; the reference's must start over, too.
-  const std::string reference = folder("all_reduce_alone");
   ASSERT_EQ(Train({}, 0, {.last_step = 10, .directory = reference}).status, absl::OkStatus());
   const Ended alone = Train({}, 0, {.last_step = 14, .directory = reference});
-  std::filesystem::remove_all(reference);
   for (const Ended& one : resumed) {
     ASSERT_EQ(one.status, absl::OkStatus());
     EXPECT_EQ(one.global_step, 14);
@@ -320,18 +312,16 @@ TEST(AllReduceFailureTest, AWorkerThatFailsEndsTheOthersWithAnErrorWorthTryingAg
 }
 
 TEST(AllReduceFailureTest, WhoIsLeftSaysHowManyStepsAreLost) {
-  const std::string directory = std::filesystem::path(::testing::TempDir()) / absl::StrCat("lost_steps", getpid());
-  std::filesystem::remove_all(directory);
+  const ScratchFolder scratch;
   std::atomic<int> steps{0};
-  const std::vector<Ended> ends = TrainTogether(2, {.directory = directory, .on_step = [&](int worker) {
+  const std::vector<Ended> ends = TrainTogether(2, {.directory = scratch.path(), .on_step = [&](int worker) {
                                                       if (worker == 1 && ++steps == 9)
                                                         return absl::DataLossError("its data are gone");
                                                       return absl::OkStatus();
                                                     }});
-  std::filesystem::remove_all(directory);
   // The worker that failed makes one more step, successfully, before it ends. Saved at 0 and 5.
   EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr("at global step 9, of which 4 are lost"));
-  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr(directory + "/model.ckpt-5"));
+  EXPECT_THAT(std::string(ends[0].status.message()), HasSubstr(scratch / "model.ckpt-5"));
 }
 
 // Some of its gradients have been averaged already: its next request would meet a different one on the other side.
@@ -355,12 +345,10 @@ TEST(AllReduceFailureTest, AStepBeforeTheBeginSaysSo) {
   QuadraticSource source({{.name = "w", .shape = {3}}});
   AllReduceAlgorithm algorithm(source, *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {}),
                                RuleSpec{.learning_rate = 0.1}, nullptr);
-  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
-  ASSERT_EQ(node.status(), absl::OkStatus());
-  (*node)->SetAlgorithm(&algorithm);
-  const auto environment = (*node)->MakeSessionEnvironment();
-  ASSERT_EQ(environment.status(), absl::OkStatus());
-  const absl::Status status = algorithm.Step(*environment->client).status();
+  auto node = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed()).value();
+  node->SetAlgorithm(&algorithm);
+  const auto environment = node->MakeSessionEnvironment().value();
+  const absl::Status status = algorithm.Step(*environment.client).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("Begin"));
 }
@@ -382,16 +370,14 @@ TEST(AllReduceFailureTest, APsIsOneTooMany) {
   const PlacementResult placement = *PlaceVariables(source.variables(), 1, Placement::kRoundRobin, {});
   AllReduceAlgorithm all_reduce(source, placement, RuleSpec{.learning_rate = 0.1}, nullptr);
   AsynchronousAlgorithm asynchronous(source, placement, RuleSpec{.learning_rate = 0.1});
-  auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed());
-  ASSERT_EQ(with.status(), absl::OkStatus());
-  (*with)->SetAlgorithm(&all_reduce);
-  const absl::Status one_too_many = (*with)->MakeSessionEnvironment().status();
+  auto with = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0, "localhost:3"), Unflushed()).value();
+  with->SetAlgorithm(&all_reduce);
+  const absl::Status one_too_many = with->MakeSessionEnvironment().status();
   EXPECT_THAT(one_too_many.message(), HasSubstr("--ps 0"));
   EXPECT_TRUE(IsWrongConfiguration(one_too_many));
-  auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed());
-  ASSERT_EQ(without.status(), absl::OkStatus());
-  (*without)->SetAlgorithm(&asynchronous);
-  const absl::Status none = (*without)->MakeSessionEnvironment().status();
+  auto without = Node::Create(TaskOf({"localhost:1", "localhost:2"}, 0), Unflushed()).value();
+  without->SetAlgorithm(&asynchronous);
+  const absl::Status none = without->MakeSessionEnvironment().status();
   EXPECT_THAT(none.message(), HasSubstr("AllReduce"));
   EXPECT_TRUE(IsWrongConfiguration(none));
 }

@@ -11,13 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "muster/algo/methods/algorithm.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/hook_api/session_environment.h"

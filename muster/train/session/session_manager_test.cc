@@ -51,9 +51,8 @@ class SessionManagerTest : public ::testing::Test {
 
 TEST_F(SessionManagerTest, PrepareInitialisesWhereThereIsNothing) {
   SessionManager chief = Manager(chief_, {.is_chief = true, .scaffold = NotingScaffold(chief_)});
-  const auto step = chief.PrepareSession();
-  ASSERT_EQ(step.status(), absl::OkStatus());
-  EXPECT_EQ(*step, 0);
+  const auto step = chief.PrepareSession().value();
+  EXPECT_EQ(step, 0);
   EXPECT_THAT(TakeStory(), ElementsAre("init", "init_fn", "ready_for_local_init?", "local_init", "ready?"));
   SessionManager worker = Manager(worker_, {.scaffold = NotingScaffold(worker_)});
   ASSERT_EQ(worker.WaitForSession(absl::Seconds(1)).status(), absl::OkStatus());
@@ -76,9 +75,8 @@ TEST_F(SessionManagerTest, PrepareRestoresInsteadWhereThereIsACheckpoint) {
   SessionManagerOptions noting = options;
   noting.scaffold = NotingScaffold(again);
   SessionManager chief = Manager(again, noting);
-  const auto step = chief.PrepareSession();
-  ASSERT_EQ(step.status(), absl::OkStatus());
-  EXPECT_EQ(*step, 4);
+  const auto step = chief.PrepareSession().value();
+  EXPECT_EQ(step, 4);
   EXPECT_EQ(again.source.values(0), then);
   EXPECT_THAT(TakeStory(), ElementsAre("ready_for_local_init?", "local_init", "ready?"));
 }
@@ -111,9 +109,8 @@ class NamedCheckpointTest : public SessionManagerTest {
 
 TEST_F(NamedCheckpointTest, ItIsRestoredAndNotTheNewest) {
   SessionManager chief = NewChief("model/model.ckpt-2");
-  const auto step = chief.PrepareSession();
-  ASSERT_EQ(step.status(), absl::OkStatus());
-  EXPECT_EQ(*step, 2);
+  const auto step = chief.PrepareSession().value();
+  EXPECT_EQ(step, 2);
   EXPECT_EQ(new_chief_.source.values(0), at_2_);
   EXPECT_THAT(TakeStory(), ElementsAre("17", "ready_for_local_init?", "local_init", "ready?"));
   EXPECT_EQ(chief.saver(), nullptr) << "without a checkpoint_dir nothing is saved";
@@ -131,9 +128,8 @@ TEST_F(NamedCheckpointTest, ARecoveryGoesBackToItAndLeavesTheInputWhereItIs) {
   new_store_.StartPs(0, &store_.files);
   TakeStory();
   chief.LoseModel(absl::AbortedError("ps:0 has lost the model"));
-  const auto recovered = chief.RecoverSession();
-  ASSERT_EQ(recovered.status(), absl::OkStatus());
-  EXPECT_EQ(recovered->value_or(-1), 2);
+  const auto recovered = chief.RecoverSession().value();
+  EXPECT_EQ(recovered.value_or(-1), 2);
   EXPECT_THAT(TakeStory(), ElementsAre("ready_for_local_init?", "local_init", "ready?"));
 }
 
@@ -218,18 +214,16 @@ TEST_F(SessionManagerTest, WaitingHasItsLimitWhoeverIsMissing) {
 TEST_F(SessionManagerTest, RecoverInitialisesNothing) {
   SessionManager chief =
       Manager(chief_, {.is_chief = true, .checkpoint_dir = "model", .scaffold = NotingScaffold(chief_)});
-  const auto nothing = chief.RecoverSession();
-  ASSERT_EQ(nothing.status(), absl::OkStatus());
-  EXPECT_FALSE(nothing->has_value());
+  const auto nothing = chief.RecoverSession().value();
+  EXPECT_FALSE(nothing.has_value());
   EXPECT_THAT(TakeStory(), IsEmpty());
   ASSERT_EQ(chief.PrepareSession().status(), absl::OkStatus());
   chief_.Step();
   ASSERT_EQ(chief.saver()->Save().status(), absl::OkStatus());
   store_.LosePs(0);
   store_.StartPs(0);
-  const auto recovered = chief.RecoverSession();
-  ASSERT_EQ(recovered.status(), absl::OkStatus());
-  EXPECT_EQ(*recovered, 1);
+  const auto recovered = chief.RecoverSession().value();
+  EXPECT_EQ(recovered, 1);
 }
 
 TEST_F(SessionManagerTest, AScaffoldCanBeChangedUntilItIsFinalized) {

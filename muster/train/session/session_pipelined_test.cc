@@ -95,12 +95,11 @@ class SessionPipelinedTest : public ::testing::TestWithParam<bool> {
   static SessionOptions SavedEvery(int steps) { return {.checkpoint_dir = "model", .save_checkpoint_steps = steps}; }
   // Expects as many updates as its step in every element of checkpoint `step`.
   void ExpectWhole(int64_t step) {
-    const auto checkpoint = CheckpointReader::Open(store_.files, absl::StrCat("model/model.ckpt-", step));
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    EXPECT_EQ((*checkpoint)->manifest().global_step, step);
+    const auto checkpoint = CheckpointReader::Open(store_.files, absl::StrCat("model/model.ckpt-", step)).value();
+    EXPECT_EQ(checkpoint->manifest().global_step, step);
     std::vector<float> w(kWidth), b(2);
-    ASSERT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
-    ASSERT_TRUE((*checkpoint)->ReadVariable("b", AsMutableBytes(b.data(), b.size())).ok());
+    ASSERT_TRUE(checkpoint->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
+    ASSERT_TRUE(checkpoint->ReadVariable("b", AsMutableBytes(b.data(), b.size())).ok());
     EXPECT_THAT(w, Each(static_cast<float>(step)));
     EXPECT_THAT(b, Each(static_cast<float>(step)));
   }

@@ -189,24 +189,22 @@ TEST(QueueRunnerTest, StartsOnce) {
 TEST(QueueRunnerTest, FillsARealQueueWhichGivesEverythingOnce) {
   constexpr int64_t kThreads = 3;
   constexpr int64_t kElements = 50;
-  const auto node = Node::Create(TaskConfig(), {});
-  ASSERT_TRUE(node.ok()) << node.status();
-  const auto queue = (*node)->OpenQueue("input", {.capacity = 4, .components = {{DType::kInt64, {}}}});
-  ASSERT_TRUE(queue.ok()) << queue.status();
+  const auto node = Node::Create(TaskConfig(), {}).value();
+  const auto queue = node->OpenQueue("input", {.capacity = 4, .components = {{DType::kInt64, {}}}}).value();
   QueueRunnerOptions options{
-      .close = [&](bool cancel_pending) { return (*queue)->Close(cancel_pending, absl::Minutes(1)); }};
+      .close = [&](bool cancel_pending) { return (queue)->Close(cancel_pending, absl::Minutes(1)); }};
   for (int64_t thread = 0; thread < kThreads; ++thread)
     options.enqueue.push_back([&, thread, next = thread * kElements]() mutable -> absl::Status {
       if (next == (thread + 1) * kElements) return absl::OutOfRangeError("used up");
       const int64_t value = next++;
-      return (*queue)->Enqueue({AsBytes(&value, 1)}, absl::Minutes(1));
+      return (queue)->Enqueue({AsBytes(&value, 1)}, absl::Minutes(1));
     });
   Coordinator coordinator;
   QueueRunner runner(std::move(options));
   ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
   std::multiset<int64_t> got;
   for (;;) {
-    const auto batch = (*queue)->Dequeue(7, /*small_batch=*/true, absl::Minutes(1));
+    const auto batch = queue->Dequeue(7, /*small_batch=*/true, absl::Minutes(1));
     if (!batch.ok()) {
       EXPECT_TRUE(absl::IsOutOfRange(batch.status())) << batch.status();
       break;
@@ -223,21 +221,19 @@ TEST(QueueRunnerTest, FillsARealQueueWhichGivesEverythingOnce) {
 
 // The runner waits for room in a real queue that nobody empties.
 TEST(QueueRunnerTest, AStopEndsAWaitAtARealQueue) {
-  const auto node = Node::Create(TaskConfig(), {});
-  ASSERT_TRUE(node.ok()) << node.status();
-  const auto queue = (*node)->OpenQueue("input", {.capacity = 1, .components = {{DType::kInt64, {}}}});
-  ASSERT_TRUE(queue.ok()) << queue.status();
+  const auto node = Node::Create(TaskConfig(), {}).value();
+  const auto queue = node->OpenQueue("input", {.capacity = 1, .components = {{DType::kInt64, {}}}}).value();
   std::atomic<int> done = 0;
   const int64_t value = 1;
   Coordinator coordinator;
   QueueRunner runner({.enqueue = {[&] {
-                        const absl::Status status = (*queue)->Enqueue({AsBytes(&value, 1)});
+                        const absl::Status status = queue->Enqueue({AsBytes(&value, 1)});
                         if (status.ok()) ++done;
                         return status;
                       }},
-                      .close = [&](bool cancel_pending) { return (*queue)->Close(cancel_pending); }});
+                      .close = [&](bool cancel_pending) { return (queue)->Close(cancel_pending); }});
   ASSERT_EQ(runner.Start(coordinator), absl::OkStatus());
-  while ((*queue)->Size()->size < 1) {
+  while (queue->Size()->size < 1) {
   }
   coordinator.RequestStop();
   EXPECT_EQ(coordinator.Join(), absl::OkStatus());
@@ -245,11 +241,10 @@ TEST(QueueRunnerTest, AStopEndsAWaitAtARealQueue) {
 }
 
 TEST(NodeQueueTest, RefusesWhatNobodyCanKeep) {
-  const auto node = Node::Create(TaskConfig(), {});
-  ASSERT_TRUE(node.ok()) << node.status();
-  EXPECT_TRUE(absl::IsInvalidArgument((*node)->OpenQueue("q", {.components = {{}}}).status())) << "no capacity";
-  EXPECT_TRUE(absl::IsInvalidArgument((*node)->OpenQueue("q", {.capacity = 1}).status())) << "no components";
-  const absl::Status elsewhere = (*node)->OpenQueue("q", {.capacity = 1, .components = {{}}, .ps = 1}).status();
+  const auto node = Node::Create(TaskConfig(), {}).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(node->OpenQueue("q", {.components = {{}}}).status())) << "no capacity";
+  EXPECT_TRUE(absl::IsInvalidArgument(node->OpenQueue("q", {.capacity = 1}).status())) << "no components";
+  const absl::Status elsewhere = node->OpenQueue("q", {.capacity = 1, .components = {{}}, .ps = 1}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(elsewhere));
   EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("0 to 0"));
 }

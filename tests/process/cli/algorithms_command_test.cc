@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/algo/choice/algorithm_table.h"
-#include "muster/base/testing/built_at.h"
-#include "tests/process/testing/process.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/muster_command.h"
 
 namespace muster::algorithms_command_test {
 namespace {
@@ -17,27 +17,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-std::string Shown(const std::vector<std::string>& words) {
-  std::vector<std::string> line = {BinFolder() + "/muster", "algorithms"};
-  line.insert(line.end(), words.begin(), words.end());
-  Process process(line, {});
-  EXPECT_EQ(process.Wait(), 0) << process.err;
-  EXPECT_THAT(process.err, IsEmpty());
-  return process.out;
-}
+std::string Shown(const std::vector<std::string>& words) { return MusterOut(Joined({"algorithms"}, words)); }
 
-std::string Mistake(const std::vector<std::string>& words) {
-  std::vector<std::string> line = {BinFolder() + "/muster", "algorithms"};
-  line.insert(line.end(), words.begin(), words.end());
-  Process process(line, {});
-  EXPECT_EQ(process.Wait(), 2);
-  EXPECT_THAT(process.out, IsEmpty());
-  EXPECT_EQ(process.err.find('\n'), process.err.size() - 1) << process.err;
-  return process.err;
-}
+std::string Mistake(const std::vector<std::string>& words) { return MusterMistake(Joined({"algorithms"}, words)); }
 
 TEST(AlgorithmsCommand, ListsEachOnALineInOrder) {
   const std::vector<std::string> lines = absl::StrSplit(Shown({}), '\n');

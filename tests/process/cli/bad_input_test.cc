@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/service/store_service.h"
 #include "muster/transport/tcp/tcp_transport.h"
@@ -198,8 +198,7 @@ TEST(BadInput, APsOfAnotherVersion) {
   StoreService service(loop, {.workers = {"worker:0"},
                               .files = &PosixFileSystem(),
                               .background = [](absl::AnyInvocable<void()> task) { task(); }});
-  const auto listener = transport.Listen(cluster.ps_address(0), service);
-  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto listener = transport.Listen(cluster.ps_address(0), service).value();
   bool stop = false;
   std::thread serving([&] { loop.RunUntil([&] { return stop; }, absl::InfiniteFuture()); });
   Process worker(Joined({kToyWorker}, cluster.Flags("worker", 0)));
@@ -248,10 +247,9 @@ struct Throw {
   int goes_on_from;   // the first step of the replacement; 0: training has ended
 };
 
-std::string NewestIn(const ScratchDirectory& model) {
-  const auto newest = LatestCheckpoint(PosixFileSystem(), model.path());
-  EXPECT_TRUE(newest.ok()) << newest.status();
-  return newest.ok() && *newest ? **newest : "";
+std::string NewestIn(const ScratchFolder& model) {
+  const auto newest = LatestCheckpoint(PosixFileSystem(), model.path()).value();
+  return newest ? *newest : "";
 }
 
 class ThrowingHookTest : public ::testing::TestWithParam<Throw> {};
@@ -268,19 +266,19 @@ INSTANTIATE_TEST_SUITE_P(Methods, ThrowingHookTest,
 TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
   const Throw& thrown = GetParam();
   ByHand cluster(1, 1);
-  ScratchDirectory model;
+  ScratchFolder model;
   ServingPs ps(cluster, 0);
   const std::vector<std::string> chief =
       Joined({kToyWorker, "--steps=10", "--save_steps=3", "--model_dir=" + model.path()}, cluster.Flags("worker", 0));
   Process first(Joined(chief, {std::string("--throw_in=") + thrown.in}));
   ExpectFailure(first, 1, {std::string("a hook's ") + thrown.method + " threw: thrown in " + thrown.in});
-  EXPECT_EQ(NewestIn(model), *thrown.saved == 0 ? "" : model.File(thrown.saved));
+  EXPECT_EQ(NewestIn(model), *thrown.saved == 0 ? "" : model / thrown.saved);
   if (thrown.goes_on_from > 0) {
     Process second(chief);
     EXPECT_EQ(second.Wait(), 0) << second.err;
     // Only a process's first line has no seconds.
     EXPECT_THAT(second.err, HasSubstr(", step = " + std::to_string(thrown.goes_on_from) + "\n"));
-    EXPECT_EQ(NewestIn(model), model.File("model.ckpt-10"));
+    EXPECT_EQ(NewestIn(model), model / "model.ckpt-10");
   }
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
   EXPECT_THAT(ps.err, HasSubstr("training has ended: every task is done"));
@@ -288,9 +286,8 @@ TEST_P(ThrowingHookTest, FailsItsSessionAndTrainingCanGoOn) {
 
 // Held like another process's writer: the kernel keeps the lock, whichever process takes it.
 TEST(BadInput, ASummaryDirectoryThatAnotherWriterHolds) {
-  ScratchDirectory model;
-  const auto held = PosixFileSystem().Lock(model.File(".summary_writer.lock"), "process 4711 on elsewhere");
-  ASSERT_TRUE(held.ok()) << held.status();
+  ScratchFolder model;
+  const auto held = PosixFileSystem().Lock(model / ".summary_writer.lock", "process 4711 on elsewhere").value();
   Process toy({kToyWorker, "--model_dir=" + model.path(), "--steps=20"});
   ExpectFailure(toy, 2, {model.path() + " has a writer already: process 4711 on elsewhere", "another summary_dir"});
 }
@@ -301,10 +298,9 @@ class BadCheckpoint : public testing::Test {
   void SetUp() override {
     Process toy(Train());
     ASSERT_EQ(toy.Wait(), 0) << toy.err;
-    const auto names = PosixFileSystem().ListDirectory(model_.path());
-    ASSERT_TRUE(names.ok()) << names.status();
-    for (const std::string& name : *names) {
-      if (absl::StrContains(name, "model.ckpt-20.part-")) part_ = model_.File(name);
+    const auto names = PosixFileSystem().ListDirectory(model_.path()).value();
+    for (const std::string& name : names) {
+      if (absl::StrContains(name, "model.ckpt-20.part-")) part_ = model_ / name;
     }
     ASSERT_NE(part_, "");
   }
@@ -315,28 +311,26 @@ class BadCheckpoint : public testing::Test {
     ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes.data(), bytes.size())).ok());
   }
 
-  ScratchDirectory model_;
+  ScratchFolder model_;
   std::string part_;
 };
 
 TEST_F(BadCheckpoint, OfAnotherModel) {
   Process other(Train({"--width=7"}));
-  ExpectFailure(other, 1, {"'w'", "[7]", "[1000]", model_.File("model.ckpt-20")});
+  ExpectFailure(other, 1, {"'w'", "[7]", "[1000]", model_ / "model.ckpt-20"});
 }
 
 TEST_F(BadCheckpoint, Truncated) {
-  const auto bytes = PosixFileSystem().ReadFile(part_);
-  ASSERT_TRUE(bytes.ok());
-  Write(part_, bytes->substr(0, bytes->size() / 2));
+  const auto bytes = PosixFileSystem().ReadFile(part_).value();
+  Write(part_, bytes.substr(0, bytes.size() / 2));
   Process toy(Train());
   ExpectFailure(toy, 1, {part_});
 }
 
 TEST_F(BadCheckpoint, Corrupt) {
-  auto bytes = PosixFileSystem().ReadFile(part_);
-  ASSERT_TRUE(bytes.ok());
-  bytes->back() = static_cast<char>(bytes->back() ^ 1);
-  Write(part_, *bytes);
+  auto bytes = PosixFileSystem().ReadFile(part_).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  Write(part_, bytes);
   Process toy(Train());
   ExpectFailure(toy, 1, {part_});
 }
@@ -348,14 +342,14 @@ TEST_F(BadCheckpoint, WithoutAPart) {
 }
 
 TEST_F(BadCheckpoint, WithAManifestThatIsNone) {
-  Write(model_.File("model.ckpt-20.manifest.json"), "{\"a\": ");
+  Write(model_ / "model.ckpt-20.manifest.json", "{\"a\": ");
   Process toy(Train());
-  ExpectFailure(toy, 1, {model_.File("model.ckpt-20.manifest.json")});
+  ExpectFailure(toy, 1, {model_ / "model.ckpt-20.manifest.json"});
 }
 
 TEST(BadInput, AModelDirThatCannotBe) {
-  ScratchDirectory scratch;
-  const std::string file = scratch.File("file");
+  ScratchFolder scratch;
+  const std::string file = scratch / "file";
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, {}).ok());
   for (const std::string& model_dir : {file + "/model", std::string("/proc/model")}) {
     Process toy({kToyWorker, "--steps=20", "--model_dir=" + model_dir});
@@ -380,7 +374,7 @@ class SmallDisk {
   bool MakeReadOnly() const { return mount("none", path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0; }
 
  private:
-  ScratchDirectory directory_;
+  ScratchFolder directory_;
   bool mounted_;
   int error_;
 };

@@ -3,17 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
 #include "tests/process/testing/by_hand.h"
-#include "tests/process/testing/process.h"
+#include "tests/process/testing/muster_command.h"
 
 namespace muster::checkpoint_command_test {
 namespace {
@@ -22,12 +20,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
 
 // A model_dir with checkpoints of steps 100 and 200, of "w" in two parts with a slot and counters, and "s".
 class CheckpointCommandTest : public ::testing::Test {
@@ -38,43 +30,28 @@ class CheckpointCommandTest : public ::testing::Test {
     ASSERT_EQ(Save(PosixFileSystem(), model_, 200, "b"), absl::OkStatus());
   }
 
-  static Outcome Muster(const std::vector<std::string>& words) {
-    Process process(Joined({BinFolder() + "/muster", "checkpoint"}, words));
-    const int exit_code = process.Wait();
-    return {exit_code, process.out, process.err};
-  }
-  // Returns what a successful command prints.
-  static std::string Out(const std::vector<std::string>& words) {
-    const Outcome outcome = Muster(words);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, IsEmpty());
-    return outcome.out;
-  }
-  static json Json(const std::vector<std::string>& words) {
-    const std::string out = Out(Joined(words, {"--json"}));
-    EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1) << out;
-    return json::parse(out, nullptr, false);
-  }
-  // Returns the command's only line on stderr.
+  static Said Muster(const std::vector<std::string>& words) { return RunMuster(Joined({"checkpoint"}, words)); }
+  static std::string Out(const std::vector<std::string>& words) { return MusterOut(Joined({"checkpoint"}, words)); }
+  static json Json(const std::vector<std::string>& words) { return MusterJson(Joined({"checkpoint"}, words)); }
+  // Returns the command's only line on stderr. What it found before that may stand on stdout.
   static std::string Complaint(int exit_code, const std::vector<std::string>& words) {
-    const Outcome outcome = Muster(words);
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.out << outcome.err;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_THAT(outcome.err, testing::StartsWith("muster checkpoint"));
-    return outcome.err;
+    const Said said = Muster(words);
+    EXPECT_EQ(said.exit_code, exit_code) << said.out << said.err;
+    EXPECT_EQ(said.err.find('\n'), said.err.size() - 1) << said.err;
+    EXPECT_THAT(said.err, testing::StartsWith("muster checkpoint"));
+    return said.err;
   }
   std::string Part(int64_t step, int part) const {
     return JoinPath(model_, PartFileName(step, part, 2, step == 100 ? "a" : "b"));
   }
   static void FlipLastByte(const std::string& path) {
-    auto bytes = PosixFileSystem().ReadFile(path);
-    ASSERT_TRUE(bytes.ok()) << bytes.status();
-    bytes->back() = static_cast<char>(bytes->back() ^ 1);
-    ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes->data(), bytes->size())), absl::OkStatus());
+    auto bytes = PosixFileSystem().ReadFile(path).value();
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), path, AsBytes(bytes.data(), bytes.size())), absl::OkStatus());
   }
 
-  ScratchDirectory scratch_;
-  const std::string model_ = scratch_.File("model");
+  ScratchFolder scratch_;
+  const std::string model_ = scratch_ / "model";
 };
 
 TEST_F(CheckpointCommandTest, Ls) {
@@ -129,7 +106,7 @@ TEST_F(CheckpointCommandTest, Show) {
 }
 
 TEST_F(CheckpointCommandTest, ReshardIsTheSameState) {
-  const std::string output = scratch_.File("three");
+  const std::string output = scratch_ / "three";
   const std::vector<std::string> words = {"reshard", model_,        "--ps",    "3",        "--strategy",
                                           "greedy",  "--partition", "fixed:5", "--output", output};
   const std::string path = JoinPath(output, "model.ckpt-200");
@@ -140,15 +117,15 @@ TEST_F(CheckpointCommandTest, ReshardIsTheSameState) {
   EXPECT_THAT(Out({"diff", model_, output}), IsEmpty());
   EXPECT_THAT(Complaint(2, words), HasSubstr("--output: " + output + " has a checkpoint already"));
 
-  const std::string back = scratch_.File("back");
+  const std::string back = scratch_ / "back";
   EXPECT_EQ(Out({"reshard", output, "--ps", "1", "--output", back}), JoinPath(back, "model.ckpt-200") + "\n");
-  const Outcome outcome = Muster({"diff", model_, back});
+  const Said outcome = Muster({"diff", model_, back});
   EXPECT_EQ(outcome.exit_code, 1) << "w is one slice: its second stripe has the larger of the two that it covers";
   EXPECT_EQ(outcome.out, "slot 'w/t': counters of 2 of 10 elements differ, first at [3,0] (202 and 205)\n");
 }
 
 TEST_F(CheckpointCommandTest, Diff) {
-  const Outcome outcome = Muster({"diff", JoinPath(model_, "model.ckpt-100"), model_});
+  const Said outcome = Muster({"diff", JoinPath(model_, "model.ckpt-100"), model_});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, IsEmpty());
   EXPECT_THAT(After(outcome.out, "global step: "), ElementsAre("100 and 200"));
@@ -167,7 +144,7 @@ TEST_F(CheckpointCommandTest, VerifyNamesTheDamagedFile) {
   EXPECT_EQ(After(Out({"verify", model_}), model_).size(), 3u) << "the newest is whole";
   EXPECT_THAT(Complaint(1, {"verify", model_, "--all"}), HasSubstr(Part(100, 0) + " is damaged: its checksum is"));
   EXPECT_THAT(Complaint(1, {"verify", JoinPath(model_, "model.ckpt-100")}), HasSubstr(Part(100, 0)));
-  const std::string output = scratch_.File("out");
+  const std::string output = scratch_ / "out";
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"diff", model_, JoinPath(model_, "model.ckpt-100")},
         std::vector<std::string>{"reshard", JoinPath(model_, "model.ckpt-100"), "--ps", "2", "--output", output}})
@@ -182,14 +159,14 @@ TEST_F(CheckpointCommandTest, MistakesAreOneLine) {
   EXPECT_THAT(Complaint(2, {}), HasSubstr("accepted: ls, show, diff, verify, load, reshard"));
   EXPECT_THAT(Complaint(2, {"lst"}), HasSubstr("\"lst\"; accepted: ls, show"));
   EXPECT_THAT(Complaint(2, {"ls"}), HasSubstr("muster checkpoint ls: DIR is required"));
-  EXPECT_THAT(Complaint(2, {"ls", scratch_.File("nowhere")}), HasSubstr(scratch_.File("nowhere")));
+  EXPECT_THAT(Complaint(2, {"ls", scratch_ / "nowhere"}), HasSubstr(scratch_ / "nowhere"));
   EXPECT_THAT(Complaint(2, {"show", JoinPath(model_, "model.ckpt-300")}), HasSubstr("model.ckpt-300 is neither"));
   EXPECT_THAT(Complaint(2, {"show", model_, "u"}), HasSubstr("NAME: \"u\"; accepted: a variable"));
   EXPECT_THAT(Complaint(2, {"show", model_, "w/u"}), HasSubstr("NAME: \"w/u\""));
   EXPECT_THAT(Complaint(2, {"show", model_, "--jason"}), HasSubstr("--jason"));
   EXPECT_THAT(Complaint(2, {"diff", model_}), HasSubstr("B is required"));
   EXPECT_THAT(Complaint(2, {"diff", model_, model_, "--tolerance", "-1"}), HasSubstr("--tolerance: \"-1\""));
-  const std::string output = scratch_.File("out");
+  const std::string output = scratch_ / "out";
   EXPECT_THAT(Complaint(2, {"reshard", model_, "--output", output}), HasSubstr("--ps is required"));
   EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "2"}), HasSubstr("--output is required"));
   EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "none", "--output", output}), HasSubstr("--ps: \"none\""));
@@ -198,9 +175,9 @@ TEST_F(CheckpointCommandTest, MistakesAreOneLine) {
   EXPECT_THAT(Complaint(2, {"reshard", model_, "--ps", "2", "--partition", "fixed:0", "--output", output}),
               HasSubstr("fixed"));
   EXPECT_FALSE(PosixFileSystem().Exists(output));
-  ASSERT_EQ(PosixFileSystem().CreateDirectory(scratch_.File("empty")), absl::OkStatus());
-  EXPECT_THAT(Complaint(1, {"show", scratch_.File("empty")}), HasSubstr("no checkpoint in " + scratch_.File("empty")));
-  EXPECT_EQ(Json({"ls", scratch_.File("empty")}), json::array());
+  ASSERT_EQ(PosixFileSystem().CreateDirectory(scratch_ / "empty"), absl::OkStatus());
+  EXPECT_THAT(Complaint(1, {"show", scratch_ / "empty"}), HasSubstr("no checkpoint in " + scratch_ / "empty"));
+  EXPECT_EQ(Json({"ls", scratch_ / "empty"}), json::array());
 }
 
 TEST_F(CheckpointCommandTest, HelpTeachesWithAnExample) {

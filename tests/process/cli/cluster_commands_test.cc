@@ -2,18 +2,15 @@
 // a mistake gives one line on stderr, exit code 2 and nothing on stdout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/base/version.h"
-#include "tests/process/testing/process.h"
+#include "tests/process/testing/muster_command.h"
 
 namespace muster::cluster_commands_test {
 namespace {
@@ -21,61 +18,33 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
 
 class ClusterCommands : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/cluster_commands_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override {
-    unlink(Path("file").c_str());
-    rmdir(directory_.c_str());
-  }
-
-  std::string Path(const std::string& name) const { return absl::StrCat(directory_, "/", name); }
   std::string File(const std::string& text) const {
-    std::ofstream(Path("file"), std::ios::binary) << text;
-    return Path("file");
+    scratch_.Write("file", text);
+    return scratch_ / "file";
   }
 
-  Outcome Muster(std::vector<std::string> words, const std::string& tf_config = "") const {
-    words.insert(words.begin(), BinFolder() + "/muster");
-    ProcessOptions options;
-    if (!tf_config.empty()) options.environment = {{"TF_CONFIG", tf_config}};
-    Process process(words, options);
-    const int exit_code = process.Wait();
-    return {exit_code, process.out, process.err};
+  static ProcessOptions With(const std::string& tf_config) {
+    if (tf_config.empty()) return {};
+    return {.environment = {{"TF_CONFIG", tf_config}}};
   }
 
-  json Json(const std::vector<std::string>& words, const std::string& tf_config = "") const {
-    const Outcome outcome = Muster(words, tf_config);
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_THAT(outcome.err, IsEmpty());
-    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
-    return json::parse(outcome.out, nullptr, false);
+  static json Json(const std::vector<std::string>& words, const std::string& tf_config = "") {
+    const std::string out = MusterOut(words, With(tf_config));
+    EXPECT_EQ(out.find('\n'), out.size() - 1) << "not one line: " << out;
+    return json::parse(out, nullptr, false);
   }
 
-  std::string Mistake(const std::vector<std::string>& words, const std::string& tf_config = "") const {
-    const Outcome outcome = Muster(words, tf_config);
-    EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_THAT(outcome.out, IsEmpty());
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("muster"), HasSubstr("accepted: ")));
-    return outcome.err;
+  static std::string Mistake(const std::vector<std::string>& words, const std::string& tf_config = "") {
+    const std::string line = MusterMistake(words, With(tf_config));
+    EXPECT_THAT(line, AllOf(HasSubstr("muster"), HasSubstr("accepted: ")));
+    return line;
   }
 
- private:
-  std::string directory_;
+  const ScratchFolder scratch_;
 };
 
 constexpr char kCluster[] = R"("cluster":{"chief":["c:1"],"ps":["p0:1","[::1]:1"],"worker":{"1":"w:1"}})";
@@ -136,7 +105,7 @@ TEST_F(ClusterCommands, PlaceMistakes) {
   EXPECT_THAT(Mistake({"place", "--ps", "0", file}), HasSubstr("--ps: \"0\""));
   EXPECT_THAT(Mistake({"place", "--ps", "1", "--strategy", "best", file}), HasSubstr("\"best\""));
   EXPECT_THAT(Mistake({"place", "--ps", "1", "--partition", "fixed:0", file}), HasSubstr("\"fixed:0\""));
-  EXPECT_THAT(Mistake({"place", "--ps", "1", Path("none")}), HasSubstr(Path("none")));
+  EXPECT_THAT(Mistake({"place", "--ps", "1", scratch_ / "none"}), HasSubstr(scratch_ / "none"));
   EXPECT_THAT(Mistake({"place", "--ps", "1", "--colour", file}), HasSubstr("\"--colour\""));
   EXPECT_THAT(Mistake({"place", file}), HasSubstr("--ps is required"));
   EXPECT_THAT(Mistake({"place", "--ps", "1"}), HasSubstr("FILE is required"));
@@ -152,17 +121,14 @@ TEST_F(ClusterCommands, Device) {
 
 TEST_F(ClusterCommands, HelpTeachesWithExamples) {
   for (const char* command : {"cluster", "place", "device"}) {
-    const Outcome outcome = Muster({command, "--help"});
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("Examples:"), HasSubstr(absl::StrCat("muster ", command, " "))));
-    EXPECT_THAT(Muster({"--help"}).out, HasSubstr(command));
+    EXPECT_THAT(MusterOut({command, "--help"}),
+                AllOf(HasSubstr("Examples:"), HasSubstr(absl::StrCat("muster ", command, " "))));
+    EXPECT_THAT(MusterOut({"--help"}), HasSubstr(command));
   }
 }
 
 TEST_F(ClusterCommands, TheCommandSaysItsVersion) {
-  const Outcome outcome = Muster({"--version"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.out, absl::StrCat("muster ", kMusterVersion, "\n"));
+  EXPECT_EQ(MusterOut({"--version"}), absl::StrCat("muster ", kMusterVersion, "\n"));
 }
 
 TEST_F(ClusterCommands, AnUnknownCommandIsNamedAndTheKnownOnesToo) {

@@ -69,20 +69,20 @@ TEST_F(GcCommandTest, ForgetsExperimentsOnlyWhenAsked) {
 
 TEST_F(GcCommandTest, ForgetsAGridOfMoreRunsThanItMayHaveFilesOpenAtFirst) {
   constexpr int kRuns = 80;
-  const auto opened = Home::Open(home(), PosixFileSystem());
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  const auto registry = Registry::Open(*opened, RealClock());
-  ASSERT_TRUE(registry.ok()) << registry.status();
-  const auto grid = (*registry)->Create(
-      {.project = "toaster", .file_name = "muster.yml", .runs = std::vector<ParameterValues>(kRuns), .grid = true});
-  ASSERT_TRUE(grid.ok()) << grid.status();
+  const auto opened = Home::Open(home(), PosixFileSystem()).value();
+  const auto registry = Registry::Open(opened, RealClock()).value();
+  const auto grid = registry
+                        ->Create({.project = "toaster",
+                                  .file_name = "muster.yml",
+                                  .runs = std::vector<ParameterValues>(kRuns),
+                                  .grid = true})
+                        .value();
   for (int run = 0; run <= kRuns; ++run) {
-    const ExperimentId id = {*grid, run};
-    ASSERT_TRUE(PosixFileSystem().CreateDirectory(opened->folder(id)).ok());
-    auto record = (*registry)->Run(id);
-    ASSERT_TRUE(record.ok()) << record.status();
-    record->state = RunState::kKilled;
-    ASSERT_TRUE((*registry)->SetRun(*record).ok());
+    const ExperimentId id = {grid, run};
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(opened.folder(id)).ok());
+    auto record = registry->Run(id).value();
+    record.state = RunState::kKilled;
+    ASSERT_TRUE(registry->SetRun(record).ok());
   }
   Process gc({"/bin/sh", "-c", "ulimit -S -n 40 && exec \"$0\" gc --experiments-older-than 0", BinFolder() + "/muster"},
              {.environment = {{"MUSTER_HOME", home()}}});

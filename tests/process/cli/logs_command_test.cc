@@ -16,11 +16,13 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/task_log/task_log.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/muster_command.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::logs_command_test {
@@ -36,11 +38,7 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(1'769'844'226 + se
 
 class LogsCommandTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto registry = Registry::Open(home_, RealClock());
-    ASSERT_TRUE(registry.ok()) << registry.status();
-    registry_ = *std::move(registry);
-  }
+  void SetUp() override { registry_ = Registry::Open(home_, RealClock()).value(); }
 
   // Creates an experiment supervised by this test.
   ExperimentId Create(const std::string& project, int runs = 0) {
@@ -57,9 +55,7 @@ class LogsCommandTest : public ::testing::Test {
       locks_.emplace(id, *std::move(lock));
       return absl::OkStatus();
     };
-    const auto number = registry_->Create(experiment, prepare);
-    EXPECT_TRUE(number.ok()) << number.status();
-    return {number.value_or(0), 0};
+    return {registry_->Create(experiment, prepare).value(), 0};
   }
   void SetTasks(const ExperimentId& id, const std::vector<TaskId>& tasks) {
     std::vector<TaskRecord> records;
@@ -67,10 +63,9 @@ class LogsCommandTest : public ::testing::Test {
     EXPECT_TRUE(registry_->SetTasks(id, records).ok());
   }
   void SetState(const ExperimentId& id, RunState state) {
-    auto run = registry_->Run(id);
-    ASSERT_TRUE(run.ok());
-    run->state = state;
-    EXPECT_TRUE(registry_->SetRun(*run).ok());
+    auto run = registry_->Run(id).value();
+    run.state = state;
+    EXPECT_TRUE(registry_->SetRun(run).ok());
   }
   // Releases the lock, as the end of its supervisor does.
   void ReleaseLock(const ExperimentId& id) { locks_.erase(id); }
@@ -101,21 +96,14 @@ class LogsCommandTest : public ::testing::Test {
     return Joined({kMuster, "logs"}, arguments);
   }
   std::string Shown(const std::vector<std::string>& arguments) const {
-    Process process(Words(arguments), Options());
-    EXPECT_EQ(process.Wait(), 0) << process.err;
-    EXPECT_THAT(process.err, IsEmpty());
-    return process.out;
+    return MusterOut(Joined({"logs"}, arguments), Options());
   }
   std::string Mistake(const std::vector<std::string>& arguments) const {
-    Process process(Words(arguments), Options());
-    EXPECT_EQ(process.Wait(), 2);
-    EXPECT_THAT(process.out, IsEmpty());
-    EXPECT_EQ(process.err.find('\n'), process.err.size() - 1) << process.err;
-    return process.err;
+    return MusterMistake(Joined({"logs"}, arguments), Options());
   }
 
-  const ScratchDirectory scratch_;
-  const Home home_ = *Home::Open(scratch_.File("home"), PosixFileSystem());
+  const ScratchFolder scratch_;
+  const Home home_ = *Home::Open(scratch_ / "home", PosixFileSystem());
   std::unique_ptr<Registry> registry_;
   std::map<ExperimentId, RunLock> locks_;
 };
@@ -174,7 +162,7 @@ TEST_F(LogsCommandTest, WithoutAnIdTheLastOfTheProjectOrOfAll) {
   EXPECT_EQ(Shown({}), "2.master | kettle\n");
   const auto write_file = [this](const std::string& project) {
     const std::string text = absl::StrCat("project: ", project, "\ntrain:\n  framework: any\n  run: 'true'\n");
-    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), scratch_.File("muster.yml"),
+    EXPECT_TRUE(WriteFileAtomically(PosixFileSystem(), scratch_ / "muster.yml",
                                     {reinterpret_cast<const std::byte*>(text.data()), text.size()})
                     .ok());
   };

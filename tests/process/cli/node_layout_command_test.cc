@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task/node_layout.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
@@ -32,8 +33,8 @@ std::vector<std::string> Words(const std::vector<std::string>& flags, const std:
 }
 
 // Puts a folder with a `tensorboard` that runs `script` first in PATH.
-ProcessOptions WithTensorBoard(const ScratchDirectory& folder, const std::string& script) {
-  const std::string file = folder.File("tensorboard");
+ProcessOptions WithTensorBoard(const ScratchFolder& folder, const std::string& script) {
+  const std::string file = folder / "tensorboard";
   std::ofstream(file) << "#!/bin/sh\n" << script << "\n";
   chmod(file.c_str(), 0755);
   return {.environment = {{"PATH", folder.path() + ":" + std::getenv("PATH")}}};
@@ -57,7 +58,7 @@ TEST(NodeLayoutCommand, TheMastersEndDecides) {
 }
 
 TEST(NodeLayoutCommand, TheRootIsToldToAll) {
-  const ScratchDirectory root;
+  const ScratchFolder root;
   Process run(
       Words({"--no-tensorboard", "--devices", "1", "--output_root", root.path()}, "echo root $MUSTER_OUTPUT_ROOT"));
   EXPECT_EQ(run.Wait(), 0) << run.err;
@@ -76,7 +77,7 @@ TEST(NodeLayoutCommand, ThePlanOfSeveralNodesIsShown) {
 }
 
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
-  const ScratchDirectory root, tools;
+  const ScratchFolder root, tools;
   const ProcessOptions options = WithTensorBoard(
       tools, "trap 'kill $!; echo bye; exit 0' TERM; echo with $*; while :; do sleep 1000 & wait; done");
   // The master ends when the test tells it that the page is there.
@@ -98,7 +99,7 @@ TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
 }
 
 TEST(NodeLayoutCommand, ATensorBoardThatFailsIsSaidAndTheRunGoesOn) {
-  const ScratchDirectory root, tools;
+  const ScratchFolder root, tools;
   const ProcessOptions options = WithTensorBoard(tools, "exit 4");
   Process run(
       Words({"--devices", "1", "--output_root", root.path()},
@@ -112,8 +113,8 @@ TEST(NodeLayoutCommand, ATensorBoardThatFailsIsSaidAndTheRunGoesOn) {
 }
 
 TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
-  const ScratchDirectory root, tools;  // a PATH without TensorBoard, even if this machine has it
-  ASSERT_EQ(symlink("/bin/sh", tools.File("sh").c_str()), 0);
+  const ScratchFolder root, tools;  // a PATH without TensorBoard, even if this machine has it
+  ASSERT_EQ(symlink("/bin/sh", (tools / "sh").c_str()), 0);
   Process run(Words({"--devices", "1", "--output_root", root.path()}, "exit 0"),
               {.environment = {{"PATH", tools.path()}}});
   EXPECT_EQ(run.Wait(), 0) << run.err;

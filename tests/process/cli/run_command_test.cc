@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 
@@ -264,9 +265,9 @@ TEST(RunCommand, TheUsersOwnSecretIsKept) {
 }
 
 TEST(RunCommand, WhoIsKilledIsStartedAgain) {
-  ScratchDirectory seen;
+  ScratchFolder seen;
   MusterRun run({"--ps", "0", "--workers", "1"},
-                "[ -e " + seen.File("before") + " ] || { touch " + seen.File("before") + "; kill -9 $$; }; exit 4");
+                "[ -e " + seen / "before" + " ] || { touch " + seen / "before" + "; kill -9 $$; }; exit 4");
   EXPECT_EQ(run.Wait(), 4) << "the second life's";
   EXPECT_THAT(run.err, HasSubstr("worker:0 was killed by signal 9 (Killed): starting it again (restart 1 of 10)"));
 }
@@ -307,16 +308,14 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
 }
 
 TEST(RunCommand, LogDirHasAFileForEachTask) {
-  const std::string directory = testing::TempDir() + "run_command_test_logs";
-  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", directory}, "echo $task; echo bad >&2");
+  const ScratchFolder scratch;
+  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", scratch.path()}, "echo $task; echo bad >&2");
   EXPECT_EQ(run.Wait(), 0);
   for (const std::string task : {"ps", "worker"}) {
-    const auto log = PosixFileSystem().ReadFile(absl::StrCat(directory, "/", task, "-0.log"));
-    ASSERT_TRUE(log.ok()) << log.status();
-    EXPECT_THAT(std::vector<std::string>(absl::StrSplit(*log, '\n')),
+    const auto log = scratch.Read(task + "-0.log");
+    EXPECT_THAT(std::vector<std::string>(absl::StrSplit(log, '\n')),
                 testing::UnorderedElementsAre(task + ":0", "bad", ""));
   }
-  EXPECT_TRUE(PosixFileSystem().RemoveTree(directory).ok());
 }
 
 }  // namespace

@@ -11,9 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/experiments.h"
 

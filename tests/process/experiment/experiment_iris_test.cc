@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -68,7 +69,7 @@ class ExperimentIris : public testing::Test {
   }
 
   const LeftBehind left_;
-  const ScratchDirectory scratch_;
+  const ScratchFolder scratch_;
   const std::pair<std::string, std::string> mark_ = {
       "EXPERIMENT_IRIS_TEST", absl::StrCat(getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())};
 };
@@ -81,8 +82,8 @@ TEST_F(ExperimentIris, AloneItLearnsInTheFolderOfItsId) {
   EXPECT_THAT(run.err, HasSubstr("device placement of worker:0:"));
   EXPECT_THAT(run.err, HasSubstr("dnn.hiddenlayer_0.weight"));
   EXPECT_THAT(run.err, Not(HasSubstr("resuming from")));
-  EXPECT_THAT(EntriesOf(scratch_.File("18")), Contains("checkpoint"));
-  EXPECT_THAT(EntriesOf(scratch_.File("18")), Contains("eval"));
+  EXPECT_THAT(EntriesOf(scratch_ / "18"), Contains("checkpoint"));
+  EXPECT_THAT(EntriesOf(scratch_ / "18"), Contains("eval"));
 }
 
 TEST_F(ExperimentIris, TheSameIdResumesAndSaysSo) {
@@ -94,14 +95,14 @@ TEST_F(ExperimentIris, TheSameIdResumesAndSaysSo) {
     return process->err;
   };
   EXPECT_THAT(run(20), Not(HasSubstr("resuming from")));
-  EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_.File("18/model.ckpt-20")));
-  EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_.File("18/model.ckpt-40"))) << "nothing is left to train";
+  EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_ / "18/model.ckpt-20"));
+  EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_ / "18/model.ckpt-40")) << "nothing is left to train";
 }
 
 TEST_F(ExperimentIris, EachWayToSayTheFolderWinsOverTheNext) {
   const std::vector<std::pair<std::string, std::string>> all = {
-      {"TF_CONFIG", absl::StrCat("{\"model_dir\": \"", scratch_.File("tf_config"), "\"}")},
-      {"OUTPUT_DIR", scratch_.File("output_dir")},
+      {"TF_CONFIG", absl::StrCat("{\"model_dir\": \"", scratch_ / "tf_config", "\"}")},
+      {"OUTPUT_DIR", scratch_ / "output_dir"},
       {"EXPERIMENT_ID", "experiment"},
       {"JOB_NAME", "job"}};
   const auto folder_of = [&](const std::vector<std::string>& flags, size_t first) {
@@ -110,10 +111,10 @@ TEST_F(ExperimentIris, EachWayToSayTheFolderWinsOverTheNext) {
     EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
     const std::vector<std::string> entries = EntriesOf(scratch_.path());
     EXPECT_THAT(entries, SizeIs(1));
-    for (const std::string& entry : entries) EXPECT_TRUE(PosixFileSystem().RemoveTree(scratch_.File(entry)).ok());
+    for (const std::string& entry : entries) EXPECT_TRUE(PosixFileSystem().RemoveTree(scratch_ / entry).ok());
     return entries.empty() ? "" : entries[0];
   };
-  EXPECT_EQ(folder_of({"--model_dir=" + scratch_.File("flag")}, 0), "flag");
+  EXPECT_EQ(folder_of({"--model_dir=" + scratch_ / "flag"}, 0), "flag");
   EXPECT_EQ(folder_of({}, 0), "tf_config");
   EXPECT_EQ(folder_of({}, 1), "output_dir");
   EXPECT_EQ(folder_of({}, 2), "experiment");
@@ -128,7 +129,7 @@ TEST_F(ExperimentIris, NobodySaysTheFolder) {
 
 // Uses a file as the root, since the test's user may be allowed to write anywhere.
 TEST_F(ExperimentIris, ARootThatCanNotBeWrittenTo) {
-  const std::string file = scratch_.File("file");
+  const std::string file = scratch_ / "file";
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, {}).ok());
   ExpectUsageError({"--output_root=" + file}, {{"EXPERIMENT_ID", "18"}},
                    {"error: " + file + "/18 (EXPERIMENT_ID below the output root " + file + ") can't be written to",
@@ -148,7 +149,7 @@ TEST_F(ExperimentIris, AClusterByHandWithAMaster) {
   ByHand cluster(/*ps=*/1, /*workers=*/1, /*chief=*/true);
   const auto start = [&](const std::string& job) {
     const std::string tf_config =
-        absl::StrReplaceAll(cluster.TfConfig(job, 0, scratch_.File("model")), {{"\"chief\"", "\"master\""}});
+        absl::StrReplaceAll(cluster.TfConfig(job, 0, scratch_ / "model"), {{"\"chief\"", "\"master\""}});
     return std::make_unique<Process>(kProgram, Options({{"TF_CONFIG", tf_config}}));
   };
   const auto worker = start("worker");

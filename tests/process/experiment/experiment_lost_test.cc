@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/process/testing/experiments.h"

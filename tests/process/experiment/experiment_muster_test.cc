@@ -6,10 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/experiments.h"
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "tests/process/testing/by_hand.h"
@@ -77,16 +78,15 @@ void ExpectOneCurve(const std::string& log) {
 void ExpectFinal(const std::string& directory) {
   const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
   ASSERT_TRUE(latest.ok() && *latest) << latest.status();
-  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest).value();
   std::vector<float> w(kWidth);
-  EXPECT_EQ((*checkpoint)->manifest().global_step, kSteps);
-  ASSERT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
+  EXPECT_EQ(checkpoint->manifest().global_step, kSteps);
+  ASSERT_TRUE(checkpoint->ReadVariable("w", AsMutableBytes(w.data(), w.size())).ok());
   EXPECT_THAT(w, Each(1.0F + kSteps));
 }
 
 TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
-  ScratchDirectory model;
+  ScratchFolder model;
   Process run(Joined({kMuster, "run", "--ps", "0", "--workers", absl::StrCat(kWorkers), "--model_dir", model.path(),
                       "--max-restarts", "1000", "--"},
                      Toy(kSteps, model.path())));
@@ -110,7 +110,7 @@ TEST_P(AllReduceKillTest, AllGoOnFromTheLastCheckpoint) {
 
 TEST_P(AllReduceKillTest, WithoutRestartsTheOthersEndAndSayWhoIsGone) {
   ByHand cluster(0, kWorkers);
-  ScratchDirectory model;
+  ScratchFolder model;
   const std::vector<std::string> toy = Toy(1000000000, model.path());
   const std::vector<std::string> quiet = {"--log_steps=1000000000"};
   Process victim(Joined(toy, Joined(cluster.Flags("worker", 2), quiet)));

@@ -54,24 +54,12 @@ int Amount(int writer, uint64_t sequence) { return static_cast<int>((sequence * 
 // Returns whether the push changes the row: every third, some in each stripe.
 bool HasRow(int writer, uint64_t sequence, int64_t row) { return (row + sequence + writer) % 3 == 0; }
 
-std::vector<std::byte> Gradient(const Arena& arena, int slice, int amount) {
-  const ArenaLayout::Slice& layout = arena.layout().slices()[slice];
-  std::vector<std::byte> bytes(layout.bytes);
-  for (int64_t i = 0; i < layout.elements; ++i) {
-    const double wide = -amount;
-    const float narrow = static_cast<float>(-amount);
-    std::memcpy(bytes.data() + i * layout.element_size,
-                layout.element_size == 8 ? static_cast<const void*>(&wide) : &narrow, layout.element_size);
-  }
-  return bytes;
-}
-
 // Pushes to one slice.
 void PushSlice(Arena& arena, int slice, int writer, uint64_t sequence) {
   const ArenaPush push = {.client = writer, .sequence = sequence, .generation = 1, .learning_rate = 1};
   const int amount = Amount(writer, sequence);
   if (arena.model().variable(arena.model().slices[slice]).kind != VariableKind::kRows) {
-    arena.Apply(slice, push, Gradient(arena, slice, amount), {});
+    arena.Apply(slice, push, EvenGradient(arena, slice, -amount), {});
     return;
   }
   std::vector<int64_t> rows;
@@ -196,13 +184,7 @@ TEST_F(ArenaKillTest, FourThousandDeathsLoseNothingAndDoNothingTwice) {
   MakeArena({.kind = RuleKind::kSgd});
   EXPECT_GE(RunUntilKilled(kWriters, 4000, 150), 4000);
   EXPECT_EQ(CountWrong(), 0);
-  for (ArenaPoint point :
-       {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved, ArenaPoint::kUndoValid,
-        ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
-        ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
-        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
-        ArenaPoint::kJournalled, ArenaPoint::kCounted})
-    EXPECT_GT(shared_->log.Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
+  ExpectDeathsAt(kUpdatePoints, shared_->log);
 }
 
 // With one writer the order of the pushes is known, so every bit is, including the slots'.

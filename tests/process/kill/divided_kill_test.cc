@@ -8,8 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "muster/store/arena/count_lock.h"
@@ -46,18 +44,6 @@ StoreModel TestModel(uint32_t needed) {
 // Differs from round to round, so an older gradient in a newer round is noticed.
 uint32_t Minibatches(int worker, uint64_t round) { return kWeights[worker] * static_cast<uint32_t>(1 + round % 3); }
 
-// Returns a gradient whose mean over `needed` adds to every element what the round counts.
-std::vector<std::byte> GradientOf(const Arena& arena, int slice, double amount) {
-  const ArenaLayout::Slice& layout = arena.layout().slices()[slice];
-  std::vector<std::byte> bytes(layout.bytes);
-  const auto narrow = static_cast<float>(-amount);
-  const double wide = -amount;
-  for (int64_t i = 0; i < layout.elements; ++i)
-    std::memcpy(bytes.data() + i * layout.element_size,
-                layout.element_size == 8 ? static_cast<const void*>(&wide) : &narrow, layout.element_size);
-  return bytes;
-}
-
 // One life of a worker: attaches, recovers, then makes rounds until it is killed or stopped.
 void Work(int fd, int worker, uint32_t needed, Shared& shared, int one_in, std::optional<PlantedBug> bug) {
   const uint64_t life = ++shared.lives[worker];
@@ -71,7 +57,8 @@ void Work(int fd, int worker, uint32_t needed, Shared& shared, int one_in, std::
     DividedRound round({{arena.get(), worker}}, {++sequence, 1, token, minibatches});
     std::vector<std::byte> gradient;
     const auto bytes = [&](int, int slice) -> ByteSpan {
-      gradient = GradientOf(*arena, slice, static_cast<double>(needed) * minibatches);
+      // Its mean over `needed` adds to every element what the round counts.
+      gradient = EvenGradient(*arena, slice, -static_cast<double>(needed) * minibatches);
       return gradient;
     };
     const auto scale = [](int, int) { return 1.0; };
@@ -118,7 +105,7 @@ class DividedKillTest : public ::testing::TestWithParam<uint32_t> {
       std::vector<std::byte> bytes(layout.bytes);
       arena_->Read(static_cast<int>(slice), bytes);
       const std::vector<std::byte> expected =
-          GradientOf(*arena_, static_cast<int>(slice), -static_cast<double>(counters.minibatches));
+          EvenGradient(*arena_, static_cast<int>(slice), static_cast<double>(counters.minibatches));
       for (int64_t i = 0; i < layout.elements; ++i)
         wrong += std::memcmp(bytes.data() + i * layout.element_size, expected.data() + i * layout.element_size,
                              layout.element_size) != 0;
@@ -138,11 +125,11 @@ TEST_P(DividedKillTest, ManyDeathsLoseNothingAndCountNobodyTwice) {
   EXPECT_GE(RunUntilKilled(1000, 300), 1000);
   EXPECT_GT(arena_->header().gate.round, 30u);
   EXPECT_EQ(CountWrong(), 0);
-  for (const ArenaPoint point :
-       {ArenaPoint::kPublishing, ArenaPoint::kPublished, ArenaPoint::kAcknowledging, ArenaPoint::kJournalled,
-        ArenaPoint::kCounted, ArenaPoint::kFiring, ArenaPoint::kFired, ArenaPoint::kLocked, ArenaPoint::kBlockChanged,
-        ArenaPoint::kHeaderWritten, ArenaPoint::kCommitted, ArenaPoint::kOwnerDied, ArenaPoint::kRecovered})
-    EXPECT_GT(shared_->log.Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
+  ExpectDeathsAt(
+      {ArenaPoint::kPublishing, ArenaPoint::kPublished, ArenaPoint::kAcknowledging, ArenaPoint::kJournalled,
+       ArenaPoint::kCounted, ArenaPoint::kFiring, ArenaPoint::kFired, ArenaPoint::kLocked, ArenaPoint::kBlockChanged,
+       ArenaPoint::kHeaderWritten, ArenaPoint::kCommitted, ArenaPoint::kOwnerDied, ArenaPoint::kRecovered},
+      shared_->log);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of3, DividedKillTest, ::testing::Values(2, 3));

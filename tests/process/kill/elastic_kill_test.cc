@@ -8,14 +8,12 @@
 #include <sys/wait.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "muster/store/arena/arena.h"
@@ -233,13 +231,7 @@ class ElasticKillTest : public ::testing::Test {
 
 TEST_F(ElasticKillTest, NothingIsLostWhereverTheExchangeIsKilled) {
   EXPECT_EQ(Rounds(), 0);
-  for (ArenaPoint point :
-       {ArenaPoint::kBeforeLock, ArenaPoint::kLocked, ArenaPoint::kHeaderSaved, ArenaPoint::kUndoValid,
-        ArenaPoint::kBlockSaved, ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
-        ArenaPoint::kCommitted, ArenaPoint::kUnlocked, ArenaPoint::kOwnerDied, ArenaPoint::kBlockRestored,
-        ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped, ArenaPoint::kRecovered, ArenaPoint::kAcknowledging,
-        ArenaPoint::kJournalled, ArenaPoint::kCounted})
-    EXPECT_GT(log_->Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
+  ExpectDeathsAt(kUpdatePoints, *log_);
 }
 
 // Without kSkipRestore and kSkipOwnRecovery: as one process writes for all, the other one repairs what the first omits.

@@ -11,6 +11,7 @@
 
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
@@ -73,7 +74,7 @@ TEST_P(FailureTest, AKilledWorkerStopsNobody) {
 
 TEST_P(FailureTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   ByHand cluster(2, 1);
-  ScratchDirectory model;
+  ScratchFolder model;
   ServingPs ps0(cluster, 0);
   ServingPs ps1(cluster, 1);
   const std::vector<std::string> chief =
@@ -88,7 +89,7 @@ TEST_P(FailureTest, ARestartedChiefGoesOnWithWhatThePsHold) {
   EXPECT_THAT(second.err, Not(HasSubstr("Restoring parameters from")));
   EXPECT_THAT(second.err, Not(HasSubstr("step = 1\n")));
   EXPECT_THAT(second.err, HasSubstr("step = 4000"));
-  EXPECT_EQ(LatestIn(model.path()), model.File("model.ckpt-4000"));
+  EXPECT_EQ(LatestIn(model.path()), model / "model.ckpt-4000");
   EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
   EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
 }
@@ -143,7 +144,7 @@ TEST_F(FailureByOneWayTest, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
 
 TEST_F(FailureByOneWayTest, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromThenOn) {
   ByHand cluster(1, 1);
-  ScratchDirectory model;
+  ScratchFolder model;
   ServingPs first(cluster, 0);
   Process chief(Joined(kToy, Joined(cluster.Flags("worker", 0), {"--apply=auto", "--steps=4000", "--save_steps=100",
                                                                  "--model_dir=" + model.path()})));
@@ -155,7 +156,7 @@ TEST_F(FailureByOneWayTest, APsThatComesBackWithoutAWayInAppliesTheUpdatesFromTh
   EXPECT_THAT(chief.err, HasSubstr("worker:0 applies its updates itself"));
   EXPECT_THAT(chief.err, HasSubstr("Restoring parameters from " + model.path()));
   EXPECT_THAT(chief.err, HasSubstr("the ps apply the updates of worker:0: ps:0 ("));
-  EXPECT_EQ(LatestIn(model.path()), model.File("model.ckpt-4000"));
+  EXPECT_EQ(LatestIn(model.path()), model / "model.ckpt-4000");
   EXPECT_EQ(second.Wait(), 0) << second.err;
 }
 
@@ -183,7 +184,7 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
 
 TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
   ByHand cluster(2, 2);
-  ScratchDirectory model;
+  ScratchFolder model;
   ServingPs ps0(cluster, 0);
   ServingPs ps1(cluster, 1);
   Process worker(Toy(Joined(cluster.Flags("worker", 1), {"--steps=1000000000"})));
@@ -205,7 +206,7 @@ TEST_P(FailureTest, AWorkerThatIsInterruptedEndsInOrderAndTheOthersGoOn) {
 // when it notices, or at its last checkpoint.
 TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
   ByHand cluster(2, 1);
-  ScratchDirectory model;
+  ScratchFolder model;
   ServingPs ps0(cluster, 0);
   ServingPs ps1(cluster, 1);
   Process chief(Toy(Joined(cluster.Flags("worker", 0),
@@ -267,7 +268,7 @@ TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
 }
 
 TEST_P(FailureTest, CtrlCOnMusterRunSavesAndEndsEverybody) {
-  ScratchDirectory model;
+  ScratchFolder model;
   const std::vector<std::string> run_words = {kMuster,   "run", "--ps",        "2",           "--workers",  "2",
                                               "--chief", "1",   "--muster-ps", "--model_dir", model.path(), "--"};
   Process run(Joined(run_words, Toy({"--steps=1000000000"})));
@@ -283,7 +284,7 @@ TEST_P(FailureTest, CtrlCOnMusterRunSavesAndEndsEverybody) {
   const size_t saved = run.err.rfind("Saving checkpoints for ");
   EXPECT_GT(saved, run.err.find("interrupted: ending"));
   EXPECT_THAT(run.err.substr(saved), HasSubstr(LatestIn(model.path()) + "."));
-  EXPECT_GT(LatestIn(model.path()), model.File("model.ckpt-0"));
+  EXPECT_GT(LatestIn(model.path()), model / "model.ckpt-0");
   EXPECT_THAT(ProcessesWith("MUSTER_RUN_ID=" + run_id), testing::IsEmpty());
 }
 

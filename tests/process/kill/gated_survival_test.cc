@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/killed_run.h"
 #include "tests/process/testing/left_behind.h"
@@ -76,7 +77,7 @@ class SynchronousRunTest : public ::testing::TestWithParam<std::tuple<Gate, Upda
 TEST_P(SynchronousRunTest, ADeadWorkerIsDoneWithoutOrWaitedForToTheLastStep) {
   constexpr int64_t kSteps = 1000;
   ByHand cluster(2, 3);
-  ScratchDirectory model;
+  ScratchFolder model;
   const std::vector<std::string> flags =
       Joined({"--steps=" + std::to_string(kSteps), "--width=" + std::to_string(kWidth), "--model_dir=" + model.path()},
              Flags());

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/killed_run.h"
 #include "tests/process/testing/left_behind.h"
@@ -77,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, KilledRunTest, ::testing::ValuesIn(kWays), NameOf
 TEST(Survival, APsStartedAgainByHandGoesOnFromTheLastCheckpoint) {
   const LeftBehind left_behind;
   ByHand cluster(2, 2);
-  ScratchDirectory model;
+  ScratchFolder model;
   const std::vector<std::string> flags = {"--steps=3000", "--save_steps=100", "--width=40000",
                                           "--model_dir=" + model.path()};
   ServingPs ps0(cluster, 0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/store/messages/messages.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/killed_run.h"
@@ -58,7 +59,7 @@ TEST_F(WorkQueueKillTest, EachRowIsSeenOnceAnEpochWhicheverWorkersAreKilled) {
 }
 
 TEST_F(WorkQueueKillTest, ARunEndsWithItsEpochsAndTheNextGoesOnBehindThem) {
-  ScratchDirectory model;
+  ScratchFolder model;
   for (const int epochs : {2, 5}) {
     Process run(Joined({BinFolder() + "/muster", "run", "--ps", "1", "--workers", "3", "--muster-ps", "--model_dir",
                         model.path(), "--"},

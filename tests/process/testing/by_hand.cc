@@ -1,13 +1,9 @@
 #include "tests/process/testing/by_hand.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 
 namespace muster {
@@ -61,11 +57,5 @@ std::vector<std::string> Joined(std::vector<std::string> words, const std::vecto
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
-
-ScratchDirectory::ScratchDirectory() : path_(testing::TempDir() + "muster_test_XXXXXX") {
-  if (mkdtemp(path_.data()) == nullptr) std::abort();
-}
-
-ScratchDirectory::~ScratchDirectory() { EXPECT_TRUE(PosixFileSystem().RemoveTree(path_).ok()); }
 
 }  // namespace muster

@@ -44,19 +44,4 @@ class ServingPs : public Process {
 // Returns `words` followed by `more`.
 std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more);
 
-// A directory for this test only, removed at its end.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ~ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace muster

@@ -30,7 +30,7 @@ constexpr int kMostMillisecondsToVanish = 10000;
 
 }  // namespace
 
-ExperimentsTest::ExperimentsTest() : home_(scratch_.File("home")), project_(scratch_.File("project")) {
+ExperimentsTest::ExperimentsTest() : home_(scratch_ / "home"), project_(scratch_ / "project") {
   std::filesystem::create_directory(project_);
 }
 
@@ -40,7 +40,7 @@ ExperimentsTest::~ExperimentsTest() {
   if (open.exit_code == 0) {
     for (const auto& experiment : nlohmann::json::parse(open.out)) {
       if (!experiment["ended"].is_null()) continue;
-      EXPECT_TRUE(expects_going_on_) << "goes on: " << experiment.dump();
+      ADD_FAILURE() << "goes on: " << experiment.dump();
       Muster({"kill", experiment["id"].get<std::string>(), "--now"});
     }
   }
@@ -71,11 +71,7 @@ void ExperimentsTest::ExpectNothingLeft() const {
   }
 }
 
-ExperimentsTest::Said ExperimentsTest::Muster(const std::vector<std::string>& arguments) {
-  const std::unique_ptr<Process> process = StartMuster(arguments);
-  const int exit_code = process->Wait();
-  return {exit_code, process->out, process->err};
-}
+Said ExperimentsTest::Muster(const std::vector<std::string>& arguments) { return RunMuster(arguments, Options()); }
 
 std::string ExperimentsTest::Out(const std::vector<std::string>& arguments) {
   const Said said = Muster(arguments);
@@ -148,10 +144,9 @@ std::string ExperimentsTest::Read(const std::string& path) const {
 }
 
 void ExperimentsTest::AwaitEnd(const std::string& id) {
-  const auto parsed = ExperimentId::Parse(id);
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  Process waiting({"/usr/bin/flock", "--shared", "--timeout", absl::StrCat(kMostSecondsToEnd),
-                   Home(home_).lock(*parsed), "/bin/true"});
+  const auto parsed = ExperimentId::Parse(id).value();
+  Process waiting({"/usr/bin/flock", "--shared", "--timeout", absl::StrCat(kMostSecondsToEnd), Home(home_).lock(parsed),
+                   "/bin/true"});
   ASSERT_EQ(waiting.Wait(), 0) << "experiment " << id << " hasn't ended";
 }
 

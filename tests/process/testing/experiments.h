@@ -1,6 +1,6 @@
 // A fixture for tests of `muster train` and its companions: a MUSTER_HOME and a project's folder of their own, in which
 // the command runs. Nothing may be left behind: it kills experiments that still run when the fixture ends, and fails
-// the test if there are any, unless the test expects them, or if any process has this MUSTER_HOME in its environment.
+// the test if there are any, or if any process has this MUSTER_HOME in its environment.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
-#include "tests/process/testing/process.h"
+#include "tests/process/testing/muster_command.h"
 
 namespace muster {
 
@@ -20,10 +21,6 @@ class ExperimentsTest : public ::testing::Test {
   ExperimentsTest();
   ~ExperimentsTest() override;
 
-  struct Said {
-    int exit_code = -1;  // 128 + N if signal N ended it
-    std::string out, err;
-  };
   // Runs `muster ARGUMENTS` in the project's folder to its end (as long as Process waits).
   Said Muster(const std::vector<std::string>& arguments);
   // The same, but it must end with 0 and print nothing on stderr except how the experiment ended. Returns its stdout.
@@ -48,22 +45,19 @@ class ExperimentsTest : public ::testing::Test {
   std::string Read(const std::string& path) const;  // a file (below MUSTER_HOME if relative); "" if there is none
   // Waits until the experiment has ended, by watching its lock; fails after a minute.
   void AwaitEnd(const std::string& id);
-  // Allows experiments that still run at the end.
-  void ExpectGoingOn() { expects_going_on_ = true; }
 
   const std::string& home() const { return home_; }
   const std::string& project() const { return project_; }
   // Returns a path beside both: what a test writes there isn't part of the project.
-  std::string Aside(const std::string& name) const { return scratch_.File(name); }
+  std::string Aside(const std::string& name) const { return scratch_ / name; }
   std::vector<std::string> environment_;  // "NAME=VALUE", besides MUSTER_HOME
 
  private:
   ProcessOptions Options() const;
   void ExpectNothingLeft() const;
 
-  const ScratchDirectory scratch_;
+  const ScratchFolder scratch_;
   const std::string home_, project_;
-  bool expects_going_on_ = false;
 };
 
 // A FIFO at which scripts wait (`read line < FIFO`) until the test lets them through.

@@ -1,10 +1,12 @@
 #include "tests/process/testing/killed_processes.h"
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <map>
 
 namespace muster {
@@ -23,6 +25,21 @@ void DieAt(ArenaPoint point, KillLog& log) {
   ++log.deaths[static_cast<size_t>(point)];
   kill(getpid(), SIGKILL);
   for (;;) pause();
+}
+
+void ExpectDeathsAt(absl::Span<const ArenaPoint> points, const KillLog& log) {
+  for (const ArenaPoint point : points)
+    EXPECT_GT(log.Deaths(point), 0u) << "no process died at point " << static_cast<int>(point);
+}
+
+std::vector<std::byte> EvenGradient(const Arena& arena, int slice, double value) {
+  const ArenaLayout::Slice& layout = arena.layout().slices()[slice];
+  std::vector<std::byte> bytes(layout.bytes);
+  const auto narrow = static_cast<float>(value);
+  for (int64_t i = 0; i < layout.elements; ++i)
+    std::memcpy(bytes.data() + i * layout.element_size,
+                layout.element_size == 8 ? static_cast<const void*>(&value) : &narrow, layout.element_size);
+  return bytes;
 }
 
 pid_t Fork(absl::FunctionRef<void()> live) {

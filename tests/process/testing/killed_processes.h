@@ -11,9 +11,12 @@
 #include <new>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "muster/store/arena/arena.h"
 #include "muster/store/arena/arena_probe.h"
 
 namespace muster {
@@ -65,6 +68,19 @@ class KillingProbe final : public ArenaProbe {
   const int one_in_;
   const std::optional<PlantedBug> bug_;
 };
+
+// Points that every update of an arena passes, or its recovery.
+inline constexpr ArenaPoint kUpdatePoints[] = {
+    ArenaPoint::kBeforeLock,     ArenaPoint::kLocked,       ArenaPoint::kHeaderSaved,  ArenaPoint::kUndoValid,
+    ArenaPoint::kBlockSaved,     ArenaPoint::kBlockCounted, ArenaPoint::kBlockChanged, ArenaPoint::kHeaderWritten,
+    ArenaPoint::kCommitted,      ArenaPoint::kUnlocked,     ArenaPoint::kOwnerDied,    ArenaPoint::kBlockRestored,
+    ArenaPoint::kHeaderRestored, ArenaPoint::kUndoDropped,  ArenaPoint::kRecovered,    ArenaPoint::kAcknowledging,
+    ArenaPoint::kJournalled,     ArenaPoint::kCounted};
+// Expects that processes have died at each of them.
+void ExpectDeathsAt(absl::Span<const ArenaPoint> points, const KillLog& log);
+
+// Returns a gradient of a slice that has `value` in each element.
+std::vector<std::byte> EvenGradient(const Arena& arena, int slice, double value);
 
 // Starts a process that runs `live` and ends with 0. It dies with the test.
 pid_t Fork(absl::FunctionRef<void()> live);

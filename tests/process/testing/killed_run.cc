@@ -26,16 +26,14 @@ FinalValues ReadFinal(const std::string& directory, int64_t width) {
   const auto latest = LatestCheckpoint(PosixFileSystem(), directory);
   EXPECT_TRUE(latest.ok() && *latest) << latest.status();
   if (!latest.ok() || !*latest) return final;
-  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  if (!checkpoint.ok()) return final;
-  final.global_step = (*checkpoint)->manifest().global_step;
-  const auto& extras = (*checkpoint)->manifest().extras;
+  const auto checkpoint = CheckpointReader::Open(PosixFileSystem(), **latest).value();
+  final.global_step = checkpoint->manifest().global_step;
+  const auto& extras = checkpoint->manifest().extras;
   if (const auto work = extras.find("muster/work_queue"); work != extras.end()) {
     EXPECT_TRUE(absl::Base64Unescape(work->second, &final.work));
   }
-  EXPECT_TRUE((*checkpoint)->ReadVariable("w", AsMutableBytes(final.w.data(), final.w.size())).ok());
-  EXPECT_TRUE((*checkpoint)->ReadVariable("b", AsMutableBytes(final.b.data(), final.b.size())).ok());
+  EXPECT_TRUE(checkpoint->ReadVariable("w", AsMutableBytes(final.w.data(), final.w.size())).ok());
+  EXPECT_TRUE(checkpoint->ReadVariable("b", AsMutableBytes(final.b.data(), final.b.size())).ok());
   return final;
 }
 

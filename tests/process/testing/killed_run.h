@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 
@@ -46,7 +47,7 @@ class KilledRun {
   // Returns the process of its newest life; -1, and a failure, if there is none.
   pid_t PidOf(const std::string& task);
 
-  ScratchDirectory model_;
+  ScratchFolder model_;
   const int64_t width_;
   Process run_;
 };

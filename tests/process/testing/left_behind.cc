@@ -78,7 +78,7 @@ std::vector<std::string> LeftBehind::Entries() const {
     // Another process may have closed and removed it during the search.
     if (is_new && IsMine(path) && !IsHeldByAnother(path) && IsMine(path)) left.push_back(path);
   }
-  for (const std::string& name : EntriesOf(temporary_.path())) left.push_back(temporary_.File(name));
+  for (const std::string& name : EntriesOf(temporary_.path())) left.push_back(temporary_ / name);
   return left;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 
 namespace muster {
@@ -25,7 +26,7 @@ class LeftBehind {
 
  private:
   const std::vector<std::string> before_;  // names under /dev/shm
-  const ScratchDirectory temporary_;
+  const ScratchFolder temporary_;
   std::optional<std::string> tmpdir_;  // its previous value
 };
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 #include "tests/process/testing/update_way_flags.h"
@@ -58,22 +59,20 @@ class Digits : public testing::Test {
     return {.environment = std::move(environment)};
   }
   std::vector<std::string> Train(int steps) const {
-    return Joined(kDigits, {absl::StrCat("--steps=", steps), "--report=" + scratch_.File("report.json")});
+    return Joined(kDigits, {absl::StrCat("--steps=", steps), "--report=" + scratch_ / "report.json"});
   }
   // Returns what the chief has written about the run.
   nlohmann::json Report() const {
-    const auto text = PosixFileSystem().ReadFile(scratch_.File("report.json"));
-    EXPECT_TRUE(text.ok()) << text.status();
-    return nlohmann::json::parse(text.value_or("{}"));
+    return nlohmann::json::parse(PosixFileSystem().ReadFile(scratch_ / "report.json").value());
   }
   void ExpectTrained(int steps) const {
     const nlohmann::json report = Report();
     EXPECT_GE(report["accuracy"], 0.9);
     EXPECT_GE(report["global_steps"], steps);
   }
-  std::string model_dir() const { return "--model_dir=" + scratch_.File("model"); }
+  std::string model_dir() const { return "--model_dir=" + scratch_ / "model"; }
 
-  ScratchDirectory scratch_;
+  ScratchFolder scratch_;
   const std::pair<std::string, std::string> mark_ = {
       "DIGITS_TEST", absl::StrCat(getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())};
 };
@@ -81,7 +80,7 @@ class Digits : public testing::Test {
 TEST_F(Digits, UnderMusterRun) {
   for (const std::string ps : {"--muster-ps", "--color=never"}) {  // the command's own ps, and the program as ps
     std::vector<std::string> words = {kMuster,   "run", "--ps",        "2", "--workers",   "2",
-                                      "--chief", "1",   "--evaluator", ps,  "--model_dir", scratch_.File("in" + ps),
+                                      "--chief", "1",   "--evaluator", ps,  "--model_dir", scratch_ / ("in" + ps),
                                       "--"};
     Process run(Joined(words, Train(300)), Options());
     EXPECT_EQ(run.Wait(), 0) << run.err;
@@ -107,7 +106,7 @@ TEST_F(Digits, ByHandWithFlags) {
 
 TEST_F(Digits, ByHandWithTfConfig) {
   ByHand cluster(1, 1, /*chief=*/true);
-  const std::string model = scratch_.File("model");
+  const std::string model = scratch_ / "model";
   Process chief(Train(300), Options({{"TF_CONFIG", cluster.TfConfig("chief", 0, model)}}));
   Process worker(Train(300), Options({{"TF_CONFIG", cluster.TfConfig("worker", 0, model)}}));
   Process ps(Train(300), Options({{"TF_CONFIG", cluster.TfConfig("ps", 0, model)}}));
@@ -132,7 +131,7 @@ TEST_F(Digits, TrainsByTheAlgorithmAndTheRuleThatAreNamed) {
       {"--algorithm=synchronous --server_rule=sgd:learning_rate=0.05", "sgd learning_rate=0\\.05"},
       {"--algorithm=downpour_easy --window=2", "add"}};  // the rule is on the workers
   for (const auto& [flags, rule] : rules) {
-    const ScratchDirectory model;
+    const ScratchFolder model;
     const std::vector<std::string> words = absl::StrSplit(flags, ' ', absl::SkipEmpty());
     Process alone(Joined(Train(4), Joined(words, {"--model_dir=" + model.path()})), Options());
     EXPECT_EQ(alone.Wait(), 0) << alone.err;
@@ -162,7 +161,7 @@ TEST_P(DigitsByWay, GoesOnWhereTheCheckpointIsAlsoWithOtherPs) {
     EXPECT_EQ(chief.Wait(), 0) << chief.err;
     if (start > 0) {
       EXPECT_THAT(chief.err,
-                  HasSubstr(absl::StrCat("Restoring parameters from ", scratch_.File("model"), "/model.ckpt-", start)));
+                  HasSubstr(absl::StrCat("Restoring parameters from ", scratch_ / "model", "/model.ckpt-", start)));
     }
     EXPECT_THAT(chief.err, HasSubstr(absl::StrCat(", step = ", start + 1, "\n")));
     start += 50;
@@ -184,9 +183,8 @@ TEST_F(Digits, WhatIsRestoredTrainsAsIfNothingHadHappened) {
       EXPECT_EQ(life.Wait(), 0) << life.err;
     }
   }
-  Process diff(
-      {kMuster, "checkpoint", "diff", scratch_.File("lives1/model.ckpt-120"), scratch_.File("lives2/model.ckpt-120")},
-      Options());
+  Process diff({kMuster, "checkpoint", "diff", scratch_ / "lives1/model.ckpt-120", scratch_ / "lives2/model.ckpt-120"},
+               Options());
   EXPECT_EQ(diff.Wait(), 0) << diff.out << diff.err;
 }
 
@@ -211,7 +209,7 @@ TEST_P(DigitsByWay, AKilledChiefIsStartedAgain) {
 
 TEST_P(DigitsByWay, CtrlCSavesAndEndsEverybody) {
   Process run(Joined({kMuster, "run", "--ps", "2", "--muster-ps", "--workers", "1", "--chief", "1", "--model_dir",
-                      scratch_.File("model"), "--"},
+                      scratch_ / "model", "--"},
                      TrainByWay(1000000000)),
               Options());
   run.WaitForErr("global_step/sec: ");
@@ -224,22 +222,22 @@ TEST_P(DigitsByWay, CtrlCSavesAndEndsEverybody) {
 
 TEST_F(Digits, WrongUsageIsOneLineAndStartsNothing) {
   const std::string row = absl::StrJoin(std::vector<int>(65, 1), ",") + "\n";
-  Write(scratch_.File("empty.csv"), "");
-  Write(scratch_.File("ragged.csv"), row + "1,2,3\n");
-  Write(scratch_.File("words.csv"), row + row + "zero" + row.substr(1));
-  Write(scratch_.File("narrow.csv"), "1,2,3\n");
+  Write(scratch_ / "empty.csv", "");
+  Write(scratch_ / "ragged.csv", row + "1,2,3\n");
+  Write(scratch_ / "words.csv", row + row + "zero" + row.substr(1));
+  Write(scratch_ / "narrow.csv", "1,2,3\n");
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> mistakes = {
       {{"--stesp=3"}, {"--stesp", "--help"}},
       {{"--steps=0"}, {"--steps: '0': accepted is a whole number from 1"}},
       {{"--batch_size=many"}, {"--batch_size: 'many': accepted is a whole number from 1"}},
       {{"extra"}, {"extra"}},
       {{"--algorithm=dynsg"}, {"unknown algorithm", "dynsg", "nearest: dynsgd"}},
-      {{"--csv=" + scratch_.File("none.csv")}, {"--csv: ", scratch_.File("none.csv"), "No such file"}},
+      {{"--csv=" + scratch_ / "none.csv"}, {"--csv: ", scratch_ / "none.csv", "No such file"}},
       {{"--csv=" + scratch_.path()}, {scratch_.path(), "directory"}},
-      {{"--csv=" + scratch_.File("empty.csv")}, {scratch_.File("empty.csv"), "empty"}},
-      {{"--csv=" + scratch_.File("ragged.csv")}, {scratch_.File("ragged.csv"), "line 2", "3 columns"}},
-      {{"--csv=" + scratch_.File("words.csv")}, {scratch_.File("words.csv"), "line 3", "\"zero\" is not a number"}},
-      {{"--csv=" + scratch_.File("narrow.csv")}, {scratch_.File("narrow.csv"), "line 1", "65"}},
+      {{"--csv=" + scratch_ / "empty.csv"}, {scratch_ / "empty.csv", "empty"}},
+      {{"--csv=" + scratch_ / "ragged.csv"}, {scratch_ / "ragged.csv", "line 2", "3 columns"}},
+      {{"--csv=" + scratch_ / "words.csv"}, {scratch_ / "words.csv", "line 3", "\"zero\" is not a number"}},
+      {{"--csv=" + scratch_ / "narrow.csv"}, {scratch_ / "narrow.csv", "line 1", "65"}},
       {{"--data_dir=" + scratch_.path()},
        {"--data_dir: " + scratch_.path() + "/train-images-idx3-ubyte", "no such file"}},
       {{"--job_name=worker", "--task_index=3", "--worker_hosts=a:1,a:2"}, {"--task_index", "3 is out of range"}},
@@ -285,7 +283,7 @@ TEST_F(Digits, AnotherModelIsRefusedByItsFirstDifference) {
 
   Process alone(Joined(mnist, {model_dir()}), Options());
   EXPECT_EQ(alone.Wait(), 1) << alone.err;
-  for (const std::string& text : {std::string("error: "), scratch_.File("model") + "/model.ckpt-50",
+  for (const std::string& text : {std::string("error: "), scratch_ / "model" + "/model.ckpt-50",
                                   std::string("hidden.weight"), std::string("[64,6272]"), std::string("[64,512]")})
     EXPECT_THAT(alone.err, HasSubstr(text));
 

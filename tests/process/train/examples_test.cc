@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -80,7 +81,7 @@ class ExampleRun : public testing::Test {
 
  private:
   const LeftBehind left_;
-  const ScratchDirectory scratch_;
+  const ScratchFolder scratch_;
   const std::pair<std::string, std::string> mark_ = {
       "EXAMPLES_TEST", absl::StrCat(getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())};
 };
@@ -125,19 +126,19 @@ TEST_F(ExampleRun, TrainsByAnotherAlgorithmWhenAsked) {
 TEST_F(ExampleRun, DeterministicRunsAreTheSameToTheBit) {
   for (const char* script : {"downpour/run.sh", "dynsgd/run.sh", "aeasgd/run.sh", "synchronous_sgd/run.sh"}) {
     SCOPED_TRACE(script);
-    const ScratchDirectory models;
+    const ScratchFolder models;
     const auto train = [&](const std::string& model, const std::string& seed) {
       const std::string flags =
-          absl::StrCat("--deterministic --steps=14 --seed=", seed, " --model_dir=", models.File(model));
+          absl::StrCat("--deterministic --steps=14 --seed=", seed, " --model_dir=", models / model);
       Process run(Script(script, flags), Options());
       EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
     };
     train("one", "1");
     train("again", "1");
     train("other", "2");
-    Process same({kMuster, "checkpoint", "diff", models.File("one"), models.File("again")}, Options());
+    Process same({kMuster, "checkpoint", "diff", models / "one", models / "again"}, Options());
     EXPECT_EQ(same.Wait(), 0) << same.out << same.err;
-    Process different({kMuster, "checkpoint", "diff", models.File("one"), models.File("other")}, Options());
+    Process different({kMuster, "checkpoint", "diff", models / "one", models / "other"}, Options());
     EXPECT_EQ(different.Wait(), 1) << different.out << different.err;
   }
 }

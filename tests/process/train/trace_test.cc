@@ -17,6 +17,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/net/free_ports.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/observe/trace_part.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
@@ -100,8 +101,8 @@ size_t Count(const std::string& text, const std::string& what) {
 }
 
 TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
-  const ScratchDirectory scratch;
-  const std::string file = scratch.File("run.json");
+  const ScratchFolder scratch;
+  const std::string file = scratch / "run.json";
   // Every step is logged, and no process gets further ahead of the test that reads it than its pipe holds: so the run
   // is in the middle when a process is killed, however fast it is, and no part gets more than can be written.
   Process run({kMuster, "run", "--ps", "2", "--workers", "2", "--muster-ps", "--trace", file, "--", kToy,
@@ -155,8 +156,8 @@ TEST(TraceTest, ARunGivesOneTraceOfAllTasksThoughOneWasKilled) {
 }
 
 TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
-  const ScratchDirectory scratch;
-  const std::string file = scratch.File("run.json");
+  const ScratchFolder scratch;
+  const std::string file = scratch / "run.json";
   ByHand cluster(1, 1);
   ServingPs ps(cluster, 0, {"--trace", file});
   Process worker(Joined({kToy, "--trace", file, "--steps=2000"}, cluster.Flags("worker", 0)));
@@ -175,7 +176,7 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
   EXPECT_THAT(Trace(file).names(), ElementsAre("ps:0", "worker:0"));
 
   // As `muster run` leaves them when it is killed.
-  const std::string folder = scratch.File("run.json.parts-1");
+  const std::string folder = scratch / "run.json.parts-1";
   std::filesystem::create_directory(folder);
   for (const std::string part : {"worker-0", "ps-0"})
     std::filesystem::rename(absl::StrCat(file, ".", part), absl::StrCat(folder, "/", part));
@@ -192,11 +193,11 @@ TEST(TraceTest, ByHandEachTaskWritesAPartAndTheirClocksAreMeasured) {
 }
 
 TEST(TraceTest, AProcessAloneWritesTheFileItself) {
-  const ScratchDirectory scratch;
-  Process alone({kToy, "--trace", scratch.File("run.json"), "--steps=20", "--apply=auto"});
+  const ScratchFolder scratch;
+  Process alone({kToy, "--trace", scratch / "run.json", "--steps=20", "--apply=auto"});
   EXPECT_EQ(alone.Wait(), 0) << alone.err;
-  EXPECT_TRUE(Json::accept(Read(scratch.File("run.json"))));
-  EXPECT_THAT(Read(scratch.File("run.json")), HasSubstr("\"name\":\"apply\""));
+  EXPECT_TRUE(Json::accept(Read(scratch / "run.json")));
+  EXPECT_THAT(Read(scratch / "run.json"), HasSubstr("\"name\":\"apply\""));
 }
 
 // Requests `path` from the host of `url` and returns the body.
@@ -208,16 +209,16 @@ std::string Get(const std::string& url, const std::string& path) {
 }
 
 // Returns what Prometheus' own parser finds: the names of the families, one per line. Skips the test without it.
-std::string Parsed(const std::string& metrics, const ScratchDirectory& scratch) {
+std::string Parsed(const std::string& metrics, const ScratchFolder& scratch) {
   const std::string python = SourceFolder() + "/.venv/bin/python";
-  std::ofstream(scratch.File("metrics")) << metrics;
+  std::ofstream(scratch / "metrics") << metrics;
   Process parse({python, "-c",
                  "import sys\n"
                  "from prometheus_client.parser import text_fd_to_metric_families as parse\n"
                  "for f in parse(open(sys.argv[1])):\n"
                  "  assert f.documentation and f.type != 'unknown', f\n"
                  "  print(f.type, f.name, len(f.samples))\n",
-                 scratch.File("metrics")});
+                 scratch / "metrics"});
   EXPECT_EQ(parse.Wait(), 0) << parse.err << metrics;
   return parse.out;
 }
@@ -230,7 +231,7 @@ bool HasParser() {
 }
 
 TEST(StatusPageTest, EveryTaskShowsItsStatusAndMetricsWhileItTrains) {
-  const ScratchDirectory scratch;
+  const ScratchFolder scratch;
   ByHand cluster(1, 2);
   ServingPs ps(cluster, 0, {"--status_port=0"});
   // Rounds that need both workers: worker 0 waits for worker 1, which comes later.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
 #include "tests/process/testing/process.h"
@@ -45,7 +46,7 @@ class TrainAndEvaluateProcesses : public testing::Test {
     environment.push_back(mark_);
     return {.environment = std::move(environment)};
   }
-  std::string model_dir() const { return scratch_.File("model"); }
+  std::string model_dir() const { return scratch_ / "model"; }
   // Returns the program and its flags.
   std::vector<std::string> Program(int steps, const std::vector<std::string>& more = {"--throttle_secs=0.2"}) const {
     return Joined({kProgram, "--csv=" + SourceFolder() + "/examples/data/digits.csv", absl::StrCat("--steps=", steps),
@@ -88,23 +89,19 @@ class TrainAndEvaluateProcesses : public testing::Test {
   }
   // Returns how the training in model_dir ended.
   nlohmann::json TrainingEnd() const {
-    const auto text = PosixFileSystem().ReadFile(model_dir() + "/training_ended.json");
-    EXPECT_TRUE(text.ok()) << text.status();
-    return nlohmann::json::parse(text.value_or("{}"));
+    return nlohmann::json::parse(PosixFileSystem().ReadFile(model_dir() + "/training_ended.json").value());
   }
   // Returns the global steps of the evaluations in model_dir.
   std::vector<int64_t> Evaluated() const {
     std::vector<int64_t> steps;
-    const auto text = PosixFileSystem().ReadFile(model_dir() + "/eval/metrics.jsonl");
-    EXPECT_TRUE(text.ok()) << text.status();
-    const std::string lines = text.value_or("");
+    const std::string lines = PosixFileSystem().ReadFile(model_dir() + "/eval/metrics.jsonl").value();
     for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty()))
       steps.push_back(nlohmann::json::parse(std::string(line))["global_step"].get<int64_t>());
     return steps;
   }
 
   const LeftBehind left_;
-  const ScratchDirectory scratch_;
+  const ScratchFolder scratch_;
   const std::pair<std::string, std::string> mark_ = {
       "TRAIN_AND_EVALUATE_TEST", absl::StrCat(getpid(), testing::UnitTest::GetInstance()->current_test_info()->name())};
 };

@@ -1,7 +1,6 @@
 // Formats checkpoints for `muster checkpoint`, for people and as JSON. Pure functions.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster::cgroups_test {
@@ -77,7 +78,6 @@ class CgroupsElsewhereTest : public testing::Test {
     Write(folder_ + "/mountinfo", "31 23 0:28 / " + groups_ + " rw - cgroup2 cgroup2 rw\n");
     Write(folder_ + "/cgroup", "0::/\n");
   }
-  void TearDown() override { EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok()); }
   static void Write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
   std::string WhyNot() {
     const auto opened = Cgroups::Open("abc", folder_);
@@ -85,7 +85,8 @@ class CgroupsElsewhereTest : public testing::Test {
     return std::string(opened.status().message());
   }
 
-  const std::string folder_ = testing::TempDir() + "cgroups_test_" + RandomHex(8);
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
   const std::string groups_ = folder_ + "/groups";
 };
 
@@ -138,14 +139,13 @@ class CgroupsTest : public testing::Test {
   }
   // Returns how a process ends that enters the group of "task" and then does `work`.
   int StatusOf(const ProcessLimits& limits, void (*work)()) {
-    const auto procs = groups_->Enter("task", limits);
-    EXPECT_TRUE(procs.ok()) << procs.status();
+    const auto procs = groups_->Enter("task", limits).value();
     const pid_t pid = fork();
     if (pid == 0) {
-      if (write(*procs, "0", 1) == 1) work();
+      if (write(procs, "0", 1) == 1) work();
       _exit(99);
     }
-    close(*procs);
+    close(procs);
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return status;
@@ -175,14 +175,13 @@ TEST_F(CgroupsTest, ALaterLifeBeginsAnew) {
 }
 
 TEST_F(CgroupsTest, WhatIsStillInAGroupIsKilledWithIt) {
-  const auto procs = groups_->Enter("task", {});
-  ASSERT_TRUE(procs.ok()) << procs.status();
+  const auto procs = groups_->Enter("task", {}).value();
   const pid_t pid = fork();
   if (pid == 0) {
-    if (write(*procs, "0", 1) == 1) raise(SIGSTOP);
+    if (write(procs, "0", 1) == 1) raise(SIGSTOP);
     _exit(1);
   }
-  close(*procs);
+  close(procs);
   siginfo_t stopped;
   ASSERT_EQ(waitid(P_PID, pid, &stopped, WSTOPPED | WNOWAIT), 0);
   groups_->Remove();
@@ -192,12 +191,10 @@ TEST_F(CgroupsTest, WhatIsStillInAGroupIsKilledWithIt) {
 }
 
 TEST_F(CgroupsTest, AnotherLauncherLeavesTheGroupsOfALivingOneAlone) {
-  const auto procs = groups_->Enter("task", {});
-  ASSERT_TRUE(procs.ok()) << procs.status();
-  close(*procs);
-  auto other = Cgroups::Open(RandomHex(8));
-  ASSERT_TRUE(other.ok()) << other.status();
-  (*other)->Remove();
+  const auto procs = groups_->Enter("task", {}).value();
+  close(procs);
+  auto other = Cgroups::Open(RandomHex(8)).value();
+  other->Remove();
   EXPECT_EQ(access(groups_->Folder("task").c_str(), F_OK), 0);
 }
 

@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "muster/launch/backends/local/run_processes.h"
 
 namespace muster {

@@ -44,12 +44,11 @@ void Announce(const Guard& guard, pid_t group) {
 
 TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
   const pid_t known = Sleeper(), forgotten = Sleeper();
-  auto guard = Guard::Fork(RandomHex(8));
-  ASSERT_TRUE(guard.ok()) << guard.status();
-  Announce(**guard, known);
-  Announce(**guard, forgotten);
-  (*guard)->Forget(forgotten);
-  (*guard)->Finish();
+  auto guard = Guard::Fork(RandomHex(8)).value();
+  Announce(*guard, known);
+  Announce(*guard, forgotten);
+  guard->Forget(forgotten);
+  guard->Finish();
   EXPECT_EQ(SignalOf(known), SIGKILL);
   ASSERT_EQ(kill(forgotten, SIGTERM), 0);
   EXPECT_EQ(SignalOf(forgotten), SIGTERM);
@@ -58,24 +57,22 @@ TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
 TEST(Guard, HoldsNothingOfTheLaunchers) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  auto guard = Guard::Fork(RandomHex(8));
-  ASSERT_TRUE(guard.ok()) << guard.status();
+  auto guard = Guard::Fork(RandomHex(8)).value();
   close(ends[1]);
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0);  // end of file, not "nothing yet": no other process has the writing end
   close(ends[0]);
-  (*guard)->Finish();
+  guard->Finish();
 }
 
 TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {
   const pid_t known = Sleeper();
-  auto guard = Guard::Fork(RandomHex(8));
-  ASSERT_TRUE(guard.ok()) << guard.status();
-  const int process = OpenPidFd((*guard)->pid());
-  EXPECT_EQ(getpgid((*guard)->pid()), (*guard)->pid());
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ASSERT_EQ(kill((*guard)->pid(), number), 0);
-  Announce(**guard, known);
-  (*guard)->Finish();
+  auto guard = Guard::Fork(RandomHex(8)).value();
+  const int process = OpenPidFd(guard->pid());
+  EXPECT_EQ(getpgid(guard->pid()), guard->pid());
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ASSERT_EQ(kill(guard->pid(), number), 0);
+  Announce(*guard, known);
+  guard->Finish();
   EXPECT_EQ(SignalOf(known), SIGKILL);  // the guard was still there to kill it
   pollfd gone = {process, POLLIN, 0};
   EXPECT_EQ(poll(&gone, 1, kHangMs), 1);

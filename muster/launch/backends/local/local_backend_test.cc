@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
@@ -292,10 +293,6 @@ class SurroundingsTest : public LocalBackendTest {
     }
     std::ofstream(data_ + "/file") << "text\n";
   }
-  void TearDown() override {
-    LocalBackendTest::TearDown();
-    EXPECT_TRUE(PosixFileSystem().RemoveTree(folder_).ok());
-  }
   // Returns what the process writes until it ends.
   std::string OutputOf(const ProcessSpec& process) {
     const absl::Status launched = backend_.Launch(process);
@@ -304,8 +301,8 @@ class SurroundingsTest : public LocalBackendTest {
     return out_[process.task];
   }
 
-  const std::string folder_ = testing::TempDir() + "local_backend_test_" + RandomHex(8);
-  const std::string data_ = folder_ + "/data", elsewhere_ = folder_ + "/elsewhere";
+  const ScratchFolder folder_;
+  const std::string data_ = folder_ / "data", elsewhere_ = folder_ / "elsewhere";
 };
 
 TEST_F(SurroundingsTest, ATaskRunsInItsDirectory) {
@@ -322,10 +319,10 @@ TEST_F(SurroundingsTest, AProgramsPathIsMeantFromItsDirectory) {
 
 TEST_F(SurroundingsTest, ADirectoryThatIsNotThereIsNamed) {
   ProcessSpec process = ShellSpec(kTask, "true");
-  process.directory = folder_ + "/none";
+  process.directory = folder_ / "none";
   const absl::Status launched = backend_.Launch(process);
   EXPECT_EQ(launched.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(launched.message()), HasSubstr("cannot run in the directory '" + folder_ + "/none'"));
+  EXPECT_THAT(std::string(launched.message()), HasSubstr("cannot run in the directory '" + folder_ / "none'"));
   EXPECT_EQ(backend_.ProcessOf(kTask).pid, 0);
 }
 
@@ -333,7 +330,7 @@ TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
   if (const absl::Status may = TryMounts(); !may.ok()) GTEST_SKIP() << "this process may not mount: " << may.message();
   ProcessSpec process =
       ShellSpec(kTask, "cat elsewhere/file; echo 1 >data/new || echo no; echo 2 >elsewhere/new && echo yes");
-  process.directory = folder_;
+  process.directory = folder_.path();
   process.mounts = {{.host = data_, .path = elsewhere_, .writable = true}, {.host = data_, .path = data_}};
   EXPECT_EQ(OutputOf(process), "text\nno\nyes\n");
   EXPECT_TRUE(PosixFileSystem().Exists(data_ + "/new"));
@@ -343,7 +340,7 @@ TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
 
 TEST_F(SurroundingsTest, AMountOfWhatIsNotThereIsAnError) {
   ProcessSpec process = ShellSpec(kTask, "true");
-  process.mounts = {{.host = folder_ + "/none", .path = data_}};
+  process.mounts = {{.host = folder_ / "none", .path = data_}};
   EXPECT_EQ(backend_.Launch(process).code(), absl::StatusCode::kNotFound);
 }
 

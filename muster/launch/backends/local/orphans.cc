@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "absl/status/status.h"
+#include <utility>
 
 namespace muster {
 namespace {

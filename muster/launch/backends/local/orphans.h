@@ -8,7 +8,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "muster/launch/system/fd_loop.h"

@@ -1,8 +1,9 @@
-// For tests: a temporary folder that is removed at the end, and short ways to use files in it.
+// For tests: a temporary folder that is removed with this object, and short ways to use files in it.
 #pragma once
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -19,7 +20,7 @@ namespace muster {
 
 class ScratchFolder {
  public:
-  ScratchFolder() : path_(testing::TempDir() + "muster_project_XXXXXX") {
+  ScratchFolder() : path_(testing::TempDir() + "muster_test_XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~ScratchFolder() { EXPECT_TRUE(PosixFileSystem().RemoveTree(path_).ok()); }
