@@ -1,7 +1,6 @@
 #include "muster/base/dtype.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::dtype_test {
 namespace {

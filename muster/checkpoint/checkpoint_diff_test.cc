@@ -1,7 +1,6 @@
 #include "muster/checkpoint/checkpoint_diff.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
@@ -15,9 +14,7 @@
 namespace muster::checkpoint_diff_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 // The content of one-part checkpoints: float "w" of 2 × 3 with slots "m" and "t" (a counter per 4 elements), int64 "n"
 // of 2.

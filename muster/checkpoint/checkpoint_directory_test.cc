@@ -1,7 +1,6 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 
@@ -14,9 +13,7 @@
 namespace muster::checkpoint_directory_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 class CheckpointDirectoryTest : public ::testing::Test {
  protected:

@@ -1,7 +1,6 @@
 #include "muster/checkpoint/checkpoint_reader.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/base/files/memory_file_system.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"

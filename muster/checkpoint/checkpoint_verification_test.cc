@@ -1,7 +1,6 @@
 #include "muster/checkpoint/checkpoint_verification.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"

@@ -1,7 +1,6 @@
 #include "muster/checkpoint/manifest.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>

@@ -1,7 +1,6 @@
 #include "muster/checkpoint/tensor_file.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/crc32c.h"

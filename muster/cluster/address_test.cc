@@ -1,7 +1,6 @@
 #include "muster/cluster/address.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::address_test {
 namespace {

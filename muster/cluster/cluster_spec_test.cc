@@ -1,14 +1,11 @@
 #include "muster/cluster/cluster_spec.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::cluster_spec_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 constexpr char kMixed[] = R"({"chief":["c:1"],"ps":["[::1]:2","p:3"],"worker":{"1":"w:1","4":"w:4","5":"w:5"}})";
 

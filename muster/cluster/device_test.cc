@@ -2,7 +2,6 @@
 #include "muster/cluster/device.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::device_test {
 namespace {

@@ -1,7 +1,6 @@
 #include "muster/cluster/task_id.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/container/flat_hash_set.h"
 

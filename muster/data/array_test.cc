@@ -1,7 +1,6 @@
 #include "muster/data/array.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <utility>
 

@@ -1,15 +1,13 @@
 #include "muster/data/csv.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
 namespace muster::csv_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 using Header = CsvOptions::Header;
 
 std::string ErrorOf(std::string_view content, const CsvOptions& options = {}) {

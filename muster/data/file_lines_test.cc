@@ -1,7 +1,6 @@
 #include "muster/data/file_lines.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -11,9 +10,7 @@
 namespace muster::file_lines_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 std::vector<std::string> Lines(const std::string& content, size_t block) {
   MemoryFileSystem files;

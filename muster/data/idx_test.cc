@@ -1,7 +1,6 @@
 #include "muster/data/idx.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -11,8 +10,7 @@
 namespace muster::idx_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::string Header(const std::vector<uint32_t>& shape, char type = 8) {
   std::string header = {0, 0, type, static_cast<char>(shape.size())};

@@ -1,7 +1,6 @@
 #include "muster/data/images.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
@@ -12,8 +11,7 @@
 namespace muster::images_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 const std::string kDigits = SourceFolder() + "/examples/data/digits.csv";
 

@@ -1,7 +1,6 @@
 #include "muster/data/shuffle.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,5 @@
 // An Estimator as a task of a cluster: with a ps in a thread, and as a task that doesn't train.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
@@ -16,8 +15,7 @@
 namespace muster::estimator_cluster_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 class EstimatorClusterTest : public LinearEstimatorTest {};
 

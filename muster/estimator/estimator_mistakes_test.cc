@@ -1,6 +1,5 @@
 // Mistakes in a model function, an input function, a model_dir or a call, and Estimator's error messages.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
@@ -17,8 +16,7 @@
 namespace muster::estimator_mistakes_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 class EstimatorMistakesTest : public LinearEstimatorTest {};
 

@@ -1,7 +1,6 @@
 #include "muster/estimator/estimator.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,11 +19,7 @@
 namespace muster::estimator_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::UnorderedElementsAre;
 
 torch::Tensor Features() { return TensorOf(LinearRows().features[0].value); }
 torch::Tensor Labels() { return TensorOf(LinearRows().labels); }

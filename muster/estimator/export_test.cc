@@ -2,7 +2,6 @@
 #include "muster/estimator/export.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <memory>
@@ -20,8 +19,7 @@
 namespace muster::export_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 const std::string kPython = SourceFolder() + "/.venv/bin/python";
 const std::string kLoader = SourceFolder() + "/tools/load_export.py";

@@ -1,7 +1,6 @@
 #include "muster/estimator/output_dir.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 namespace muster::output_dir_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::HasSubstr, ::testing::IsEmpty;
 
 // All sources; removing one shows the next.
 OutputDirInputs AllSay() {

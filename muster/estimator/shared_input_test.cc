@@ -1,6 +1,5 @@
 // Training on an input that a work queue shares (InputContext::share), in a process without a cluster.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
@@ -13,9 +12,7 @@
 namespace muster::shared_input_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAreArray;
+using ::testing::HasSubstr, ::testing::IsEmpty, ::testing::UnorderedElementsAreArray;
 
 constexpr int64_t kRows = 10;
 constexpr int64_t kBatch = 3;

@@ -1,7 +1,6 @@
 #include "muster/estimator/training_end.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/base/files/memory_file_system.h"
 #include "muster/estimator/testing/straight_line.h"

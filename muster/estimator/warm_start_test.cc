@@ -1,7 +1,6 @@
 #include "muster/estimator/warm_start.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <vector>
 
@@ -11,8 +10,7 @@
 namespace muster::warm_start_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 class WarmStartTest : public LinearEstimatorTest {
  protected:

@@ -1,15 +1,13 @@
 #include "muster/observe/event_ring.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <thread>
 
 namespace muster::event_ring_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 std::vector<int64_t> Take(EventRing& ring) {
   std::vector<int64_t> steps;

@@ -1,7 +1,6 @@
 #include "muster/observe/histogram.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <thread>
 

@@ -1,7 +1,6 @@
 #include "muster/observe/status_server.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <httplib.h>
 
 namespace muster::status_server_test {

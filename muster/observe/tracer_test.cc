@@ -1,7 +1,6 @@
 #include "muster/observe/tracer.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>

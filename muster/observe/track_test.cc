@@ -1,13 +1,11 @@
 #include "muster/observe/track.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::track_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::Field;
+using ::testing::ElementsAre, ::testing::Field;
 
 class ManualClock final : public TraceClock {
  public:

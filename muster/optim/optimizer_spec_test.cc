@@ -1,7 +1,6 @@
 #include "muster/optim/optimizer_spec.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/optim/rule_options.h"
 

@@ -1,7 +1,6 @@
 #include "muster/optim/rule_spec.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 
@@ -11,9 +10,7 @@
 namespace muster::rule_spec_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
+using ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 

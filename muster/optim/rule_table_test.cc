@@ -3,7 +3,6 @@
 #include "muster/optim/rule_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>

@@ -1,15 +1,13 @@
 #include "muster/optim/rule_text.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/optim/rule_options.h"
 
 namespace muster::rule_text_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 std::string Mistake(const std::string& text) {
   const auto rule = ParseRuleText(text);

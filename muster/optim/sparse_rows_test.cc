@@ -1,7 +1,6 @@
 #include "muster/optim/sparse_rows.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>

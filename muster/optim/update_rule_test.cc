@@ -1,7 +1,6 @@
 #include "muster/optim/update_rule.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

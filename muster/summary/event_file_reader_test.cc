@@ -1,7 +1,6 @@
 #include "muster/summary/event_file_reader.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -17,8 +16,7 @@
 namespace muster::event_file_reader_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 std::string Checksum(const std::string& of) { return RawBytes(MaskedCrc32c(AsBytes(of.data(), of.size()))); }
 

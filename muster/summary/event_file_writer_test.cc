@@ -1,7 +1,6 @@
 #include "muster/summary/event_file_writer.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -20,9 +19,7 @@
 namespace muster::event_file_writer_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 uint32_t MaskedOf(std::string_view bytes) { return MaskedCrc32c(AsBytes(bytes.data(), bytes.size())); }
 

@@ -1,7 +1,6 @@
 #include "muster/summary/png.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <png.h>
 
 #include <numeric>

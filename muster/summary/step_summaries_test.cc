@@ -1,7 +1,6 @@
 #include "muster/summary/step_summaries.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -12,11 +11,7 @@
 namespace muster::step_summaries_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
 
 TEST(StepSummariesTest, OutsideAStepTheCallIsAnErrorThatTeaches) {
   const absl::Status status = StepSummaries::Current("summary::Scalar(\"loss\")").status();

@@ -1,7 +1,6 @@
 #include "muster/summary/value_histogram.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
@@ -9,8 +8,7 @@
 namespace muster::value_histogram_test {
 namespace {
 
-using ::testing::DoubleEq;
-using ::testing::ElementsAre;
+using ::testing::DoubleEq, ::testing::ElementsAre;
 
 TEST(ValueHistogramTest, EachValueLiesInABucketATenthWide) {
   HistogramBuilder histogram;

@@ -3,7 +3,6 @@
 // everything ends without help. Nothing here depends on speed: every worker trains until what it has pulled is the
 // optimum, so the last one to finish leaves it there.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>

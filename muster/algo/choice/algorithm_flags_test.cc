@@ -1,6 +1,5 @@
 // The flags of AlgorithmChoice: which are taken, which stay, and how they change a program's own choice.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 
@@ -11,11 +10,7 @@
 namespace muster::algorithm_flags_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
 
 AlgorithmChoice Chosen(std::vector<std::string> arguments, const AlgorithmChoice& standard = {}) {
   const auto choice = AlgorithmChoice::FromArguments(arguments, standard).value();

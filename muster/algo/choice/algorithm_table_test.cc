@@ -1,7 +1,6 @@
 #include "muster/algo/choice/algorithm_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
@@ -14,11 +13,7 @@
 namespace muster::algorithm_table_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 std::vector<std::string> Parameters(const std::string& name) {
   std::vector<std::string> parameters;

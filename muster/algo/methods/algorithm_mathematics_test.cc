@@ -1,7 +1,6 @@
 // Compares every algorithm with a ps with its published equations: after every minibatch, real stores, clients and
 // algorithms, whose workers take turns in a scripted order, must hold the values of a simulation in plain doubles.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <tuple>

@@ -1,7 +1,6 @@
 #include "muster/algo/methods/asynchronous.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/algo/methods/group_wait.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

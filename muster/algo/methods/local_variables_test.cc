@@ -1,7 +1,6 @@
 #include "muster/algo/methods/local_variables.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>

@@ -2,7 +2,6 @@
 #include "muster/algo/methods/overlapped_reduction.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,6 @@
 #include "muster/algo/methods/synchronous.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>

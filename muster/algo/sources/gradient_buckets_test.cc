@@ -1,7 +1,6 @@
 #include "muster/algo/sources/gradient_buckets.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::gradient_buckets_test {
 namespace {

@@ -1,7 +1,6 @@
 #include "muster/base/files/file_system.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +10,7 @@
 namespace muster::file_system_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
 

@@ -1,7 +1,6 @@
 #include "muster/base/files/memory_file_system.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::memory_file_system_test {
 namespace {

@@ -1,7 +1,6 @@
 #include "muster/cluster/identity/compute_device.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
@@ -9,11 +8,7 @@
 namespace muster::compute_device_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 constexpr ComputeDevice kGpu1{true, 1};
 

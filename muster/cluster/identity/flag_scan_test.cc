@@ -1,13 +1,11 @@
 #include "muster/cluster/identity/flag_scan.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::flag_scan_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 std::optional<KnownFlag> Find(const std::string& name) {
   if (name == "size" || name == "Size") return KnownFlag{"size", "N"};

@@ -3,17 +3,13 @@
 #include "muster/cluster/identity/task_config.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
 namespace muster::task_config_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 constexpr char kCluster[] = R"({"chief":["c:1"],"ps":["p0:1","p1:1"],"worker":["w0:1","w1:1"]})";
 

@@ -1,13 +1,11 @@
 #include "muster/cluster/identity/task_flags.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::task_flags_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 TEST(TaskFlags, AreTakenInBothFormsAndTheOthersStay) {
   std::vector<std::string> arguments = {"--ps_hosts=a:1,b:1", "train",      "--task_index", "-1",

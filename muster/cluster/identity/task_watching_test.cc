@@ -1,6 +1,5 @@
 // Tests how a task's flags and environment say how it is watched.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/cluster/identity/task_config.h"
 

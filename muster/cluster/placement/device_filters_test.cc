@@ -1,13 +1,11 @@
 #include "muster/cluster/placement/device_filters.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::device_filters_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 bool Allow(const std::vector<std::string>& filters, const std::string& device) {
   return DeviceFilters::Parse(filters).value().Allow(*DeviceSpec::Parse(device));

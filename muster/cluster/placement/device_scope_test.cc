@@ -2,7 +2,6 @@
 #include "muster/cluster/placement/device_scope.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/cluster/placement/replica_device_setter.h"
 

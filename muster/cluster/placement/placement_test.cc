@@ -2,15 +2,13 @@
 #include "muster/cluster/placement/placement.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 
 namespace muster::placement_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::vector<int> PsOf(const PlacementResult& placement) {
   std::vector<int> all;

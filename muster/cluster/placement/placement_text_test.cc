@@ -1,13 +1,11 @@
 #include "muster/cluster/placement/placement_text.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::placement_text_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 TEST(PlacementText, Partitionings) {
   using Kind = Partitioning::Kind;

@@ -2,7 +2,6 @@
 // tools/record_tensorflow.py). Cases in which we differ on purpose are listed here with the reason, and the difference
 // itself is checked.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>

@@ -1,7 +1,6 @@
 #include "muster/cluster/placement/row_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <set>
 #include <utility>

@@ -2,7 +2,6 @@
 #include "muster/collective/collective.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
@@ -20,8 +19,7 @@
 namespace muster::collective_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
+using ::testing::Contains, ::testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
 
 constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};

@@ -1,7 +1,6 @@
 #include "muster/collective/group/join_group.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>

@@ -1,7 +1,6 @@
 #include "muster/data/dataset/dataset.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
@@ -13,8 +12,7 @@
 namespace muster::dataset_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::vector<int64_t> Numbers(int64_t count) {
   std::vector<int64_t> numbers(count);

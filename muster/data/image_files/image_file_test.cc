@@ -1,7 +1,6 @@
 #include "muster/data/image_files/image_file.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -15,11 +14,7 @@
 namespace muster::image_file_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Each, ::testing::ElementsAre, ::testing::ElementsAreArray, ::testing::HasSubstr, ::testing::IsEmpty;
 
 absl::Status Accept(const ImageSize&) { return absl::OkStatus(); }
 

@@ -1,15 +1,13 @@
 #include "muster/data/image_files/pnm.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
 namespace muster::pnm_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 absl::Status Accept(const ImageSize&) { return absl::OkStatus(); }
 

@@ -1,7 +1,6 @@
 #include "muster/data/sources/csv_source.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,9 +17,7 @@
 namespace muster::csv_source_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 class CsvSourceTest : public ::testing::Test {
  protected:

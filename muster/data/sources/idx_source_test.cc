@@ -1,7 +1,6 @@
 #include "muster/data/sources/idx_source.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
@@ -16,9 +15,7 @@
 namespace muster::idx_source_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::UnorderedElementsAre;
 
 std::string Idx(const std::vector<uint32_t>& shape, const std::vector<uint8_t>& elements) {
   std::string idx = {0, 0, 8, static_cast<char>(shape.size())};

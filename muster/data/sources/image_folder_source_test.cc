@@ -1,7 +1,6 @@
 #include "muster/data/sources/image_folder_source.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <set>
@@ -21,9 +20,7 @@
 namespace muster::image_folder_source_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 // Returns a grey picture of 1 x 2 pixels: two letters.
 std::string Grey(const std::string& pixels) { return absl::StrCat("P5 2 1 255\n", pixels); }

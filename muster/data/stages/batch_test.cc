@@ -1,6 +1,5 @@
 // Batch: examples that can't be stacked.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/data/dataset/dataset.h"
 #include "muster/data/testing/numbered_examples.h"

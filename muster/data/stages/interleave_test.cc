@@ -1,6 +1,5 @@
 // Interleave, compared with the orders in TensorFlow's documentation.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/data/dataset/dataset.h"
 #include "muster/data/testing/numbered_examples.h"

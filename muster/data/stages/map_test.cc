@@ -1,6 +1,5 @@
 // Map with one thread and with several, over rows and over a stream.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <tuple>
@@ -12,8 +11,7 @@
 namespace muster::map_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 class MapTest : public testing::TestWithParam<std::tuple<bool, int>> {
  protected:

@@ -1,6 +1,5 @@
 // ShareBy: units of work given by another party.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <deque>
 #include <utility>
@@ -13,8 +12,7 @@
 namespace muster::share_by_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 // Gives the units it was made with, then the end.
 class ListedWork final : public WorkSource {

@@ -1,6 +1,5 @@
 // Shuffle of a source that can't be read by number: from a buffer.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 #include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -14,11 +13,7 @@
 namespace muster::early_stopping_by_evaluation_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
 
 const StopCheck kEachStep = {.run_every_steps = 1};
 

@@ -2,7 +2,6 @@
 #include "muster/estimator/distributed/evaluator.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <utility>
@@ -16,12 +15,8 @@
 namespace muster::evaluator_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
+    ::testing::Pair;
 
 // Records which checkpoints came as the last.
 class FinalOnes final : public Exporter {

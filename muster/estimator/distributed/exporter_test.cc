@@ -1,7 +1,6 @@
 #include "muster/estimator/distributed/exporter.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <vector>
 
@@ -12,10 +11,7 @@
 namespace muster::exporter_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
+using ::testing::HasSubstr, ::testing::IsEmpty, ::testing::SizeIs, ::testing::StartsWith;
 
 class ExporterTest : public ::testing::Test {
  protected:

@@ -1,7 +1,6 @@
 #include "muster/estimator/distributed/train_and_evaluate.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <utility>
@@ -17,11 +16,7 @@
 namespace muster::train_and_evaluate_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
 
 // Records its calls: {global step, whether it is the last}.
 class Recorder final : public Exporter {

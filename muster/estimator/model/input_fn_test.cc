@@ -1,7 +1,6 @@
 #include "muster/estimator/model/input_fn.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
@@ -17,9 +16,7 @@
 namespace muster::input_fn_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 // Rows 0 … count − 1: feature "x" [2] of (i, i + 0.5), label i.
 Dataset Rows(int64_t count) {

@@ -1,7 +1,6 @@
 #include "muster/estimator/model/run_config.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
@@ -15,8 +14,7 @@
 namespace muster::run_config_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 constexpr char kCluster[] = R"("cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3", "h:4"]})";
 

@@ -1,7 +1,6 @@
 #include "muster/estimator/tensorflow/experiment.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -20,9 +19,7 @@
 namespace muster::experiment_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 TaskConfig TaskOf(const std::string& type, int index) {
   return *ResolveTaskConfig(

@@ -1,7 +1,6 @@
 #include "muster/estimator/tensorflow/learn_runner.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
@@ -17,8 +16,7 @@
 namespace muster::learn_runner_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 TaskConfig TaskOf(const std::string& cluster, const std::string& type, int index) {
   return ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster, ", \"task\": {\"type\": \"", type,

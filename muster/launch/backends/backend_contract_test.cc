@@ -1,6 +1,5 @@
 // What every Backend keeps to (backend.h), held against each launch engine and against the fake that other tests use.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <map>
@@ -17,10 +16,7 @@
 namespace muster::backend_contract_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::StartsWith;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -21,8 +20,7 @@
 namespace muster::detach_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::HasSubstr, ::testing::Not;
 
 constexpr int kOpenFd = 77;  // of this process; the supervisor must not inherit it
 

@@ -1,7 +1,6 @@
 #include "muster/launch/experiment/experiment_plan.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,9 +9,7 @@
 namespace muster::experiment_plan_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 ExperimentFile OneTask() {
   ExperimentFile file;

@@ -1,15 +1,13 @@
 #include "muster/launch/experiment/grid_schedule.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <vector>
 
 namespace muster::grid_schedule_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 class GridScheduleTest : public testing::Test {
  protected:

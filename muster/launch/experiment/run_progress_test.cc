@@ -1,7 +1,6 @@
 #include "muster/launch/experiment/run_progress.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
@@ -14,9 +13,7 @@
 namespace muster::run_progress_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::SizeIs;
 
 const TaskId kMaster{kMasterJob, 0};
 const TaskId kWorker{kWorkerJob, 0};

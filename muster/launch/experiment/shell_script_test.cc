@@ -1,6 +1,5 @@
 // Tests with the real /bin/sh what ShellScript's script does.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 #include "muster/launch/experiment/task_logs.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <string>
@@ -14,8 +13,7 @@
 namespace muster::task_logs_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 const TaskId kMaster{kMasterJob, 0};
 const TaskId kWorker2{kWorkerJob, 1};

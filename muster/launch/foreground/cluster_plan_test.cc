@@ -1,7 +1,6 @@
 #include "muster/launch/foreground/cluster_plan.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,9 +11,7 @@
 namespace muster::cluster_plan_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 ClusterRequest Request() {
   ClusterRequest request;

@@ -1,13 +1,11 @@
 #include "muster/launch/output/aligned_lines.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::aligned_lines_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 TEST(AlignedLines, WordsAtTheLeftNumbersAtTheRight) {
   EXPECT_THAT(AlignedLines({{"NAME", "CITY", "N"}, {"a", "Köln", "10"}, {"longer", "", "5"}}, 2),

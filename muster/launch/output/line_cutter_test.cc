@@ -1,7 +1,6 @@
 #include "muster/launch/output/line_cutter.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

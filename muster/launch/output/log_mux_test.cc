@@ -1,7 +1,6 @@
 #include "muster/launch/output/log_mux.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
@@ -10,8 +9,7 @@
 namespace muster::log_mux_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 const TaskId kWorker{kWorkerJob, 1};
 const TaskId kPs{kPsJob, 0};

@@ -1,7 +1,6 @@
 #include "muster/launch/project/garbage.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <memory>
@@ -22,10 +21,7 @@
 namespace muster::garbage_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::UnorderedElementsAre;
 
 constexpr char kPlainFile[] = "project: toaster\ntrain:\n  run: python main.py\n";
 constexpr char kBuildFile[] =

@@ -1,7 +1,6 @@
 #include "muster/launch/project/project_tree.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,9 +19,7 @@
 namespace muster::project_tree_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 std::vector<std::string> Paths(const ProjectFiles& files) {
   std::vector<std::string> paths;

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/experiment_id.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/home.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
@@ -14,8 +13,7 @@
 namespace muster::home_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::HasSubstr, ::testing::IsEmpty;
 
 TEST(Home, IsMadeAndLeftEmpty) {
   MemoryFileSystem files;

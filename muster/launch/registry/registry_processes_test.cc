@@ -1,7 +1,6 @@
 // Tests the registry as it is used: by several threads and processes at once, some of which are killed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,8 +18,7 @@
 namespace muster::registry_processes_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 // Children open registries of their own, so the parent has none open when it forks.
 class RegistryProcessesTest : public RegistryFixture {

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/registry_schema.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <string>
@@ -12,11 +11,7 @@
 namespace muster::registry_schema_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 class RegistrySchemaTest : public RegistryFixture {
  protected:

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/registry.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -15,9 +14,7 @@
 namespace muster::registry_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 using RegistryTest = RegistryFixture;
 

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/run_state.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <set>
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/launch/registry/sqlite.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,7 +1,6 @@
 #include "muster/launch/results/grid_report.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,10 +10,7 @@
 namespace muster::grid_report_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 GridRow Row(int run, const ParameterValues& parameters, const std::map<std::string, ResultMetric>& metrics) {
   GridRow row;

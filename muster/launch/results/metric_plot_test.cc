@@ -1,14 +1,11 @@
 #include "muster/launch/results/metric_plot.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::metric_plot_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 TEST(MetricPlot, HigherValuesAreHigherAndTheBestIsDrawnLast) {
   const std::string svg = MetricPlot(

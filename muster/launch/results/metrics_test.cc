@@ -1,7 +1,6 @@
 #include "muster/launch/results/metrics.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
@@ -14,9 +13,7 @@
 namespace muster::metrics_test {
 namespace {
 
-using ::testing::IsEmpty;
-using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
+using ::testing::IsEmpty, ::testing::Pair, ::testing::UnorderedElementsAre;
 
 class MetricsTest : public ::testing::Test {
  protected:

@@ -1,16 +1,11 @@
 #include "muster/launch/results/plot_axis.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::plot_axis_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::Ge;
-using ::testing::Le;
+using ::testing::AllOf, ::testing::Each, ::testing::ElementsAre, ::testing::Ge, ::testing::Le;
 
 std::vector<std::string> Texts(const PlotAxis& axis) {
   std::vector<std::string> texts;

@@ -1,7 +1,6 @@
 #include "muster/launch/spec/experiment_file.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -14,12 +13,8 @@
 namespace muster::experiment_file_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
-using ::testing::SizeIs;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
+    ::testing::SizeIs;
 
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;

@@ -1,7 +1,6 @@
 #include "muster/launch/spec/file_template.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <regex>
 
@@ -10,8 +9,7 @@
 namespace muster::file_template_test {
 namespace {
 
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
+using ::testing::IsEmpty, ::testing::SizeIs;
 
 constexpr Framework kAll[] = {Framework::kMuster, Framework::kTensorflow, Framework::kPytorch, Framework::kAny};
 

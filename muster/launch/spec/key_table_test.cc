@@ -1,7 +1,6 @@
 #include "muster/launch/spec/key_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <regex>
 #include <set>

@@ -1,7 +1,6 @@
 #include "muster/launch/spec/parameters.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +13,8 @@
 namespace muster::parameters_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
-using ::testing::SizeIs;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
+    ::testing::SizeIs;
 
 ParameterSpec Listed(const std::string& name, const std::vector<std::string>& values) {
   return {.name = name, .values = values};

@@ -1,7 +1,6 @@
 #include "muster/launch/spec/schema.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

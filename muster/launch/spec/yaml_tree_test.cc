@@ -1,17 +1,13 @@
 #include "muster/launch/spec/yaml_tree.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
 namespace muster::yaml_tree_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::StartsWith;
 
 YamlNode Parsed(const std::string& text) { return ParseYaml(text, "f.yml").value(); }
 

@@ -1,6 +1,5 @@
 // Tests runs that end when all tasks have ended: EndRule::kAllDecide.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
@@ -15,9 +14,7 @@
 namespace muster::task_supervisor_of_experiments_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const TaskId kPs{kPsJob, 0};
 const TaskId kWorker0{kWorkerJob, 0};

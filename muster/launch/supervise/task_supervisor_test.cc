@@ -1,7 +1,6 @@
 #include "muster/launch/supervise/task_supervisor.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
@@ -12,9 +11,7 @@
 namespace muster::task_supervisor_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const TaskId kChief{kChiefJob, 0};
 const TaskId kPs{kPsJob, 0};

@@ -1,7 +1,6 @@
 #include "muster/launch/system/find_program.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/launch/task/node_layout.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
@@ -10,8 +9,7 @@
 namespace muster::node_layout_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 std::vector<std::string> Shown(const NodeLayoutRequest& request) {
   const auto placed = PlaceByNode(request).value();

@@ -1,7 +1,6 @@
 #include "muster/launch/task/resources.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <regex>
 
@@ -13,9 +12,7 @@
 namespace muster::resources_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;

@@ -1,7 +1,6 @@
 #include "muster/launch/task_log/log_reader.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,9 +21,7 @@
 namespace muster::log_reader_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 constexpr char kRemoved[] = "older lines were removed here, to keep the log within its size";
 

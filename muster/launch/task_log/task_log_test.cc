@@ -1,7 +1,6 @@
 #include "muster/launch/task_log/task_log.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>

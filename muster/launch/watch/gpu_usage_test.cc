@@ -1,7 +1,6 @@
 #include "muster/launch/watch/gpu_usage.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/launch/watch/process_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +10,7 @@
 namespace muster::process_table_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Pair;
 
 ProcessRow Row(pid_t pid, pid_t parent, pid_t group, pid_t session, int64_t bytes) {
   return {.pid = pid, .parent = parent, .group = group, .session = session, .cpu_seconds = 1, .resident_bytes = bytes};

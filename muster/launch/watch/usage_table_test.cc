@@ -1,7 +1,6 @@
 #include "muster/launch/watch/usage_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,9 +8,7 @@
 namespace muster::usage_table_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 constexpr int64_t kGb = int64_t{1} << 30;
 

@@ -1,7 +1,6 @@
 #include "muster/launch/watch/usage.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,8 +11,7 @@
 namespace muster::usage_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::Pair;
+using ::testing::ElementsAre, ::testing::Pair;
 
 const absl::Time kBegin = absl::FromUnixSeconds(1000);
 

@@ -1,7 +1,6 @@
 #include "muster/store/arena/arena_layout.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>

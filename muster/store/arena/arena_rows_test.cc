@@ -2,7 +2,6 @@
 #include "muster/store/arena/arena_rows.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>

@@ -1,7 +1,6 @@
 #include "muster/store/arena/arena.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

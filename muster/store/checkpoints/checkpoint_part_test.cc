@@ -1,7 +1,6 @@
 #include "muster/store/checkpoints/checkpoint_part.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
@@ -14,8 +13,7 @@
 namespace muster::checkpoint_part_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {
     {.name = "w", .shape = {40000}},

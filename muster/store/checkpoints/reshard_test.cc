@@ -1,7 +1,6 @@
 #include "muster/store/checkpoints/reshard.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
@@ -17,8 +16,7 @@
 namespace muster::reshard_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {
     {.name = "w", .shape = {40, 1000}},

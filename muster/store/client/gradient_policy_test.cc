@@ -1,7 +1,6 @@
 #include "muster/store/client/gradient_policy.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <string>
@@ -10,8 +9,7 @@
 namespace muster::gradient_policy_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 // Variables with the gradients (3, 4), 12 and none; whole numbers and a buffer, which have none that count.
 class GradientPolicyTest : public ::testing::Test {

@@ -3,7 +3,6 @@
 #include "muster/store/client/row_client.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -27,8 +26,7 @@
 namespace muster::row_client_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 constexpr int64_t kRows = 1003;
 constexpr int64_t kWidth = 20;

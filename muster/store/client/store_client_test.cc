@@ -3,7 +3,6 @@
 #include "muster/store/client/store_client.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,8 +19,7 @@
 namespace muster::store_client_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {
     {.name = "w", .shape = {50, 1000}},

@@ -1,7 +1,6 @@
 // The store on a bad network: requests and answers lost, cut and duplicated, ps that are gone. A push is applied once,
 // or the worker is told which ps can't be reached.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
@@ -21,8 +20,7 @@
 namespace muster::store_fault_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40, 1000}},
                                               {.name = "b", .dtype = DType::kFloat64, .shape = {7}},

@@ -1,7 +1,6 @@
 #include "muster/store/direct/arena_listener.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>

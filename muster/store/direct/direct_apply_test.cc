@@ -1,7 +1,6 @@
 #include "muster/store/direct/direct_apply.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,5 @@
 // A checkpoint's cut on ps whose workers apply their own updates.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>

@@ -3,7 +3,6 @@
 #include "muster/store/gates/barriers.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,8 +15,7 @@
 namespace muster::barriers_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 using Pending = ScriptedWorker::Pending;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}};

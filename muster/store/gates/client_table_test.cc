@@ -1,17 +1,13 @@
 #include "muster/store/gates/client_table.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
 namespace muster::client_table_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 using Phase = ClientTable::Phase;
 
 constexpr ConnectionId kA{1};

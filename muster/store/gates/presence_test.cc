@@ -2,7 +2,6 @@
 #include "muster/store/gates/presence.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -14,9 +13,7 @@
 namespace muster::presence_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 std::string LogOf(const std::function<void()>& act) {
   ::testing::internal::CaptureStderr();

@@ -2,7 +2,6 @@
 #include "muster/store/gates/staleness_clock.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
@@ -17,8 +16,7 @@
 namespace muster::staleness_clock_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 using Pending = ScriptedWorker::Pending;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}};

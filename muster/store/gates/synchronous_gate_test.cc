@@ -3,7 +3,6 @@
 #include "muster/store/gates/synchronous_gate.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,8 +20,7 @@
 namespace muster::synchronous_gate_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 using Pending = ScriptedWorker::Pending;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20000}},

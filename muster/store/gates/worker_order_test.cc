@@ -3,7 +3,6 @@
 #include "muster/store/gates/worker_order.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -20,8 +19,7 @@
 namespace muster::worker_order_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 using Pending = ScriptedWorker::Pending;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {40}},

@@ -1,6 +1,5 @@
 // The tables of methods and of fields in docs/ against what the code declares.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>

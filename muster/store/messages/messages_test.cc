@@ -1,7 +1,6 @@
 #include "muster/store/messages/messages.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <protozero/pbf_reader.hpp>

@@ -1,7 +1,6 @@
 #include "muster/store/model/model.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
@@ -13,8 +12,7 @@
 namespace muster::model_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {{.name = "fc.weight", .shape = {784, 100}},
                                               {.name = "fc.bias", .shape = {100}},

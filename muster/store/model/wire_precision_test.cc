@@ -3,7 +3,6 @@
 #include "muster/store/model/wire_precision.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>

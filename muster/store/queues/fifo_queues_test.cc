@@ -2,7 +2,6 @@
 #include "muster/store/queues/fifo_queues.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <map>
@@ -15,10 +14,7 @@
 namespace muster::fifo_queues_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 constexpr uint64_t kForEver = QueueRequest::kNoLimit;
 

@@ -3,7 +3,6 @@
 #include "muster/store/queues/queue_client.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
@@ -18,9 +17,7 @@
 namespace muster::queue_client_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 const QueueSpec kQueue = {"input", 3, {{DType::kInt64, {}}}};
 

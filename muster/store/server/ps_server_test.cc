@@ -1,7 +1,6 @@
 #include "muster/store/server/ps_server.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>

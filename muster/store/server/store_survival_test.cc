@@ -1,7 +1,6 @@
 // A ps that is killed and started again on the memory that its supervisor kept: whenever that happens, the run ends as
 // it would have undisturbed. And a ps that comes back with nothing.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,6 @@
 #include "muster/store/service/pushed_slices.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,6 @@
 // What a training program says about optimizers, through the whole store: groups with their own rules, schedules by the
 // global step, clipping by norms across ps, and the types that a ps updates.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <memory>
@@ -17,8 +16,7 @@
 namespace muster::store_optimizer_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 // A chief that pushes alone, to two ps.
 class Trainee {

@@ -3,7 +3,6 @@
 #include "muster/store/service/store_service.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,8 +19,7 @@
 namespace muster::store_service_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {4}}, {.name = "b", .shape = {2}}};
 const std::vector<std::string> kTasks = {"worker:0", "worker:1"};

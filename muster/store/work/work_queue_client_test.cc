@@ -3,7 +3,6 @@
 #include "muster/store/work/work_queue_client.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstring>
 #include <deque>
@@ -24,8 +23,7 @@
 namespace muster::work_queue_client_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 constexpr int64_t kRows = 23;
 const WorkSpec kWork = {"train", kRows, 4, 2};

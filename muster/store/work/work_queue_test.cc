@@ -1,7 +1,6 @@
 #include "muster/store/work/work_queue.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>

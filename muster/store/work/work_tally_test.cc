@@ -1,13 +1,11 @@
 #include "muster/store/work/work_tally.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace muster::work_tally_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 constexpr Stamp kStamp = {.client = 2, .incarnation = 9};
 

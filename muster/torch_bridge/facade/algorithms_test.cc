@@ -1,7 +1,6 @@
 #include "muster/torch_bridge/facade/algorithms.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "muster/torch_bridge/facade/local_variables.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>

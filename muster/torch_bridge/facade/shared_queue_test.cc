@@ -2,7 +2,6 @@
 #include "muster/torch_bridge/facade/shared_queue.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 namespace muster::shared_queue_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 const QueueOptions kOptions = {.capacity = 8,
                                .components = {QueueTensor(torch::kFloat32, {2, 3}), QueueTensor(torch::kInt64)}};

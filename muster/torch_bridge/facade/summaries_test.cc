@@ -1,7 +1,6 @@
 #include "muster/torch_bridge/facade/summaries.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
@@ -13,11 +12,7 @@
 namespace muster::summaries_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
 
 // A step whose summaries are wanted.
 class SummariesTest : public ::testing::Test {

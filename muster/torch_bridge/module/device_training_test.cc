@@ -2,7 +2,6 @@
 // a ps on the CPU; and the effect of a session's config on the device. The staged CPU stands for a GPU; on a host with
 // a GPU, that is tested too.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <algorithm>

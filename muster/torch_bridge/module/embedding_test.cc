@@ -2,7 +2,6 @@
 #include "muster/torch_bridge/module/embedding.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -20,9 +19,7 @@
 namespace muster::embedding_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
 
 constexpr int64_t kRows = 50;
 constexpr int64_t kDimension = 6;

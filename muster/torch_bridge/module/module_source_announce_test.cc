@@ -1,7 +1,6 @@
 // What AnnounceGradients promises: nothing reads an announced parameter, or an overwritable gradient, any more in that
 // backward pass. The tests write NaN over each at once; the gradients must be, bit for bit, those of an untouched twin.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <algorithm>

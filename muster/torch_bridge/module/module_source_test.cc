@@ -3,7 +3,6 @@
 #include "muster/torch_bridge/module/module_source.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>

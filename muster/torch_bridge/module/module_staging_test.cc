@@ -2,7 +2,6 @@
 // stands for the GPU: the copies are the same, apart from the device's name. The reference is the same module unstaged,
 // bit by bit; on a host with a GPU, the tests run there too, within its rounding.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cstring>

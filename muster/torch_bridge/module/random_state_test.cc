@@ -1,7 +1,6 @@
 #include "muster/torch_bridge/module/random_state.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/train/hook_api/session_place.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
@@ -14,10 +13,7 @@
 namespace muster::session_place_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 ModelBinding Bind(std::vector<VariableSpec> variables, int num_ps, const Partitioning& partitioning = {}) {
   PlacementResult placement = *PlaceVariables(variables, num_ps, Placement::kRoundRobin, partitioning);

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -15,9 +14,7 @@
 namespace muster::checkpoint_saver_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::StartsWith;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::StartsWith;
 
 // Records its calls, with the checkpoints that exist then.
 class Listener final : public CheckpointSaverListener {

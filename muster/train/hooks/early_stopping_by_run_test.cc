@@ -1,7 +1,6 @@
 #include "muster/train/hooks/early_stopping_by_run.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
@@ -13,8 +12,7 @@
 namespace muster::early_stopping_by_run_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 const StopCheck kEachStep = {.run_every_steps = 1};
 

@@ -1,7 +1,6 @@
 #include "muster/train/hooks/feed_fn.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 namespace muster::feed_fn_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr;
 
 class FeedFnTest : public ::testing::Test {
  protected:

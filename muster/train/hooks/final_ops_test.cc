@@ -1,7 +1,6 @@
 #include "muster/train/hooks/final_ops.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
@@ -12,9 +11,7 @@
 namespace muster::final_ops_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Contains, ::testing::HasSubstr, ::testing::IsEmpty;
 
 class FinalOpsTest : public ::testing::Test {
  protected:

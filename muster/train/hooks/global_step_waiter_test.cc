@@ -1,7 +1,6 @@
 #include "muster/train/hooks/global_step_waiter.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>

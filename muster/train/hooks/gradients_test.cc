@@ -1,7 +1,6 @@
 #include "muster/train/hooks/gradients.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <memory>
@@ -19,9 +18,7 @@
 namespace muster::gradients_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr;
 
 // Returns lines "5: tag tag" for events with a gradient in them.
 std::vector<std::string> Tags(const std::vector<SummaryEvent>& events) {

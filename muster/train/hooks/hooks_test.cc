@@ -1,7 +1,6 @@
 #include "muster/train/hooks/hooks.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
@@ -26,9 +25,7 @@
 namespace muster::hooks_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const absl::Time kStart = Driver::StartTime();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -1,7 +1,6 @@
 #include "muster/train/hooks/learning_rate_logger.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/base/files/memory_file_system.h"
 #include "muster/optim/rule_options.h"
@@ -12,8 +11,7 @@
 namespace muster::learning_rate_logger_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 class LearningRateLoggerTest : public ::testing::Test {
  protected:

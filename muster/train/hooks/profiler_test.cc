@@ -1,7 +1,6 @@
 #include "muster/train/hooks/profiler.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,9 +13,7 @@
 namespace muster::profiler_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 // The store's simulated time, for timelines.
 class StoreClock final : public TraceClock {

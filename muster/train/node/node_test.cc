@@ -5,7 +5,6 @@
 #endif
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,9 +26,7 @@
 namespace muster::node_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {20}}, {.name = "b"}};
 

@@ -1,16 +1,13 @@
 #include "muster/train/saving/lost_steps.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "muster/base/files/memory_file_system.h"
 
 namespace muster::lost_steps_test {
 namespace {
 
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not;
 
 std::string Said(bool is_chief, const std::string& directory) {
   MemoryFileSystem files;

@@ -1,7 +1,6 @@
 // Saves from every layout of a model on ps and restores into every other: values, slots and step counters must be the
 // same. Partitions are chosen so that stripes of 16,384 elements are cut in odd places.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

@@ -1,7 +1,6 @@
 #include "muster/train/saving/saver.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
@@ -20,11 +19,7 @@
 namespace muster::saver_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<VariableSpec> kVariables = {
     {.name = "w", .shape = {50, 900}},

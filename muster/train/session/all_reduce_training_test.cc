@@ -1,7 +1,6 @@
 // Data-parallel training without ps: nodes of one cluster in the threads of this process, compared with one process
 // that has all their data.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cmath>

@@ -1,7 +1,6 @@
 #include "muster/train/session/session_config.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -10,10 +9,7 @@
 namespace muster::session_config_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 std::string ErrorOf(const SessionConfig& config) {
   const absl::Status status = CheckSessionConfig(config);

@@ -1,6 +1,5 @@
 // Hooks that fail or throw, in each phase: what is called, closed and saved, and with which exit code a program ends.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <any>
@@ -27,8 +26,7 @@
 namespace muster::session_hooks_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 enum class How { kStatus, kException, kError };
 

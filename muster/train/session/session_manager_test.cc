@@ -1,7 +1,6 @@
 #include "muster/train/session/session_manager.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
@@ -14,10 +13,7 @@
 namespace muster::session_manager_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 

@@ -1,7 +1,6 @@
 // A session's parts, and what else it offers beside plain runs: creators, scaffolds, step functions, threads, and
 // exceptions in each phase.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <any>
 #include <atomic>
@@ -27,9 +26,7 @@
 namespace muster::session_objects_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 constexpr char kClosed[] = "Attempted to use a closed Session.";

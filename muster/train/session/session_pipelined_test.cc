@@ -2,7 +2,6 @@
 // is applied twice and nothing is lost. Every update adds one to every element, so that each element counts the updates
 // in it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,8 +21,7 @@
 namespace muster::session_pipelined_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 // Three stripes on one ps, a small variable on the other.
 constexpr int64_t kWidth = 40000;

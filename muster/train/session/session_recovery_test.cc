@@ -1,6 +1,5 @@
 // Sessions whose ps lose the model, or whose chief is told to load another checkpoint.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // What a session does with the summaries that its program registers: when they are wanted, what is written, what a
 // restart keeps of them, and which process may write in a directory.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <map>
@@ -19,9 +18,7 @@
 namespace muster::session_summaries_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Pair;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
 
 // What TensorBoard shows of `tag`: a START invalidates earlier events of its step and later ones.
 std::map<int64_t, float> SeriesOf(FileSystem& files, const std::string& directory, const std::string& tag) {

@@ -1,7 +1,6 @@
 // Sessions that train a table of rows beside a dense variable: what their algorithms push, and that a ps that lost its
 // memory continues from the last checkpoint, table included.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

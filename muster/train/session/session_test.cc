@@ -1,7 +1,6 @@
 #include "muster/train/session/session.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
@@ -21,10 +20,7 @@
 namespace muster::session_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 

@@ -1,7 +1,6 @@
 // Whole sessions on a simulated loop, with tracks: the parts of each step are recorded, in order and nested, whichever
 // task applies the updates; and the status page shows them.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,8 +15,7 @@
 namespace muster::session_trace_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::HasSubstr, ::testing::Not;
 
 // Each reading is a microsecond after the one before.
 class CountingClock final : public TraceClock {

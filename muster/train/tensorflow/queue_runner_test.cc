@@ -3,7 +3,6 @@
 #include "muster/train/tensorflow/queue_runner.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstring>
@@ -18,9 +17,7 @@
 namespace muster::queue_runner_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 // Remembers how it was closed; when full, it blocks until it is closed with cancel_pending.
 class FakeQueue {

@@ -1,7 +1,6 @@
 #include "muster/train/tensorflow/supervisor.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <future>
@@ -20,10 +19,7 @@
 namespace muster::supervisor_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
 

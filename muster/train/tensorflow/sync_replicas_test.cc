@@ -1,7 +1,6 @@
 #include "muster/train/tensorflow/sync_replicas.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

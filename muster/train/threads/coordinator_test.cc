@@ -1,7 +1,6 @@
 #include "muster/train/threads/coordinator.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <stdexcept>

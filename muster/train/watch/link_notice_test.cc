@@ -2,7 +2,6 @@
 #include "muster/train/watch/link_notice.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 

@@ -1,6 +1,5 @@
 // `muster algorithms`: the list, the description of each algorithm, and unknown names.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -14,10 +13,7 @@
 namespace muster::algorithms_command_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::EndsWith, ::testing::HasSubstr, ::testing::StartsWith;
 
 std::string Shown(const std::vector<std::string>& words) { return MusterOut(Joined({"algorithms"}, words)); }
 

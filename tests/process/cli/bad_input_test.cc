@@ -2,7 +2,6 @@
 // what is accepted. The programs are the command and toy_worker, which reads its place in the cluster as every program
 // does.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 

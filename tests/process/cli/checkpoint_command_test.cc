@@ -1,7 +1,6 @@
 // `muster checkpoint` as a script uses it: the real command on checkpoints that the library wrote, its output and its
 // exit codes.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,9 +16,7 @@ namespace muster::checkpoint_command_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 // A model_dir with checkpoints of steps 100 and 200, of "w" in two parts with a slot and counters, and "s".
 class CheckpointCommandTest : public ::testing::Test {

@@ -1,7 +1,6 @@
 // `muster cluster`, `muster place` and `muster device` as scripts use them: the real command, its stdout read as JSON;
 // a mistake gives one line on stderr, exit code 2 and nothing on stdout.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,9 +15,7 @@ namespace muster::cluster_commands_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 class ClusterCommands : public ::testing::Test {
  protected:

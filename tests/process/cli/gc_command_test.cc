@@ -1,7 +1,6 @@
 // `muster gc` as users run it. muster/launch/project/garbage_test.cc tests what goes and what stays.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>

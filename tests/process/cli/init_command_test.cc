@@ -1,6 +1,5 @@
 // `muster init` and `muster schema`: what they write, and what they refuse.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,9 +16,7 @@
 namespace muster::init_command_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::IsEmpty;
 
 class InitCommand : public ::testing::Test {
  protected:

@@ -1,7 +1,6 @@
 // `muster logs` on logs and a registry that the test has written, as a supervisor would.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
@@ -28,9 +27,7 @@
 namespace muster::logs_command_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
+using ::testing::HasSubstr, ::testing::IsEmpty, ::testing::StartsWith;
 
 const std::string kMuster = BinFolder() + "/muster";
 

@@ -1,6 +1,5 @@
 // `muster run --layout node` as a user runs it, with shell scripts as the tasks' program and as TensorBoard.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,9 +18,7 @@
 namespace muster::node_layout_command_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 constexpr char kWhoAmI[] =
     "type=${TF_CONFIG##*\\\"type\\\":\\\"}; type=${type%%\\\"*}; "

@@ -1,7 +1,6 @@
 // `muster run` as a user runs it: the real command, with shell scripts as the tasks' program. The tests wait for events
 // (a line, an end), never for time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -23,8 +22,7 @@
 namespace muster::run_command_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::HasSubstr, ::testing::Not;
 
 // Prefix of each script: sets $task to "worker:1", for example.
 constexpr char kWhoAmI[] =

@@ -2,7 +2,6 @@
 // that can't be written; tasks that flood their log or write binary data. The keys of a file have their own tests
 // beside its parser.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,10 +17,7 @@ namespace muster::experiment_bad_input_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
 
 class ExperimentBadInput : public ExperimentsTest {
  protected:

@@ -1,7 +1,6 @@
 // `muster train` and its companions as a user runs them: the real command and its supervisors, with shell and Python
 // scripts as tasks. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,14 +23,8 @@ namespace muster::experiment_command_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ContainsRegex;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
+    ::testing::IsEmpty, ::testing::Not, ::testing::StartsWith;
 
 class ExperimentCommand : public ExperimentsTest {
  protected:

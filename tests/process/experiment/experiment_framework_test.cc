@@ -1,7 +1,6 @@
 // Training scripts that know nothing of muster, as their frameworks' own launchers would start them: torch.distributed
 // with torchrun's variables, a tf.compat.v1 parameter-server script with TF_CONFIG.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -19,8 +18,7 @@ namespace muster::experiment_framework_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::Contains;
-using ::testing::HasSubstr;
+using ::testing::Contains, ::testing::HasSubstr;
 
 constexpr char kTorchScript[] = R"(import torch
 import torch.distributed as dist

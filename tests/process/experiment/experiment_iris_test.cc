@@ -1,7 +1,6 @@
 // The example of an Experiment as a user runs it: alone, as a cluster by hand whose chief is a master, and by its
 // run.sh; again with the same id; and when it can't know its folder or write to it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +22,7 @@
 namespace muster::experiment_iris_test {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
+using ::testing::Contains, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not, ::testing::SizeIs;
 
 const std::vector<std::string> kProgram = {BinFolder() + "/experiment_iris",
                                            "--csv=" + SourceFolder() + "/examples/experiment_iris/iris.csv"};

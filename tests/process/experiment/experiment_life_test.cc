@@ -1,7 +1,6 @@
 // How experiments run and end: undisturbed, killed, retried, with tasks that fail, ignore signals or leave processes
 // behind, and without their supervisor. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
@@ -18,12 +17,8 @@ namespace muster::experiment_life_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ContainsRegex;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
+    ::testing::Not;
 
 // A task that prints a line and ends when it is asked to.
 constexpr char kLoop[] = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done";

@@ -2,7 +2,6 @@
 // many lines as there is room for, none of which may be lost. The tests wait for events (a line, a FIFO, a lock), never
 // for time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -26,10 +25,7 @@ namespace muster::experiment_limits_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::Not;
 
 // A mount on a folder that only this process and its children see.
 class OwnMount {

@@ -1,7 +1,6 @@
 // Experiments whose supervisor is killed (-9) at any stage: `status` tells the truth, no task is left (the fixture
 // looks for them), and nothing later is blocked. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,11 +12,7 @@ namespace muster::experiment_lost_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::HasSubstr, ::testing::Not;
 
 constexpr char kLost[] = "its supervisor was killed";
 // A task that ends at no signal that it can ignore.

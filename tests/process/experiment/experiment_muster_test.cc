@@ -1,7 +1,6 @@
 // `framework: muster`: one of this project's own programs as an experiment, with the stand-alone ps, watched while it
 // trains, and resumed from its checkpoint.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,9 +13,7 @@ namespace muster::experiment_muster_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
 
 class ExperimentMuster : public ExperimentsTest {};
 

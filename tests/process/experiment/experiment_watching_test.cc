@@ -1,6 +1,5 @@
 // `muster monitor`, `muster results` and `muster tensorboard`: what they show of running and ended experiments.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,11 +22,7 @@ namespace muster::experiment_watching_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
 class ExperimentWatching : public ExperimentsTest {
  protected:

@@ -3,7 +3,6 @@
 // last checkpoint are predictable, however many have died. Started by hand, the other workers end and name the dead
 // one. Nothing is left behind. A run whose log isn't read is never further ahead than the lines a pipe holds.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <cstdlib>
@@ -23,9 +22,7 @@
 namespace muster::all_reduce_kill_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Each, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const std::string kMuster = BinFolder() + "/muster";
 const std::string kToy = BinFolder() + "/toy_worker";

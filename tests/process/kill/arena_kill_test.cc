@@ -2,7 +2,6 @@
 // thousands of times. In the end every sum, slot, header and number must be what the acknowledged pushes give. This
 // same check must also notice each deliberate error in the protocol.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -3,7 +3,6 @@
 // the workers, and the centre, must be what applying each exchange once gives: the sum of centre and workers is
 // preserved to the bit. This same check must also notice each deliberate error.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 

@@ -3,7 +3,6 @@
 // logs every step is never further ahead of the test than the lines its pipe holds, so "in the middle" doesn't depend
 // on speed.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <string>
@@ -21,8 +20,7 @@
 namespace muster::failure_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::HasSubstr, ::testing::Not;
 
 const std::string kMuster = BinFolder() + "/muster";
 const std::vector<std::string> kToy = {BinFolder() + "/toy_worker"};

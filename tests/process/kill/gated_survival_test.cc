@@ -2,7 +2,6 @@
 // killed with SIGKILL. For every kind of gate and every way of an update, each round, or each update, must count once,
 // whichever processes have died in it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
@@ -25,8 +24,7 @@
 namespace muster::gated_survival_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 40000;  // three stripes
 // The pipe holds the lines of few steps, so that no worker gets far ahead of the test that reads them.

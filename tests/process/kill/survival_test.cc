@@ -2,7 +2,6 @@
 // element: in the end each element is what the acknowledged updates give. Under the launcher every process is started
 // again; by hand, all continue from the last checkpoint.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -19,8 +18,7 @@
 namespace muster::survival_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 constexpr int64_t kWidth = 40000;  // three stripes
 // A worker that applies its own updates is faster, and must be killed in the middle of one.

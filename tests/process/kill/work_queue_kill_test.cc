@@ -1,7 +1,6 @@
 // Workers that share the rows of epoch after epoch are killed with SIGKILL at any moment. The model proves the result:
 // it has one element per row, to which every update of that row adds one.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
@@ -18,8 +17,7 @@
 namespace muster::work_queue_kill_test {
 namespace {
 
-using ::testing::Each;
-using ::testing::HasSubstr;
+using ::testing::Each, ::testing::HasSubstr;
 
 constexpr int64_t kRows = 2000;
 const std::vector<std::string> kShare = {"--share_unit=7", "--log_steps=10"};

@@ -1,7 +1,6 @@
 #include "tests/process/testing/left_behind.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

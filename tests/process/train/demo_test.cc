@@ -1,6 +1,5 @@
 // `./dev demo` at reduced size: its output for scripts, and that it fails when it should.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdio>

@@ -1,7 +1,6 @@
 // The digits example as a user runs it: the same program under `muster run`, by hand with flags, by hand with
 // TF_CONFIG, and alone; stopped, killed and restarted; and given input that it can't use.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,10 +22,7 @@
 namespace muster::digits_test {
 namespace {
 
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 const std::string kMuster = BinFolder() + "/muster";
 const std::vector<std::string> kDigits = {BinFolder() + "/digits",

@@ -1,7 +1,6 @@
 // The examples' run.sh at reduced size, as a user starts them: each ends without help, prints how well it has learned,
 // and leaves nothing behind. Also their answers to what can't be trained.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,11 +20,7 @@
 namespace muster::examples_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::MatchesRegex, ::testing::Not;
 
 const std::string kMuster = BinFolder() + "/muster";
 const std::string kExamples = SourceFolder() + "/examples/";

@@ -1,7 +1,6 @@
 // `muster ps` as a user runs it: started, queried, fed with rubbish and ended, next to a real training.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>

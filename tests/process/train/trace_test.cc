@@ -1,7 +1,6 @@
 // Traces, status pages and metrics as a user sees them: of real programs, including killed ones, read by the tools made
 // for them.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <httplib.h>
 #include <signal.h>
 
@@ -25,9 +24,7 @@
 namespace muster::trace_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 using Json = nlohmann::json;
 
 const std::string kMuster = BinFolder() + "/muster";

@@ -1,7 +1,6 @@
 // The example train_and_evaluate as a user runs it: alone, as four processes by hand in any order, and by one command;
 // stopped early, restarted, and asked too late. Each of its processes ends without help.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,10 +25,7 @@
 namespace muster::train_and_evaluate_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 const std::string kMuster = BinFolder() + "/muster";
 const std::string kProgram = BinFolder() + "/train_and_evaluate";

@@ -1,5 +1,4 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -10,9 +9,7 @@
 namespace muster::completion_command_test {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 // A program with a command of a command, flags with and without values, and a hidden command.
 class CompletionTest : public ::testing::Test {

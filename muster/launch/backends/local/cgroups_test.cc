@@ -1,7 +1,6 @@
 #include "muster/launch/backends/local/cgroups.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,9 +18,7 @@
 namespace muster::cgroups_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 constexpr char kMountInfo[] =
     "23 1 254:0 / / rw - ext4 /dev/root rw\n"

@@ -1,7 +1,6 @@
 #include "muster/launch/backends/local/memory_watch.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <vector>
@@ -9,8 +8,7 @@
 namespace muster::memory_watch_test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 const TaskId kSmall{kWorkerJob, 0}, kLarge{kWorkerJob, 1};
 

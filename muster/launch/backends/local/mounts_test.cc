@@ -1,7 +1,6 @@
 #include "muster/launch/backends/local/mounts.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <string>
@@ -12,8 +11,7 @@
 namespace muster::mounts_test {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
+using ::testing::HasSubstr, ::testing::SizeIs;
 
 class MountsTest : public testing::Test {
  protected:
