@@ -20,7 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/task_config.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/peers/buffer_source.h"
 #include "muster/base/files/file_system.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 #include "muster/store/model/row_initializer.h"
 #include "muster/train/threads/error.h"
 

@@ -16,7 +16,7 @@
 #include "bench/peers/buffer_source.h"
 #include "bench/peers/data.h"
 #include "bench/support/meter.h"
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
 #include "muster/muster.h"
 
 namespace muster::bench {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "muster/algo/methods/all_reduce.h"
+#include "muster/algo/algorithms/all_reduce.h"
 #include "muster/store/client/store_client.h"
 
 namespace muster::bench {

@@ -12,7 +12,7 @@
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/checkpoint/manifest.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "muster/base/crc32c.h"
 #include "muster/base/status_macros.h"
+#include "muster/checkpoint/safetensors_file.h"
 #include "muster/checkpoint/strict_json.h"
-#include "muster/checkpoint/tensor_file.h"
 
 namespace muster {
 namespace {

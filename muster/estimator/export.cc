@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/version.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 namespace muster {
 namespace {

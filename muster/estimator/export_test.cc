@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
 #include "muster/train/hooks/hooks.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
-#include "muster/algo/methods/commit_pipeline.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/algorithm.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
+#include "muster/algo/algorithms/synchronous.h"
+#include "muster/sim/fault_schedule.h"
 #include "muster/sim/push_ledger.h"
-#include "muster/sim/schedule.h"
 #include "muster/transport/simulated/simulated_process.h"
 
 namespace muster {

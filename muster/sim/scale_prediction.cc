@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/check.h"
 #include "muster/base/files/memory_file_system.h"

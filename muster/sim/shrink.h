@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "muster/sim/schedule.h"
+#include "muster/sim/fault_schedule.h"
 
 namespace muster {
 

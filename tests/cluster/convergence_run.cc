@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/algo/choice/algorithm_choice.h"
 #include "muster/algo/choice/make_algorithm.h"
-#include "muster/algo/methods/pipelined.h"
 #include "muster/base/status_macros.h"
 #include "muster/collective/testing/group_in_threads.h"
 #include "muster/store/testing/simulated_store.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/commit_pipeline.h"
-#include "muster/algo/methods/overlapped_reduction.h"
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
+#include "muster/algo/algorithms/overlapped_reduction.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/log.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/log.h"

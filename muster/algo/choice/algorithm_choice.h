@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/algo/methods/commit_spec.h"
+#include "muster/algo/algorithms/commit_spec.h"
 #include "muster/optim/optimizer_spec.h"
 
 namespace muster {

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
-#include "muster/algo/methods/commit_pipeline.h"
-#include "muster/algo/methods/pipelined.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
+#include "muster/algo/algorithms/pipelined.h"
+#include "muster/algo/algorithms/synchronous.h"
 
 namespace muster {
 namespace {

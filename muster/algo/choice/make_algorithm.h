@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "muster/algo/algorithms/all_reduce.h"
 #include "muster/algo/choice/algorithm_choice.h"
-#include "muster/algo/methods/all_reduce.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 namespace muster {
 

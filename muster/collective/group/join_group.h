@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/collective/collective.h"
-#include "muster/collective/rendezvous/rendezvous.h"
+#include "muster/collective/ring/rendezvous.h"
 
 namespace muster {
 

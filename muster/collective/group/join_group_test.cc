@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "muster/collective/rendezvous/rendezvous_messages.h"
+#include "muster/collective/ring/rendezvous_messages.h"
 #include "muster/collective/testing/group_in_threads.h"
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"

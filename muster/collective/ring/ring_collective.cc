@@ -8,7 +8,7 @@
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/collective/checked_call.h"
-#include "muster/collective/rendezvous/rendezvous_messages.h"
+#include "muster/collective/ring/rendezvous_messages.h"
 #include "muster/collective/ring/ring_sums.h"
 #include "muster/collective/segment_range.h"
 #include "muster/collective/share.h"

@@ -15,7 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "muster/collective/collective.h"
 #include "muster/collective/collective_call.h"
-#include "muster/collective/rendezvous/rendezvous.h"
+#include "muster/collective/ring/rendezvous.h"
 #include "muster/collective/ring/ring_messages.h"
 #include "muster/transport/tcp/tcp_transport.h"
 

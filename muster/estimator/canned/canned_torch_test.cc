@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"

@@ -9,7 +9,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/manifest.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 #include "muster/store/arena/arena.h"
 #include "muster/store/model/model.h"
 

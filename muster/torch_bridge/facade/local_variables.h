@@ -1,16 +1,17 @@
 // A worker's own variables and their global copies on the ps, pushed and pulled by the program, in a session whose
-// hooks count the pushes (algo/methods/local_variables.h). The module's parameters are the local variables: the program
-// trains them with any optimizer of torch's, and the ps see nothing of it until it pushes. A run of the session is then
-// PullGlobal, some steps of the program's own, PushDelta: docs/tutorial/local_then_global.md has the whole program.
+// hooks count the pushes (algo/algorithms/local_variables.h). The module's parameters are the local variables: the
+// program trains them with any optimizer of torch's, and the ps see nothing of it until it pushes. A run of the session
+// is then PullGlobal, some steps of the program's own, PushDelta: docs/tutorial/local_then_global.md has the whole
+// program.
 //
-// Used by one thread. All functions throw Error, as algo/methods/local_variables.h says.
+// Used by one thread. All functions throw Error, as algo/algorithms/local_variables.h says.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <string>
 
-#include "muster/algo/methods/local_variables.h"
+#include "muster/algo/algorithms/local_variables.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
 

@@ -3,9 +3,9 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/base/log.h"
 #include "muster/cluster/identity/compute_threads.h"
 #include "muster/cluster/identity/environment.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
-#include "muster/algo/methods/all_reduce.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/algorithm.h"
+#include "muster/algo/algorithms/all_reduce.h"
+#include "muster/algo/algorithms/synchronous.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/cluster/placement/placement.h"
 #include "muster/optim/update_rule.h"
@@ -96,19 +96,19 @@ class Trainer {
   std::unique_ptr<Algorithm> algorithm_;
 };
 
-// Every minibatch makes an update, and no worker waits for another (algo/methods/asynchronous.h). The ps apply the
+// Every minibatch makes an update, and no worker waits for another (algo/algorithms/asynchronous.h). The ps apply the
 // optimizer: `Adam({.learning_rate = 0.001})`, or separate rules for groups of variables.
 Trainer Asynchronous(Replica& replica, const OptimizerSpec& optimizer);
 
-// The mean of the gradients of N of M workers makes an update, and all wait for it (algo/methods/synchronous.h).
+// The mean of the gradients of N of M workers makes an update, and all wait for it (algo/algorithms/synchronous.h).
 Trainer Synchronous(Replica& replica, const OptimizerSpec& optimizer, const SynchronousOptions& options);
 
 // Asynchronous, but no worker gets more than `bound` minibatches ahead of the slowest
-// (algo/methods/bounded_staleness.h).
+// (algo/algorithms/bounded_staleness.h).
 Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint32_t bound);
 
 // The mean of all workers' gradients makes an update, as with Synchronous, but the cluster has no ps: each worker
-// applies it to its own copy (algo/methods/all_reduce.h).
+// applies it to its own copy (algo/algorithms/all_reduce.h).
 Trainer AllReduce(Replica& replica, const OptimizerSpec& optimizer, const AllReduceOptions& options = {});
 
 // What AllReduce needs from a server: a function that joins its group, and `options` completed by the cluster's facts.
@@ -116,7 +116,7 @@ AllReduceAlgorithm::Join AllReduceJoinOf(Server& server);
 AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options);
 
 // Asynchronous, one step stale: gradients are sent and values fetched while the next minibatch is computed
-// (algo/methods/pipelined.h). Updates go through the ps, whatever `apply` says except kDirect.
+// (algo/algorithms/pipelined.h). Updates go through the ps, whatever `apply` says except kDirect.
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);
 
 // Shared by the session classes. Sets the source's loss function for one step only, because it refers to the caller's

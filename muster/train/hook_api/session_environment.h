@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/wait_clock.h"

@@ -9,8 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/bounded_staleness.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
+#include "muster/algo/algorithms/synchronous.h"
 #include "muster/summary/event_file_reader.h"
 #include "muster/train/testing/hook_driver.h"
 #include "muster/train/testing/training_process.h"

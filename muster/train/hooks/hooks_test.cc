@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/commit_pipeline.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/memory_file_system.h"

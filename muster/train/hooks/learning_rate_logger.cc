@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/optim/optimizer_spec.h"
 #include "muster/optim/schedule.h"

@@ -1,7 +1,7 @@
 #include "muster/train/hooks/step_counter.h"
 
 #include "absl/strings/str_format.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/train/hooks/timer_options.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/os/stop_signal.h"
 #include "muster/cluster/identity/task_config.h"
-#include "muster/collective/rendezvous/rendezvous.h"
+#include "muster/collective/ring/rendezvous.h"
 #include "muster/data/work_source.h"
 #include "muster/observe/status_server.h"
 #include "muster/observe/tracer.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/all_reduce.h"
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/all_reduce.h"
+#include "muster/algo/algorithms/asynchronous.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/base/os/flush_denormals.h"

@@ -16,7 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/summary/event_file_writer.h"
 #include "muster/train/hook_api/session_environment.h"
 #include "muster/train/hook_api/session_hook.h"

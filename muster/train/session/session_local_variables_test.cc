@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/algo/methods/local_variables.h"
+#include "muster/algo/algorithms/local_variables.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/testing/simulated_store.h"

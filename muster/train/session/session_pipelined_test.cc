@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/service/store_status.h"

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
+#include "muster/algo/algorithms/synchronous.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/client/row_client.h"
 #include "muster/store/model/row_initializer.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/clock.h"
 #include "muster/store/client/store_client.h"
 #include "muster/train/watch/link_notice.h"

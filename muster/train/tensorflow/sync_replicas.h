@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/synchronous.h"
 #include "muster/train/hook_api/session_hook.h"
 
 namespace muster {

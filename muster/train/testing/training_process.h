@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/pipelined.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/store/messages/load_messages.h"
 #include "muster/store/messages/messages.h"

@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "muster/algo/methods/all_reduce.h"
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
-#include "muster/algo/methods/pipelined.h"
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/all_reduce.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
+#include "muster/algo/algorithms/pipelined.h"
+#include "muster/algo/algorithms/synchronous.h"
 #include "muster/base/log.h"
 #include "muster/base/mutex.h"
 #include "muster/base/status_macros.h"

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/group_wait.h"
+#include "muster/algo/algorithms/group_wait.h"
 
 #include "muster/base/log.h"
 

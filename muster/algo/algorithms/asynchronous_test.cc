@@ -1,4 +1,4 @@
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
 
 #include <gmock/gmock.h>
 

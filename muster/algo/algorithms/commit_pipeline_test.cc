@@ -1,6 +1,6 @@
 // What algorithm_mathematics_test.cc doesn't cover: minibatches that fail, values loaded in the middle of a window, the
 // end.
-#include "muster/algo/methods/commit_pipeline.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
-#include "muster/algo/methods/commit_spec.h"
+#include "muster/algo/algorithms/algorithm.h"
+#include "muster/algo/algorithms/commit_spec.h"
 #include "muster/algo/sources/gradient_sum.h"
 #include "muster/algo/sources/local_rule.h"
 #include "muster/algo/sources/table_rows.h"

@@ -1,6 +1,6 @@
 // Synchronous and staleness-bounded training of several workers on one simulated loop: each waits for the others inside
 // its step, while the loop runs their steps.
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/synchronous.h"
 
 #include <gmock/gmock.h>
 
@@ -12,8 +12,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "muster/algo/methods/asynchronous.h"
-#include "muster/algo/methods/bounded_staleness.h"
+#include "muster/algo/algorithms/asynchronous.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
 #include "muster/algo/sources/quadratic_source.h"
 #include "muster/base/log.h"
 #include "muster/store/service/store_status.h"

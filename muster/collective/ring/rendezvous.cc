@@ -1,4 +1,4 @@
-#include "muster/collective/rendezvous/rendezvous.h"
+#include "muster/collective/ring/rendezvous.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/collective/rendezvous/rendezvous_messages.h"
+#include "muster/collective/ring/rendezvous_messages.h"
 #include "muster/collective/shm/shm_group_listener.h"
 
 namespace muster {

@@ -13,8 +13,8 @@
 #include <memory>
 #include <string>
 
-#include "muster/algo/methods/algorithm.h"
-#include "muster/algo/methods/overlapped_reduction.h"
+#include "muster/algo/algorithms/algorithm.h"
+#include "muster/algo/algorithms/overlapped_reduction.h"
 #include "muster/collective/group/join_group.h"
 
 namespace muster {

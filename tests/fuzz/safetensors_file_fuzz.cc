@@ -4,7 +4,7 @@
 
 #include "muster/base/check.h"
 #include "muster/base/files/memory_file_system.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::MemoryFileSystem files;

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/pipelined.h"
+#include "muster/algo/algorithms/pipelined.h"
 
 #include <algorithm>
 #include <cstring>

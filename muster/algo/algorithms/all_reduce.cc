@@ -1,9 +1,9 @@
-#include "muster/algo/methods/all_reduce.h"
+#include "muster/algo/algorithms/all_reduce.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/algo/methods/group_wait.h"
+#include "muster/algo/algorithms/group_wait.h"
 #include "muster/algo/sources/traced_gradients.h"
 #include "muster/algo/sources/train_in_place.h"
 #include "muster/base/clock.h"

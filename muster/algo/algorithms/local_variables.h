@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/algo/sources/gradient_sum.h"
 
 namespace muster {

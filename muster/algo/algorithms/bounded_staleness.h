@@ -3,7 +3,7 @@
 // up to c - bound - 1, and all its own.
 #pragma once
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/algo/sources/table_rows.h"
 
 namespace muster {

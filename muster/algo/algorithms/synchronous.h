@@ -4,7 +4,7 @@
 // with the next round. With N = M this equals one process with a batch M times as large.
 #pragma once
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/algo/sources/table_rows.h"
 #include "muster/store/client/overlapped_push.h"
 

@@ -6,9 +6,9 @@
 
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
-namespace muster::safetensors_test {
+namespace muster::safetensors_python_test {
 namespace {
 
 const std::string kPython = SourceFolder() + "/.venv/bin/python";
@@ -83,4 +83,4 @@ st.save_file({'w': np.arange(6, dtype=np.float32).reshape(2, 3), 's': np.array(5
 }
 
 }  // namespace
-}  // namespace muster::safetensors_test
+}  // namespace muster::safetensors_python_test

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/asynchronous.h"
+#include "muster/algo/algorithms/asynchronous.h"
 
 #include "muster/algo/sources/traced_gradients.h"
 #include "muster/algo/sources/train_in_place.h"

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/synchronous.h"
+#include "muster/algo/algorithms/synchronous.h"
 
 #include <utility>
 

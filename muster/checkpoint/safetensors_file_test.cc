@@ -1,4 +1,4 @@
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include "muster/base/crc32c.h"
 #include "muster/base/files/memory_file_system.h"
 
-namespace muster::tensor_file_test {
+namespace muster::safetensors_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -226,4 +226,4 @@ TEST_F(TensorFileTest, AnyDamagedByteIsFoundAndNoneCrashes) {
 }
 
 }  // namespace
-}  // namespace muster::tensor_file_test
+}  // namespace muster::safetensors_file_test

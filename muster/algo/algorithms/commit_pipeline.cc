@@ -1,4 +1,4 @@
-#include "muster/algo/methods/commit_pipeline.h"
+#include "muster/algo/algorithms/commit_pipeline.h"
 
 #include <cstring>
 #include <utility>

@@ -1,5 +1,5 @@
 // Groups in threads of this process. Each rank's gradients come in an order of its own.
-#include "muster/algo/methods/overlapped_reduction.h"
+#include "muster/algo/algorithms/overlapped_reduction.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/local_variables.h"
+#include "muster/algo/algorithms/local_variables.h"
 
 #include <cstring>
 #include <utility>

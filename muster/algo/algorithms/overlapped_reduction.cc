@@ -1,4 +1,4 @@
-#include "muster/algo/methods/overlapped_reduction.h"
+#include "muster/algo/algorithms/overlapped_reduction.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "muster/checkpoint/tensor_file.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "muster/algo/methods/bounded_staleness.h"
+#include "muster/algo/algorithms/bounded_staleness.h"
 
 #include <utility>
 

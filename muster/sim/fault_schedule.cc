@@ -1,4 +1,4 @@
-#include "muster/sim/schedule.h"
+#include "muster/sim/fault_schedule.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "muster/algo/methods/algorithm.h"
+#include "muster/algo/algorithms/algorithm.h"
 #include "muster/algo/sources/table_rows.h"
 #include "muster/base/background_thread.h"
 #include "muster/base/mutex.h"
