@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "muster/transport/forwarding_channel.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/simulated_network.h"
 
@@ -32,21 +33,17 @@ class SimulatedTransport final : public LoopbackTransport {
 
  private:
   // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
-  class MortalChannel final : public Channel {
+  class MortalChannel final : public ForwardingChannel {
    public:
     MortalChannel(std::unique_ptr<Channel> inner, const SimulatedProcess& process)
-        : inner_(std::move(inner)), process_(process) {}
+        : ForwardingChannel(std::move(inner)), process_(process) {}
     CallId Call(const Request& request, ReplyCallback done) override {
       return inner_->Call(request, [&process = process_, done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
         if (process.alive()) done(reply);
       });
     }
-    void Cancel(CallId call) override { inner_->Cancel(call); }
-    const std::string& peer() const override { return inner_->peer(); }
-    Stats stats() const override { return inner_->stats(); }
 
    private:
-    const std::unique_ptr<Channel> inner_;
     const SimulatedProcess& process_;
   };
 
