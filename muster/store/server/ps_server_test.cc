@@ -18,7 +18,6 @@
 #include "muster/transport/forwarding_channel.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/fault_script.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "muster/transport/testing/scripted_handler.h"
 
@@ -254,8 +253,8 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
 }
 
 TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
-  SimulatedClock clock;
-  SimulatedEventLoop loop(clock);
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
   LoopbackNetwork network;
   LoopbackTransport transport(network, loop);
   HeartbeatCounter replaced(absl::FailedPreconditionError("replaced by a newer process"));

@@ -13,14 +13,13 @@ namespace muster {
 
 class SimulatedTransport final : public LoopbackTransport {
  public:
-  // For one thread of a process.
-  SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread)
-      // Seeded by the process, so that two don't retry in step.
-      : LoopbackTransport(network, thread.loop(), {}, {.seed = 1 + thread.process().number() * 100},
-                          HostOf(&thread.process(), nullptr)),
+  // For one thread of a process. Its requests meet the faults of `faults`, if given, which must outlive the channels.
+  SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread, FaultScript* faults = nullptr,
+                     JobToken token = {}, LoopbackOptions options = {})
+      : LoopbackTransport(network, thread.loop(), std::move(token), SeededBy(thread.process(), options),
+                          HostOf(&thread.process(), faults)),
         process_(&thread.process()) {}
-  // For a client on a loop that it shares with others. Its requests meet the faults of `faults`, if given, which must
-  // outlive the channels.
+  // For a client on a loop that it shares with others.
   SimulatedTransport(SimulatedNetwork& network, EventLoop& loop, FaultScript* faults = nullptr, JobToken token = {},
                      const LoopbackOptions& options = {})
       : LoopbackTransport(network, loop, std::move(token), options, HostOf(nullptr, faults)) {}
@@ -47,6 +46,11 @@ class SimulatedTransport final : public LoopbackTransport {
     const SimulatedProcess& process_;
   };
 
+  // So that two processes don't retry in step.
+  static LoopbackOptions SeededBy(const SimulatedProcess& process, LoopbackOptions options) {
+    options.seed += process.number() * 100;
+    return options;
+  }
   static std::shared_ptr<SimulatedHost> HostOf(SimulatedProcess* process, FaultScript* faults) {
     auto host = std::make_shared<SimulatedHost>();
     host->process = process;
