@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/algo/choice/make_algorithm.h"
+#include "muster/algo/sources/float_source.h"
 #include "muster/base/status_macros.h"
 #include "muster/observe/track.h"
 #include "muster/store/testing/joining.h"
@@ -17,25 +18,6 @@ namespace {
 constexpr float kGradient = 1e-6F;
 constexpr float kValue = 0.1F;
 
-// Gradients that cost nothing, because they are always the same.
-class FixedGradients final : public GradientSource {
- public:
-  explicit FixedGradients(std::vector<VariableSpec> variables) : variables_(std::move(variables)) {
-    for (const VariableSpec& variable : variables_) {
-      values_.emplace_back(variable.elements(), kValue);
-      gradients_.emplace_back(variable.elements(), kGradient);
-    }
-  }
-  const std::vector<VariableSpec>& variables() const override { return variables_; }
-  MutableByteSpan value(size_t i) override { return AsMutableBytes(values_[i].data(), values_[i].size()); }
-  absl::StatusOr<double> ComputeGradients() override { return 0.0; }
-  ByteSpan gradient(size_t i) override { return AsBytes(gradients_[i].data(), gradients_[i].size()); }
-
- private:
-  const std::vector<VariableSpec> variables_;
-  std::vector<std::vector<float>> values_, gradients_;
-};
-
 double OwnMicroseconds(const Track& track) {
   for (const StepTimesRow& row : track.times().Table("", "").rows)
     if (row.what == "other") return row.mean_us;
@@ -47,7 +29,7 @@ double OwnMicroseconds(const Track& track) {
 absl::StatusOr<PipelineCost> MeasurePipelineCost(const AlgorithmPlan& plan, const std::vector<VariableSpec>& variables,
                                                  int64_t steps) {
   SimulatedStore store(1, {"worker:0"}, {.lease = absl::Hours(1000)});
-  FixedGradients source(variables);
+  FloatSource source(variables, kValue, kGradient);  // gradients that cost nothing
   const MonotonicTraceClock clock;
   Track track("training", clock);
   const auto client = store.Client("worker:0", {.track = &track});

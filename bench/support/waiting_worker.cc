@@ -17,6 +17,7 @@
 #include "muster/algo/algorithms/asynchronous.h"
 #include "muster/algo/algorithms/bounded_staleness.h"
 #include "muster/algo/algorithms/synchronous.h"
+#include "muster/algo/sources/float_source.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/environment.h"
@@ -56,23 +57,17 @@ const Wait& Find(const std::string& what) {
 }
 
 // One small variable. After the given number of minibatches it never finishes one.
-class Source final : public GradientSource {
+class Source final : public FloatSource {
  public:
-  explicit Source(int minibatches) : left_(minibatches) {}
-  const std::vector<VariableSpec>& variables() const override { return variables_; }
-  MutableByteSpan value(size_t) override { return AsMutableBytes(values_.data(), values_.size()); }
+  explicit Source(int minibatches) : FloatSource({{.name = "w", .shape = {1000}}}), left_(minibatches) {}
   absl::StatusOr<double> ComputeGradients() override {
     while (left_ == 0) pause();
     --left_;
     return 0.0;
   }
-  ByteSpan gradient(size_t) override { return AsBytes(gradient_.data(), gradient_.size()); }
 
  private:
   int left_;
-  const std::vector<VariableSpec> variables_ = {{.name = "w", .shape = {1000}}};
-  std::vector<float> values_ = std::vector<float>(1000);
-  const std::vector<float> gradient_ = std::vector<float>(1000);
 };
 
 std::unique_ptr<Algorithm> MakeAlgorithm(Kind kind, Node& node, Source& source, PlacementResult placement) {

@@ -25,4 +25,32 @@ class GradientChange {
   virtual void Change(const Block& block, MutableByteSpan into) const = 0;
 };
 
+// Delay compensation (Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017,
+// arXiv 1609.08326, equation 10). It corrects a gradient computed at w_pulled for w_now, using the diagonal of the
+// gradient's outer product in place of the Hessian: g ← g + λ g² (w_now − w_pulled). With the rule sgd this is
+// DC-ASGD-c; any other rule may follow. λ 0 changes nothing.
+class DelayCompensation final : public GradientChange {
+ public:
+  // `lambda` ≥ 0, finite. The paper uses 0.04 and 2, depending on the task.
+  explicit DelayCompensation(double lambda) : lambda_(lambda) {}
+  void Change(const Block& block, MutableByteSpan into) const override;
+
+ private:
+  const double lambda_;
+};
+
+// ADAG, asynchronous distributed adaptive gradients (Hermans, "On Scalable Deep Learning and Parallelizing Gradient
+// Descent", master's thesis, Maastricht University 2017, the chapter of that name). It reduces what a worker adds to
+// each weight by how far that weight has moved since the worker pulled it: Δ ← Δ / (γ⁻¹ (w_now − w_pulled)² + 1). For
+// the rule add. A large γ changes nothing; where a weight hasn't moved, no γ does.
+class AdaptiveDelta final : public GradientChange {
+ public:
+  // `gamma` > 0, finite.
+  explicit AdaptiveDelta(double gamma) : gamma_(gamma) {}
+  void Change(const Block& block, MutableByteSpan into) const override;
+
+ private:
+  const double gamma_;
+};
+
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include "muster/store/calls/lease_beat.h"
 #include "muster/store/calls/shutdown_wait.h"
 #include "muster/train/hooks/hooks.h"
+#include "muster/transport/forwarding_channel.h"
 #include "muster/transport/simulated/simulated_transport.h"
 
 namespace muster {
@@ -43,41 +44,18 @@ LedgerForm FormOf(const Schedule& schedule) {
 }
 
 // Tells the ledger the number under which a worker's push leaves it: only the client assigns numbers.
-class NumberedChannel final : public Channel {
+class NumberedChannel final : public ForwardingChannel {
  public:
-  NumberedChannel(std::unique_ptr<Channel> inner, PushLedger& ledger) : inner_(std::move(inner)), ledger_(ledger) {}
+  NumberedChannel(std::unique_ptr<Channel> inner, PushLedger& ledger)
+      : ForwardingChannel(std::move(inner)), ledger_(ledger) {}
   CallId Call(const Request& request, ReplyCallback done) override {
     PushPullRequest push;
     if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok())
       ledger_.Number(push.stamp.incarnation, push.stamp.sequence);
     return inner_->Call(request, std::move(done));
   }
-  void Cancel(CallId call) override { inner_->Cancel(call); }
-  const std::string& peer() const override { return inner_->peer(); }
-  Stats stats() const override { return inner_->stats(); }
 
  private:
-  const std::unique_ptr<Channel> inner_;
-  PushLedger& ledger_;
-};
-
-// The channels of a worker's training thread, wrapped by the plant.
-class WorkerTransport final : public Transport {
- public:
-  WorkerTransport(SimulatedNetwork& network, SimulatedThread& thread, PlantedClusterBug* bug, PushLedger& ledger)
-      : inner_(network, thread), bug_(bug), ledger_(ledger) {}
-  EventLoop& loop() override { return inner_.loop(); }
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
-    return inner_.Listen(address, handler);
-  }
-  std::unique_ptr<Channel> Connect(const std::string& address) override {
-    std::unique_ptr<Channel> channel = std::make_unique<NumberedChannel>(inner_.Connect(address), ledger_);
-    return bug_ != nullptr ? bug_->WrapChannel(std::move(channel)) : std::move(channel);
-  }
-
- private:
-  SimulatedTransport inner_;
-  PlantedClusterBug* const bug_;
   PushLedger& ledger_;
 };
 
@@ -218,9 +196,22 @@ void ClusterSimulation::StartWorker(int worker) {
   });
 }
 
+void ClusterSimulation::StartHeartbeats(SimulatedThread& thread, const StoreClient& client) {
+  SimulatedThread& beats = thread.process().NewThread("heartbeats");
+  beats.Start([this, &beats, stamps = HeartbeatStamps(client)] {
+    SimulatedTransport own(network_, beats);
+    LeaseBeat beat(own, addresses_, stamps, LeaseOptions().lease / 4);
+    beats.loop().RunUntil([] { return false; }, absl::InfiniteFuture());
+  });
+}
+
 absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, const bool& stop) {
   const bool first_life = !std::exchange(workers_[worker].has_lived, true);
-  WorkerTransport transport(network_, thread, bug_, ledger_);
+  SimulatedTransport plain(network_, thread);
+  WrappingTransport transport(plain, [this](std::unique_ptr<Channel> inner) {
+    std::unique_ptr<Channel> channel = std::make_unique<NumberedChannel>(std::move(inner), ledger_);
+    return bug_ != nullptr ? bug_->WrapChannel(std::move(channel)) : std::move(channel);
+  });
   const uint64_t incarnation = ++incarnations_;
   StoreClient client(transport, addresses_,
                      {.task = thread.name(),
@@ -242,14 +233,6 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                        .ledger = &ledger_,
                        .violated = truth_.violated});
   LedgerAlgorithm algorithm(source, ledger_, Place(), schedule_);
-  const auto beat = [&] {
-    SimulatedThread& beats = thread.process().NewThread("heartbeats");
-    beats.Start([this, &beats, stamps = HeartbeatStamps(client)] {
-      SimulatedTransport own(network_, beats);
-      LeaseBeat beat(own, addresses_, stamps, LeaseOptions().lease / 4);
-      beats.loop().RunUntil([] { return false; }, absl::InfiniteFuture());
-    });
-  };
   SessionOptions options{.save_checkpoint_steps = schedule_.save_steps,
                          .save_summaries_steps = 0,
                          .log_step_count_steps = 0,
@@ -264,7 +247,7 @@ absl::Status ClusterSimulation::RunWorker(int worker, SimulatedThread& thread, c
                    .is_chief = worker == 0,
                    .target = "muster://here:1",
                    .stop_requested = [&stop] { return stop; },
-                   .on_joined = beat},
+                   .on_joined = [&] { StartHeartbeats(thread, client); }},
                   std::move(options), {StopAtStep({.last_step = schedule_.last_step})});
   RETURN_IF_ERROR(session.Start());
   const auto barrier = [&](const char* name, bool elastic) {

@@ -68,6 +68,8 @@ class ClusterSimulation {
   void StartWorker(int worker);
   // Trains until the session should stop or the process has made its share of minibatches.
   absl::Status Train(Session& session);
+  // In a thread of its own beside that of the worker.
+  void StartHeartbeats(SimulatedThread& thread, const StoreClient& client);
   absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
   void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
   void Meet(const ScheduledFault& fault);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/lifetime.h"
 #include "muster/store/service/passing_handler.h"
+#include "muster/transport/forwarding_channel.h"
 
 namespace muster {
 namespace {
@@ -74,13 +75,6 @@ class CountRetries final : public PassingHandler {
   }
 };
 
-class CountRetriesBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<CountRetries>(service);
-  }
-};
-
 // Passes answers on to another sink, but with the bulk of the first one.
 class StaleSink final : public Responder::Sink {
  public:
@@ -113,13 +107,6 @@ class ExportStale final : public PassingHandler {
   const std::shared_ptr<std::vector<std::byte>> first_ = std::make_shared<std::vector<std::byte>>();
 };
 
-class ExportStaleBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<ExportStale>(service);
-  }
-};
-
 // When any connection closes, forgets the clients that wait for the model: their answers are never sent.
 class ForgetWaiters final : public PassingHandler {
  public:
@@ -139,17 +126,10 @@ class ForgetWaiters final : public PassingHandler {
   std::vector<Responder> forgotten_;
 };
 
-class ForgetWaitersBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<ForgetWaiters>(service);
-  }
-};
-
 // A client's channel that passes everything on, with pushes changed.
-class ChangedPushChannel : public Channel {
+class ChangedPushChannel : public ForwardingChannel {
  public:
-  explicit ChangedPushChannel(std::unique_ptr<Channel> inner) : inner_(std::move(inner)) {}
+  using ForwardingChannel::ForwardingChannel;
   CallId Call(const Request& request, ReplyCallback done) override {
     PushPullRequest message;
     if (request.method != static_cast<uint16_t>(StoreMethod::kPushPull) || !Decode(request.control, message).ok())
@@ -159,13 +139,9 @@ class ChangedPushChannel : public Channel {
     changed.control = Encode(message);
     return inner_->Call(changed, std::move(done));
   }
-  void Cancel(CallId call) override { inner_->Cancel(call); }
-  const std::string& peer() const override { return inner_->peer(); }
-  Stats stats() const override { return inner_->stats(); }
 
  private:
   virtual void Change(PushPullRequest& message) = 0;
-  const std::unique_ptr<Channel> inner_;
 };
 
 // Sends a retry under a new number.
@@ -205,27 +181,6 @@ class ForgetScales final : public ChangedPushChannel {
   }
 };
 
-class ForgetScalesBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
-    return std::make_unique<ForgetScales>(std::move(channel));
-  }
-};
-
-class CountOneBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
-    return std::make_unique<CountOne>(std::move(channel));
-  }
-};
-
-class RenumberRetriesBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
-    return std::make_unique<RenumberRetries>(std::move(channel));
-  }
-};
-
 // Lets ps 0 count as soon as it has the push, before the other ps have it.
 class CountEarly final : public PassingHandler {
  public:
@@ -240,13 +195,6 @@ class CountEarly final : public PassingHandler {
       ++view.arena->header().counters.minibatches;
     }
     inner_.Handle(request, std::move(bulk), std::move(responder));
-  }
-};
-
-class CountEarlyBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<CountEarly>(service);
   }
 };
 
@@ -285,13 +233,6 @@ class ForgetClocks final : public PassingHandler {
   }
 };
 
-class ForgetClocksBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<ForgetClocks>(service);
-  }
-};
-
 // Gives every worker its turn as soon as it asks.
 class AnswerTurns final : public PassingHandler {
  public:
@@ -302,13 +243,6 @@ class AnswerTurns final : public PassingHandler {
         !Decode(request.control, message).ok())
       return inner_.Handle(request, std::move(bulk), std::move(responder));
     responder.Send(Encode(AwaitTurnReply{message.clock}));
-  }
-};
-
-class AnswerTurnsBug final : public PlantedClusterBug {
- public:
-  std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<AnswerTurns>(service);
   }
 };
 
@@ -326,10 +260,21 @@ class OpenBarriers final : public PassingHandler {
   }
 };
 
-class OpenBarriersBug final : public PlantedClusterBug {
+// A bug between a ps and the network.
+template <typename Handler>
+class AtPs final : public PlantedClusterBug {
  public:
   std::unique_ptr<RequestHandler> WrapPs(StoreService& service, EventLoop&) override {
-    return std::make_unique<OpenBarriers>(service);
+    return std::make_unique<Handler>(service);
+  }
+};
+
+// A bug between a worker and the network.
+template <typename Channels>
+class AtWorker final : public PlantedClusterBug {
+ public:
+  std::unique_ptr<Channel> WrapChannel(std::unique_ptr<Channel> channel) override {
+    return std::make_unique<Channels>(std::move(channel));
   }
 };
 
@@ -348,18 +293,18 @@ std::unique_ptr<PlantedClusterBug> Make() {
 const std::map<std::string, std::unique_ptr<PlantedClusterBug> (*)()>& Plants() {
   static const auto& plants = *new std::map<std::string, std::unique_ptr<PlantedClusterBug> (*)()>{
       {"acknowledge-early", &Make<AcknowledgeEarlyBug>},
-      {"answer-turns", &Make<AnswerTurnsBug>},
-      {"count-early", &Make<CountEarlyBug>},
-      {"count-one", &Make<CountOneBug>},
-      {"count-retries", &Make<CountRetriesBug>},
-      {"export-stale", &Make<ExportStaleBug>},
-      {"forget-clocks", &Make<ForgetClocksBug>},
+      {"answer-turns", &Make<AtPs<AnswerTurns>>},
+      {"count-early", &Make<AtPs<CountEarly>>},
+      {"count-one", &Make<AtWorker<CountOne>>},
+      {"count-retries", &Make<AtPs<CountRetries>>},
+      {"export-stale", &Make<AtPs<ExportStale>>},
+      {"forget-clocks", &Make<AtPs<ForgetClocks>>},
       {"forget-contributors", &Make<ForgetContributorsBug>},
-      {"forget-scales", &Make<ForgetScalesBug>},
-      {"forget-waiters", &Make<ForgetWaitersBug>},
+      {"forget-scales", &Make<AtWorker<ForgetScales>>},
+      {"forget-waiters", &Make<AtPs<ForgetWaiters>>},
       {"inside-mark-without-hold", &Make<InsideBug<PlantedBug::kMarkWithoutHold>>},
-      {"open-barriers", &Make<OpenBarriersBug>},
-      {"renumber-retries", &Make<RenumberRetriesBug>},
+      {"open-barriers", &Make<AtPs<OpenBarriers>>},
+      {"renumber-retries", &Make<AtWorker<RenumberRetries>>},
       {"inside-commit-before-header", &Make<InsideBug<PlantedBug::kCommitBeforeHeader>>},
       {"inside-count-contributor-twice", &Make<InsideBug<PlantedBug::kCountContributorTwice>>},
       {"inside-count-twice", &Make<InsideBug<PlantedBug::kCountTwice>>},

@@ -13,7 +13,7 @@
 #include "muster/base/files/memory_file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/client/store_client.h"
-#include "muster/store/service/store_service.h"
+#include "muster/store/service/passing_handler.h"
 #include "muster/transport/simulated/simulated_network.h"
 #include "muster/transport/simulated/simulated_transport.h"
 
@@ -33,23 +33,17 @@ std::vector<VariableSpec> Variables() {
 }
 
 // Spends a ps's time on each request, then passes it on.
-class CostlyHandler final : public RequestHandler {
+class CostlyHandler final : public PassingHandler {
  public:
   CostlyHandler(StoreService& service, SimulatedThread& thread, const StepCosts& costs)
-      : service_(service), thread_(thread), costs_(costs) {}
-  void OnConnect(ConnectionId connection, const std::string& peer) override { service_.OnConnect(connection, peer); }
-  absl::StatusOr<std::unique_ptr<BulkTarget>> PrepareBulk(const IncomingRequest& request) override {
-    return service_.PrepareBulk(request);
-  }
+      : PassingHandler(service), thread_(thread), costs_(costs) {}
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
     if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull))
       thread_.Compute(costs_.ps_request + costs_.ps_model * (static_cast<double>(request.bulk_bytes) / kModelBytes));
-    service_.Handle(request, std::move(bulk), std::move(responder));
+    inner_.Handle(request, std::move(bulk), std::move(responder));
   }
-  void OnDisconnect(ConnectionId connection) override { service_.OnDisconnect(connection); }
 
  private:
-  StoreService& service_;
   SimulatedThread& thread_;
   const StepCosts& costs_;
 };

@@ -175,25 +175,11 @@ class CountingFile final : public WritableFile {
   int& flushes_;
 };
 
-class CountingFileSystem final : public FileSystem {
+class CountingFileSystem final : public ForwardingFileSystem {
  public:
+  using ForwardingFileSystem::ForwardingFileSystem;
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string&) override {
     return std::make_unique<CountingFile>(flushes_);
-  }
-  absl::StatusOr<std::string> ReadFile(const std::string&) override { return absl::NotFoundError(""); }
-  absl::Status ReadAt(const std::string&, uint64_t, MutableByteSpan) override { return absl::NotFoundError(""); }
-  absl::StatusOr<uint64_t> FileSize(const std::string&) override { return absl::NotFoundError(""); }
-  bool Exists(const std::string&) override { return false; }
-  absl::Status CreateDirectory(const std::string&) override { return absl::OkStatus(); }
-  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string&) override {
-    return std::vector<std::string>();
-  }
-  absl::Status Rename(const std::string&, const std::string&) override { return absl::OkStatus(); }
-  absl::Status Remove(const std::string&) override { return absl::OkStatus(); }
-  absl::Status RemoveTree(const std::string&) override { return absl::OkStatus(); }
-  absl::Status SyncDirectory(const std::string&) override { return absl::OkStatus(); }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string&, const std::string&) override {
-    return std::make_unique<FileLock>();
   }
   int flushes() const { return flushes_; }
 
@@ -202,7 +188,8 @@ class CountingFileSystem final : public FileSystem {
 };
 
 TEST(EventFileWriterFlushTest, FlushesTheVersionAndThenWheneverTheIntervalHasPassed) {
-  CountingFileSystem files;
+  MemoryFileSystem memory;
+  CountingFileSystem files(memory);
   SimulatedClock clock;
   auto writer = EventFileWriter::Open(files, clock, "logs", {.flush_interval = absl::Seconds(10)}).value();
   EXPECT_EQ(files.flushes(), 1);

@@ -128,7 +128,7 @@ class Cluster {
     for (size_t i = 1; in_step_ && i < workers_.size(); ++i)
       store_.loop.Post([&what, worker = workers_[i].get()] { what(*worker); });
     for (size_t i = 0; i < (in_step_ ? 1 : workers_.size()); ++i) what(*workers_[i]);
-    store_.loop.RunReady();
+    store_.world.RunReady();
     absl::Status status;
     for (const auto& worker : workers_) status.Update(worker->status());
     return status;

@@ -20,7 +20,6 @@
 #include "muster/store/service/store_service.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 
 namespace muster {
 namespace {
@@ -102,8 +101,8 @@ class FuzzedStore {
   int answers() const { return answers_; }
 
  private:
-  SimulatedClock clock_;
-  SimulatedEventLoop loop_{clock_};
+  SimulatedWorld world_;
+  EventLoop& loop_ = world_.loop();
   MemoryFileSystem files_;
   int answers_ = 0;
   StoreService service_;

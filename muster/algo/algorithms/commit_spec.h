@@ -36,7 +36,7 @@ struct CommitSpec {
 
   StalenessScale staleness_scale = StalenessScale::kNone;
   double compensation = 0;  // c of DelayCompensation; 0: none. Only for kGradient without worker_rule
-  // γ of ADAG's per-weight scale (adaptive_delta.h); 0: none. Only for kDelta.
+  // γ of ADAG's per-weight scale (gradient_change.h); 0: none. Only for kDelta.
   double adaptive = 0;
 
   double alpha = 0;     // for kExchange and kSharedExchange: 0 < α ≤ 1

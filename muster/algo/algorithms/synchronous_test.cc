@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/algo/algorithms/asynchronous.h"
 #include "muster/algo/algorithms/bounded_staleness.h"
-#include "muster/algo/sources/quadratic_source.h"
+#include "muster/algo/sources/float_source.h"
 #include "muster/base/log.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/joining.h"
@@ -28,34 +28,27 @@ constexpr int kFeatures = 5;
 const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {kFeatures}}, {.name = "b", .shape = {1}}};
 
 // Linear regression with the mean squared error of a share of 24 rows: rows `first`, `first` + `stride`, …
-class Regression final : public GradientSource {
+class Regression final : public FloatSource {
  public:
-  Regression(int first, int stride) : first_(first), stride_(stride) {}
-  const std::vector<VariableSpec>& variables() const override { return kVariables; }
-  MutableByteSpan value(size_t i) override {
-    return i == 0 ? AsMutableBytes(w_.data(), w_.size()) : AsMutableBytes(b_.data(), 1);
-  }
+  Regression(int first, int stride) : FloatSource(kVariables), first_(first), stride_(stride) {}
   absl::StatusOr<double> ComputeGradients() override {
     std::vector<double> sum(kFeatures + 1);
     double loss = 0;
     int rows = 0;
     for (int row = first_; row < 24; row += stride_, ++rows) {
-      double error = b_[0] - Target(row);
-      for (int i = 0; i < kFeatures; ++i) error += w_[i] * Feature(row, i);
+      double error = values_[1][0] - Target(row);
+      for (int i = 0; i < kFeatures; ++i) error += values_[0][i] * Feature(row, i);
       loss += error * error / 2;
       for (int i = 0; i < kFeatures; ++i) sum[i] += error * Feature(row, i);
       sum[kFeatures] += error;
     }
-    for (int i = 0; i < kFeatures; ++i) w_gradient_[i] = static_cast<float>(sum[i] / rows);
-    b_gradient_[0] = static_cast<float>(sum[kFeatures] / rows);
+    for (int i = 0; i < kFeatures; ++i) gradients_[0][i] = static_cast<float>(sum[i] / rows);
+    gradients_[1][0] = static_cast<float>(sum[kFeatures] / rows);
     return loss / rows;
   }
-  ByteSpan gradient(size_t i) override {
-    return i == 0 ? AsBytes(w_gradient_.data(), w_gradient_.size()) : AsBytes(b_gradient_.data(), 1);
-  }
   std::vector<float> All() const {
-    std::vector<float> all = w_;
-    all.push_back(b_[0]);
+    std::vector<float> all = values_[0];
+    all.push_back(values_[1][0]);
     return all;
   }
 
@@ -65,8 +58,6 @@ class Regression final : public GradientSource {
 
   const int first_;
   const int stride_;
-  std::vector<float> w_ = std::vector<float>(kFeatures), b_ = {0};
-  std::vector<float> w_gradient_ = w_, b_gradient_ = b_;
 };
 
 template <typename Algorithm>

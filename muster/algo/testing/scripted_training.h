@@ -1,8 +1,9 @@
-// A whole cluster that trains by an algorithm's name, for tests: real stores, clients and algorithms on one simulated
-// loop. Every worker is a process (scripted_process.h) that makes one minibatch when the test says so. The same script
-// gives the same run. Used by the test's thread.
+// A whole cluster that trains by an algorithm's name, for tests: real stores, clients and algorithms in one simulated
+// world. Every worker is a process of it that makes one minibatch when the test says so. The same script gives the same
+// run. Used by the test's thread.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -13,7 +14,6 @@
 #include "muster/algo/choice/make_algorithm.h"
 #include "muster/algo/testing/scripted_source.h"
 #include "muster/base/status_macros.h"
-#include "muster/store/testing/scripted_process.h"
 #include "muster/store/testing/simulated_store.h"
 
 namespace muster {
@@ -35,13 +35,30 @@ struct ScriptedOptions {
 // One process of the cluster.
 struct ScriptedTrainee {
   ScriptedTrainee(SimulatedStore& store, const ScriptedOptions& options, int number, StoreClientOptions of_client)
-      : process(store.loop),
+      : thread(store.world.NewProcess(of_client.task).NewThread()),
         script(options.faults),
-        transport(store.network, process, &script),
+        transport(store.network, thread, &script),
         source(options.problem, number, options.dtype, options.columns),
-        client(std::make_unique<StoreClient>(transport, store.addresses(), std::move(of_client))) {}
+        client(std::make_unique<StoreClient>(transport, store.addresses(), std::move(of_client))) {
+    thread.Start([this] {
+      for (;; work = nullptr) {
+        thread.loop().RunUntil([this] { return busy(); }, absl::InfiniteFuture());
+        work();
+      }
+    });
+  }
+  ~ScriptedTrainee() {
+    MUSTER_CHECK(!busy());
+    client.reset();
+    thread.process().Kill();
+  }
+  ScriptedTrainee(const ScriptedTrainee&) = delete;
+  ScriptedTrainee& operator=(const ScriptedTrainee&) = delete;
 
-  ScriptedProcess process;
+  bool busy() const { return work != nullptr; }
+
+  SimulatedThread& thread;
+  absl::AnyInvocable<void()> work;  // what it does now; null: it is idle
   FaultScript script;
   SimulatedTransport transport;
   ScriptedSource source;
@@ -67,11 +84,17 @@ inline std::vector<double> ReadGlobal(SimulatedStore& store, const ScriptedSourc
   return ScriptedSource::Join(dtype, parts);
 }
 
+inline std::vector<std::string> ScriptedTasks(int workers) {
+  std::vector<std::string> tasks;
+  for (int i = 0; i < workers; ++i) tasks.push_back(absl::StrCat("worker:", i));
+  return tasks;
+}
+
 class ScriptedTraining {
  public:
   explicit ScriptedTraining(ScriptedOptions options)
       : options_(std::move(options)),
-        store_(options_.num_ps, Tasks(options_.workers),
+        store_(options_.num_ps, ScriptedTasks(options_.workers),
                {.lease = absl::Hours(10), .disconnect_grace = absl::Seconds(1)}, nullptr, options_.direct),
         workers_(options_.workers) {}
   ~ScriptedTraining() {
@@ -87,7 +110,7 @@ class ScriptedTraining {
                                       .worker = static_cast<uint32_t>(number),
                                       .num_ps = options_.num_ps};
     ASSIGN_OR_RETURN(const AlgorithmPlan plan, PlanAlgorithm(options_.choice, cluster));
-    StoreClientOptions of_client = {.task = Tasks(options_.workers)[number],
+    StoreClientOptions of_client = {.task = ScriptedTasks(options_.workers)[number],
                                     .incarnation = ++incarnation_,
                                     .round_sleep = absl::ZeroDuration(),
                                     .stop_requested = [this] { return stop_; },
@@ -125,8 +148,7 @@ class ScriptedTraining {
 
   // Begins a minibatch of worker `number`, which runs until it has to wait.
   void Start(int number) {
-    ScriptedTrainee& worker = *workers_[number];
-    worker.process.Start([&worker] {
+    Begin(number, [](ScriptedTrainee& worker) {
       const absl::StatusOr<StepResult> result = worker.algorithm->Step(*worker.client);
       worker.status.Update(result.status());
       if (result.ok()) worker.result = *result;
@@ -134,18 +156,16 @@ class ScriptedTraining {
   }
   // Begins the end of the session of worker `number`, which runs until it has to wait.
   void Finish(int number) {
-    ScriptedTrainee& worker = *workers_[number];
-    worker.process.Start([&worker] {
+    Begin(number, [](ScriptedTrainee& worker) {
       worker.algorithm->End();
       worker.status.Update(worker.algorithm->FinishPending(*worker.client));
     });
   }
   // Lets all workers run until none is busy, or until `patience` is over: a worker still busy then waits for others.
   bool Drive(absl::Duration patience = absl::Milliseconds(300)) {
-    std::vector<ScriptedProcess*> processes;
-    for (auto& worker : workers_)
-      if (worker != nullptr) processes.push_back(&worker->process);
-    return ScriptedProcess::Drive(store_.loop, processes, patience);
+    const auto idle = [](const auto& worker) { return worker == nullptr || !worker->busy(); };
+    return store_.loop.RunUntil([&] { return std::all_of(workers_.begin(), workers_.end(), idle); },
+                                store_.loop.Now() + patience);
   }
   // Runs a whole minibatch.
   bool Step(int number) {
@@ -153,7 +173,7 @@ class ScriptedTraining {
     return Drive();
   }
 
-  bool busy(int number) const { return workers_[number]->process.busy(); }
+  bool busy(int number) const { return workers_[number]->busy(); }
   // Returns the first error of the worker's steps.
   const absl::Status& status(int number) const { return workers_[number]->status; }
   const StepResult& result(int number) const { return workers_[number]->result; }
@@ -166,13 +186,15 @@ class ScriptedTraining {
   int64_t global_step() { return store_.service(0).MakeView().arena->header().counters.global_step; }
 
  private:
-  static std::vector<std::string> Tasks(int workers) {
-    std::vector<std::string> tasks;
-    for (int i = 0; i < workers; ++i) tasks.push_back(absl::StrCat("worker:", i));
-    return tasks;
-  }
   PlacementResult Place(const ScriptedSource& source) const {
     return *PlaceVariables(source.variables(), options_.num_ps, Placement::kRoundRobin, {});
+  }
+  void Begin(int number, void (*what)(ScriptedTrainee& worker)) {
+    ScriptedTrainee& worker = *workers_[number];
+    MUSTER_CHECK(!worker.busy());
+    worker.work = [&worker, what] { what(worker); };
+    worker.thread.loop().Post([] {});
+    store_.world.RunReady();
   }
   // Does what a session does once there is a model.
   static absl::Status BeginAt(ScriptedTrainee& worker) {

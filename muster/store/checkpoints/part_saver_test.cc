@@ -27,8 +27,8 @@ class RecordingSink final : public Responder::Sink {
 };
 
 TEST(PartSaver, WhoWaitsAtTheEndIsAnsweredOnce) {
-  SimulatedClock clock;
-  SimulatedEventLoop loop(clock);
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
   MemoryFileSystem files;
   std::vector<absl::AnyInvocable<void()>> tasks;
   std::vector<absl::Status> answers;
@@ -44,7 +44,7 @@ TEST(PartSaver, WhoWaitsAtTheEndIsAnsweredOnce) {
   // Work under way is finished, and the next part works.
   const auto run = [&] {
     for (auto& task : std::exchange(tasks, {})) task();
-    loop.RunUntil([] { return false; }, loop.Now());
+    world.RunReady();
   };
   run();
   ASSERT_TRUE(saver.idle());
@@ -57,8 +57,8 @@ TEST(PartSaver, WhoWaitsAtTheEndIsAnsweredOnce) {
 }
 
 TEST(PartSaver, AMarkThatNobodyWantsIsGoneAtOnceAndNothingIsSavedAsideForIt) {
-  SimulatedClock clock;
-  SimulatedEventLoop loop(clock);
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
   MemoryFileSystem files;
   std::vector<absl::Status> answers;
   const auto responder = [&] { return Responder(std::make_unique<RecordingSink>(answers)); };

@@ -16,6 +16,7 @@
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
 #include "muster/store/testing/update_way_push.h"
+#include "muster/transport/forwarding_channel.h"
 
 namespace muster::store_fault_test {
 namespace {
@@ -179,41 +180,21 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kStoreWays)),
     [](const auto& info) { return NameOf(std::get<Fault>(info.param)) + "By" + std::get<UpdateWay>(info.param).name; });
 
-// Another transport's channels, which receive that many bytes per second all the time.
-class TricklingTransport final : public Transport {
+// Receives that many bytes per second all the time.
+class TricklingChannel final : public ForwardingChannel {
  public:
-  TricklingTransport(Transport& inner, double bytes_per_second) : inner_(inner), bytes_per_second_(bytes_per_second) {}
-  EventLoop& loop() override { return inner_.loop(); }
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
-    return inner_.Listen(address, handler);
-  }
-  std::unique_ptr<Channel> Connect(const std::string& address) override {
-    return std::make_unique<Trickling>(inner_.Connect(address), inner_.loop(), bytes_per_second_);
+  TricklingChannel(std::unique_ptr<Channel> inner, EventLoop& loop, double bytes_per_second)
+      : ForwardingChannel(std::move(inner)), loop_(loop), bytes_per_second_(bytes_per_second) {}
+  Stats stats() const override {
+    Stats stats = inner_->stats();
+    stats.bytes_received += static_cast<uint64_t>(bytes_per_second_ * absl::ToDoubleSeconds(loop_.Now() - begin_));
+    return stats;
   }
 
  private:
-  class Trickling final : public Channel {
-   public:
-    Trickling(std::unique_ptr<Channel> inner, EventLoop& loop, double bytes_per_second)
-        : inner_(std::move(inner)), loop_(loop), bytes_per_second_(bytes_per_second) {}
-    CallId Call(const Request& request, ReplyCallback done) override { return inner_->Call(request, std::move(done)); }
-    void Cancel(CallId call) override { inner_->Cancel(call); }
-    const std::string& peer() const override { return inner_->peer(); }
-    Stats stats() const override {
-      Stats stats = inner_->stats();
-      stats.bytes_received += static_cast<uint64_t>(bytes_per_second_ * absl::ToDoubleSeconds(loop_.Now() - begin_));
-      return stats;
-    }
-
-   private:
-    const std::unique_ptr<Channel> inner_;
-    EventLoop& loop_;
-    const double bytes_per_second_;
-    const absl::Time begin_ = loop_.Now();
-  };
-
-  Transport& inner_;
+  EventLoop& loop_;
   const double bytes_per_second_;
+  const absl::Time begin_ = loop_.Now();
 };
 
 // Faults that last longer than a retry's patience.
@@ -334,7 +315,9 @@ TEST_P(SentFaultTest, WhoIsToStopWaitsForAPsWhoseAnswerIsOnItsWay) {
   for (const bool moves : {true, false}) {
     SCOPED_TRACE(moves);
     stop_ = false;
-    TricklingTransport transport(faults, moves ? 1000 : 0);
+    WrappingTransport transport(faults, [&](std::unique_ptr<Channel> channel) {
+      return std::make_unique<TricklingChannel>(std::move(channel), store_.loop, moves ? 1000 : 0);
+    });
     StoreClientOptions options = Options();
     options.task = "chief:0";
     options.incarnation = moves ? 1000 : 1001;

@@ -14,9 +14,9 @@
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
 #include "muster/store/testing/update_way_push.h"
+#include "muster/transport/forwarding_channel.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/fault_script.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "muster/transport/testing/scripted_handler.h"
 
@@ -73,10 +73,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, PsServerTest,
                          ::testing::ValuesIn(Without(kWays, {"SharedMemoryPipelined", "TcpPipelined"})), NameOfWay);
 
 // Breaks real connections, before a request has gone out or its answer has come in, and doubles requests.
-class BreakingChannel final : public Channel {
+class BreakingChannel final : public ForwardingChannel {
  public:
-  BreakingChannel(Transport& transport, FaultScript& script, const std::string& address)
-      : transport_(transport), script_(script), inner_(transport.Connect(address)) {}
+  BreakingChannel(std::unique_ptr<Channel> inner, Transport& transport, FaultScript& script)
+      : ForwardingChannel(std::move(inner)), transport_(transport), script_(script) {}
 
   CallId Call(const Request& request, ReplyCallback done) override {
     const std::optional<Fault> fault = script_.Meet(request.method, peer());
@@ -102,9 +102,6 @@ class BreakingChannel final : public Channel {
       Break(std::move(done));
     });
   }
-  void Cancel(CallId call) override { inner_->Cancel(call); }
-  const std::string& peer() const override { return inner_->peer(); }
-  Stats stats() const override { return inner_->stats(); }
 
  private:
   void Break(ReplyCallback done) {
@@ -116,23 +113,6 @@ class BreakingChannel final : public Channel {
   }
 
   Transport& transport_;
-  FaultScript& script_;
-  std::unique_ptr<Channel> inner_;
-};
-
-class BreakingTransport final : public Transport {
- public:
-  BreakingTransport(Transport& inner, FaultScript& script) : inner_(inner), script_(script) {}
-  EventLoop& loop() override { return inner_.loop(); }
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) override {
-    return inner_.Listen(address, handler);
-  }
-  std::unique_ptr<Channel> Connect(const std::string& address) override {
-    return std::make_unique<BreakingChannel>(inner_, script_, address);
-  }
-
- private:
-  Transport& inner_;
   FaultScript& script_;
 };
 
@@ -147,7 +127,9 @@ TEST_P(PsServerTest, OverARealConnectionEveryUpdateIsAppliedOnce) {
       FaultScript script;
       for (uint64_t i = 0; i < 100; ++i) script.Add({.kind = kind, .first = 1 + odd + 2 * i});
       TcpTransport transport(loop_, kToken);
-      BreakingTransport faulty(transport, script);
+      WrappingTransport faulty(transport, [&](std::unique_ptr<Channel> channel) {
+        return std::make_unique<BreakingChannel>(std::move(channel), transport, script);
+      });
       auto client = ClientOver(faulty);
       model_.Fill(1);
       const std::vector<float> before = model_.Values<float>(0);
@@ -270,8 +252,8 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
 }
 
 TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
-  SimulatedClock clock;
-  SimulatedEventLoop loop(clock);
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
   LoopbackNetwork network;
   LoopbackTransport transport(network, loop);
   HeartbeatCounter replaced(absl::FailedPreconditionError("replaced by a newer process"));

@@ -7,8 +7,7 @@
 #include <cstdint>
 
 #include "muster/base/bytes.h"
-#include "muster/optim/adaptive_delta.h"
-#include "muster/optim/delay_compensation.h"
+#include "muster/optim/gradient_change.h"
 #include "muster/store/arena/arena.h"
 #include "muster/store/messages/messages.h"
 #include "muster/store/service/push_part.h"

@@ -1,5 +1,6 @@
-// Parameter servers for tests: store services on one simulated loop, over a simulated network of their own and a disk
-// in memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the same run.
+// Parameter servers for tests: store services on the loop of a simulated world, over a simulated network of their own
+// and a disk in memory, with clients to them that may meet scripted faults. Nothing sleeps; the same test gives the
+// same run.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,6 @@
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/client/store_client.h"
 #include "muster/store/service/store_service.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 #include "muster/transport/simulated/simulated_transport.h"
 
 namespace muster {
@@ -110,6 +110,7 @@ class SimulatedStore {
     }
   }
   ~SimulatedStore() {
+    world.End();
     for (size_t i = 0; i < servers_.size(); ++i) KillPs(static_cast<int>(i));
   }
   SimulatedStore(const SimulatedStore&) = delete;
@@ -178,12 +179,12 @@ class SimulatedStore {
 
   // Lets `duration` pass, with all that happens in it.
   void Pass(absl::Duration duration) {
-    const absl::Time until = loop.Now() + duration;
-    loop.RunUntil([] { return false; }, until);
+    loop.RunUntil([] { return false; }, loop.Now() + duration);
   }
 
-  SimulatedClock clock;
-  SimulatedEventLoop loop{clock};
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
+  const Clock& clock = world.clock();
   SimulatedNetwork network{loop};
   MemoryFileSystem files;
 

@@ -31,17 +31,14 @@ constexpr size_t kExamples = 6;  // in one minibatch of all workers together
 
 // Linear regression on the examples [first, last) of every minibatch. A second variable has a gradient only if example
 // 0 is among them; a third never has one.
-class RegressionSource final : public GradientSource {
+class RegressionSource final : public FloatSource {
  public:
-  RegressionSource(size_t first, size_t last) : first_(first), last_(last) {
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      values_.emplace_back(variables_[i].elements(), 0.5F);
-      gradients_.push_back(values_.back());
-    }
-  }
+  RegressionSource(size_t first, size_t last)
+      : FloatSource({{.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {1}}, {.name = "idle", .shape = {2}}},
+                    0.5F),
+        first_(first),
+        last_(last) {}
 
-  const std::vector<VariableSpec>& variables() const override { return variables_; }
-  MutableByteSpan value(size_t i) override { return AsMutableBytes(values_[i].data(), values_[i].size()); }
   absl::StatusOr<double> ComputeGradients() override {
     if (on_step) RETURN_IF_ERROR(on_step());
     for (auto& gradient : gradients_) std::fill(gradient.begin(), gradient.end(), 0.0F);
@@ -56,17 +53,13 @@ class RegressionSource final : public GradientSource {
       loss += error * error / 2 / count;
     }
     ++minibatch_;
-    for (size_t i = values_.size(); announce_ && i-- > 0;)
-      if (!gradient(i).empty()) announce_(i);
+    Announce();
     if (on_announced) RETURN_IF_ERROR(on_announced());
     return loss;
   }
-  void AnnounceGradients(GradientReady ready) override { announce_ = std::move(ready); }
   ByteSpan gradient(size_t i) override {
-    if (i == 2 || (i == 1 && first_ > 0)) return {};
-    return AsBytes(gradients_[i].data(), gradients_[i].size());
+    return i == 2 || (i == 1 && first_ > 0) ? ByteSpan() : FloatSource::gradient(i);
   }
-  const std::vector<float>& values(size_t i) const { return values_[i]; }
 
   std::function<absl::Status()> on_step;
   std::function<absl::Status()> on_announced;  // in the same step, later
@@ -79,11 +72,6 @@ class RegressionSource final : public GradientSource {
   const size_t first_;
   const size_t last_;
   size_t minibatch_ = 0;
-  GradientReady announce_;
-  const std::vector<VariableSpec> variables_ = {
-      {.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {1}}, {.name = "idle", .shape = {2}}};
-  std::vector<std::vector<float>> values_;
-  std::vector<std::vector<float>> gradients_;
 };
 
 TaskConfig TaskOf(const std::vector<std::string>& workers, int index, const std::string& ps = "") {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/algo/algorithms/pipelined.h"
+#include "muster/algo/sources/float_source.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/service/store_status.h"
@@ -26,20 +27,6 @@ using ::testing::Each, ::testing::HasSubstr;
 // Three stripes on one ps, a small variable on the other.
 constexpr int64_t kWidth = 40000;
 const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
-
-class CountingSource final : public GradientSource {
- public:
-  const std::vector<VariableSpec>& variables() const override { return variables_; }
-  MutableByteSpan value(size_t i) override { return AsMutableBytes(values[i].data(), values[i].size()); }
-  absl::StatusOr<double> ComputeGradients() override { return 1; }
-  ByteSpan gradient(size_t i) override { return AsBytes(gradients_[i].data(), gradients_[i].size()); }
-
-  std::vector<std::vector<float>> values = {std::vector<float>(kWidth), std::vector<float>(2)};
-
- private:
-  const std::vector<VariableSpec> variables_ = {{.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {2}}};
-  const std::vector<std::vector<float>> gradients_ = {std::vector<float>(kWidth, -1), std::vector<float>(2, -1)};
-};
 
 // Each reading is a second after the one before. It doesn't synchronise threads, so that it hides no race.
 class HastyClock final : public Clock {
@@ -80,7 +67,7 @@ struct Trainee {
   }
 
   std::atomic<bool> stop{false};  // set as a signal would
-  CountingSource source;
+  FloatSource source{{{.name = "w", .shape = {kWidth}}, {.name = "b", .shape = {2}}}, /*value=*/0, /*gradient=*/-1};
   std::unique_ptr<StoreClient> client;
   TrainingMetrics metrics;
   PipelinedAlgorithm algorithm;  // its destructor waits for its thread, which uses the client
@@ -140,7 +127,7 @@ TEST_P(SessionPipelinedTest, ARestoreIsAfterTheUpdateThatIsUnderWayAndLeavesNoth
   EXPECT_FALSE(chief.algorithm.busy());
   EXPECT_EQ(chief.session.global_step(), 2);
   ExpectOnPs(2);
-  EXPECT_THAT(chief.source.values[0], Each(2.0f));
+  EXPECT_THAT(chief.source.values(0), Each(2.0f));
   chief.Steps(3);
   EXPECT_EQ(chief.session.global_step(), 5);
   EXPECT_EQ(chief.session.Close(), absl::OkStatus());
@@ -157,7 +144,7 @@ TEST_P(SessionPipelinedTest, AnotherProcessGoesOnFromIt) {
   for (int ps = 0; ps < 2; ++ps) store_.LosePs(ps), store_.StartPs(ps);
   Trainee again(store_, "chief:0", GetParam(), SavedEvery(4));
   EXPECT_EQ(again.session.global_step(), 4);
-  EXPECT_THAT(again.source.values[0], Each(4.0f));
+  EXPECT_THAT(again.source.values(0), Each(4.0f));
   again.Steps(4);
   EXPECT_EQ(again.session.global_step(), 8);
   ExpectWhole(8);

@@ -9,9 +9,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "muster/base/clock.h"
 #include "muster/transport/loopback/loopback_transport.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 #include "muster/transport/simulated/simulated_transport.h"
 #include "muster/transport/tcp/tcp_transport.h"
 #include "muster/transport/testing/scripted_handler.h"
@@ -49,28 +47,33 @@ class TcpWorld final : public World {
   TcpEventLoop loop_;
 };
 
-// Within this process: over a network that hands everything over at once, or one that takes its time.
-class InProcessWorld final : public World {
+// In a simulated world: over a network that hands everything over at once, or over one that takes its time, there also
+// for a process of that world.
+class SimulatedKind final : public World {
  public:
-  explicit InProcessWorld(bool simulated) : simulated_(simulated) {}
-  EventLoop& loop() override { return loop_; }
+  explicit SimulatedKind(std::string kind) : kind_(std::move(kind)) {
+    thread_.Start([this] { thread_.loop().RunUntil([] { return false; }, absl::InfiniteFuture()); });
+  }
+  ~SimulatedKind() override { world_.End(); }
+  EventLoop& loop() override { return kind_ == "process" ? thread_.loop() : world_.loop(); }
   std::unique_ptr<Transport> MakeTransport(const JobToken& token, uint16_t protocol_version) override {
     const LoopbackOptions options = {.protocol_version = protocol_version, .max_calls_in_flight = 64};
-    if (!simulated_) return std::make_unique<LoopbackTransport>(loopback_, loop_, token, options);
-    return std::make_unique<SimulatedTransport>(slow_, loop_, nullptr, token, options);
+    if (kind_ == "loopback") return std::make_unique<LoopbackTransport>(loopback_, loop(), token, options);
+    if (kind_ == "process") return std::make_unique<SimulatedTransport>(slow_, thread_, nullptr, token, options);
+    return std::make_unique<SimulatedTransport>(slow_, loop(), nullptr, token, options);
   }
 
  private:
-  const bool simulated_;
-  SimulatedClock clock_;
-  SimulatedEventLoop loop_{clock_};
+  const std::string kind_;
+  SimulatedWorld world_;
+  SimulatedThread& thread_ = world_.NewProcess("process").NewThread();
   LoopbackNetwork loopback_;
-  SimulatedNetwork slow_{loop_, NetworkOptions()};
+  SimulatedNetwork slow_{world_.loop(), NetworkOptions()};
 };
 
 std::unique_ptr<World> MakeWorld(const std::string& kind) {
   if (kind == "tcp" || kind == "shm") return std::make_unique<TcpWorld>(kind == "shm");
-  return std::make_unique<InProcessWorld>(kind == "simulated");
+  return std::make_unique<SimulatedKind>(kind);
 }
 
 class TransportContractTest : public ::testing::TestWithParam<std::string> {
@@ -465,7 +468,8 @@ TEST_P(TransportContractTest, BytesAndRequestsAreCounted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, TransportContractTest, ::testing::Values("tcp", "shm", "loopback", "simulated"),
+INSTANTIATE_TEST_SUITE_P(Kinds, TransportContractTest,
+                         ::testing::Values("tcp", "shm", "loopback", "simulated", "process"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -64,8 +64,8 @@ bool TcpEventLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline)
     // Runs what is ready, each kind in its turn and none of them without end, so that none starves the others.
     bool ran = false;
     const absl::Time due = timers_.NextDue() == absl::InfiniteFuture() ? absl::InfinitePast() : Now();
-    while (Handler handler = timers_.TakeDue(due)) {
-      handler();
+    while (timers_.NextDue() <= due) {
+      timers_.TakeFirst().second();
       ran = true;
       if (done()) return true;
     }

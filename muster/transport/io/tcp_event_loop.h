@@ -43,7 +43,7 @@ class TcpEventLoop final : public EventLoop {
   void WakeUp();
 
   Poller poller_;
-  TimerQueue timers_;
+  TimerQueue<Handler> timers_;
 
   Mutex mutex_;
   std::deque<Handler> posted_ ABSL_GUARDED_BY(mutex_);

@@ -7,8 +7,7 @@
 // Faults come by chance (NetworkOptions, drawn from the seed), at a time (Cut, Part, Close) and by count (FaultScript,
 // for the requests of one SimulatedTransport).
 //
-// The ends live on the loops of a SimulatedWorld's threads, or all on one SimulatedEventLoop. Used by the thread whose
-// turn it is.
+// The ends live on the loops of a SimulatedWorld: its own, or its threads'. Used by the thread whose turn it is.
 #pragma once
 
 #include <cstdint>

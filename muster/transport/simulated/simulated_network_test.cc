@@ -9,8 +9,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "muster/base/clock.h"
-#include "muster/transport/simulated/simulated_event_loop.h"
 #include "muster/transport/simulated/simulated_transport.h"
 #include "muster/transport/testing/scripted_handler.h"
 
@@ -38,8 +36,8 @@ class SimulatedNetworkTest : public ::testing::Test {
     return *std::move(result);
   }
 
-  SimulatedClock clock_;
-  SimulatedEventLoop loop_{clock_};
+  SimulatedWorld world_;
+  EventLoop& loop_ = world_.loop();
   SimulatedNetwork network_{loop_};
   FaultScript script_;
   SimulatedTransport transport_{network_, loop_, &script_};
@@ -98,7 +96,7 @@ TEST_F(SimulatedNetworkTest, ADuplicateArrivesTwiceAndIsAnsweredOnce) {
   std::vector<std::byte> into(100);
   EXPECT_TRUE(Ask({.control = "a", .bulk = {ByteSpan(bulk)}, .into = {MutableByteSpan(into)}}).ok());
   EXPECT_TRUE(into == bulk);
-  loop_.RunReady();
+  world_.RunReady();
   EXPECT_THAT(handler_.controls, ::testing::ElementsAre("a", "a"));
   EXPECT_EQ(handler_.Count("prepare 100"), 2);
 }
@@ -109,12 +107,12 @@ TEST_F(SimulatedNetworkTest, ACutRequestIsntHandledAndACutReplyIs) {
   const std::vector<std::byte> bulk = Pattern(100);
   ASSERT_TRUE(Ask({.control = "1"}).ok());
   EXPECT_EQ(Ask({.control = "2", .bulk = {ByteSpan(bulk)}}).status().code(), absl::StatusCode::kUnavailable);
-  loop_.RunReady();  // the server sees it after the client
+  world_.RunReady();  // the server sees it after the client
   EXPECT_EQ(handler_.Count("prepare 100"), 1);
   EXPECT_EQ(handler_.targets, 0);
   EXPECT_EQ(handler_.Count("disconnect"), 1);
   EXPECT_EQ(Ask({.control = "3"}).status().code(), absl::StatusCode::kUnavailable);
-  loop_.RunReady();
+  world_.RunReady();
   EXPECT_EQ(handler_.Count("disconnect"), 2);
   EXPECT_TRUE(Ask({.control = "4"}).ok());
   EXPECT_THAT(handler_.controls, ::testing::ElementsAre("1", "3", "4"));
@@ -168,13 +166,13 @@ TEST_F(SimulatedNetworkTest, CancelAndTheChannelsEndReachCallsThatAreHeldBack) {
   std::vector<absl::StatusCode> ends;
   auto note = [&](const absl::StatusOr<Reply>& reply) { ends.push_back(reply.status().code()); };
   const Channel::CallId first = channel_->Call({.method = Method::kEcho}, note);
-  loop_.RunReady();
+  world_.RunReady();
   channel_->Cancel(first);
   EXPECT_TRUE(ends.empty());
-  loop_.RunReady();
+  world_.RunReady();
   EXPECT_EQ(ends.size(), 1);
   for (int i = 0; i < 3; ++i) channel_->Call({.method = Method::kEcho}, note);
-  loop_.RunReady();
+  world_.RunReady();
   EXPECT_EQ(ends.size(), 2) << "the one without a fault";
   channel_ = nullptr;
   loop_.RunUntil([] { return false; }, loop_.Now() + absl::Seconds(20));

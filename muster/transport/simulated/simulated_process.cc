@@ -15,13 +15,13 @@ void SimulatedLoop::Post(Handler handler) { CallAt(Now(), std::move(handler)); }
 EventLoop::TimerId SimulatedLoop::CallAt(absl::Time when, Handler handler) {
   if (!thread_.process_.alive()) return TimerId{};
   if (when == absl::InfiniteFuture()) return TimerId{};
-  return TimerId{
-      thread_.world_.Add(when, {.thread = &thread_, .process = &thread_.process_, .handler = std::move(handler)})};
+  return thread_.world_.Add(when, {.thread = &thread_, .process = &thread_.process_, .handler = std::move(handler)});
 }
 
-void SimulatedLoop::CancelTimer(TimerId timer) { thread_.world_.Cancel(static_cast<uint64_t>(timer)); }
+void SimulatedLoop::CancelTimer(TimerId timer) { thread_.world_.events_.Cancel(timer); }
 
 bool SimulatedLoop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
+  if (thread_.world_.current() == nullptr) return thread_.world_.loop().RunUntil(done, deadline);
   while (true) {
     // While a killed process is unwound a destructor may wait; there is nothing to wait for.
     if (!thread_.process_.alive() && std::uncaught_exceptions() > 0) return done();
@@ -82,10 +82,10 @@ EventLoop::Handler SimulatedThread::Next(absl::Time deadline) {
 }
 
 void SimulatedThread::WaitUntil(absl::Time deadline) {
-  uint64_t wake = 0;
+  EventLoop::TimerId wake{};
   if (deadline != absl::InfiniteFuture()) wake = world_.Add(deadline, {.thread = this, .process = &process_});
   world_.PassTurn(this);
-  if (wake != 0) world_.Cancel(wake);
+  world_.events_.Cancel(wake);
   ThrowIfKilled();
 }
 

@@ -19,7 +19,8 @@ namespace muster {
 // Thrown by the waits of a process that was killed, up to the top of the thread. Nothing else catches it.
 struct ProcessKilled {};
 
-// The event loop of one thread of a process.
+// The event loop of one thread of a process, where its handlers run. The thread that owns the world can wait on it,
+// too: it runs the world.
 class SimulatedLoop final : public EventLoop {
  public:
   explicit SimulatedLoop(SimulatedThread& thread) : thread_(thread) {}

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "muster/transport/forwarding_channel.h"
 #include "muster/transport/loopback/loopback_transport.h"
 #include "muster/transport/simulated/simulated_network.h"
 
@@ -12,14 +13,13 @@ namespace muster {
 
 class SimulatedTransport final : public LoopbackTransport {
  public:
-  // For one thread of a process.
-  SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread)
-      // Seeded by the process, so that two don't retry in step.
-      : LoopbackTransport(network, thread.loop(), {}, {.seed = 1 + thread.process().number() * 100},
-                          HostOf(&thread.process(), nullptr)),
+  // For one thread of a process. Its requests meet the faults of `faults`, if given, which must outlive the channels.
+  SimulatedTransport(SimulatedNetwork& network, SimulatedThread& thread, FaultScript* faults = nullptr,
+                     JobToken token = {}, LoopbackOptions options = {})
+      : LoopbackTransport(network, thread.loop(), std::move(token), SeededBy(thread.process(), options),
+                          HostOf(&thread.process(), faults)),
         process_(&thread.process()) {}
-  // For a client on a loop that it shares with others. Its requests meet the faults of `faults`, if given, which must
-  // outlive the channels.
+  // For a client on a loop that it shares with others.
   SimulatedTransport(SimulatedNetwork& network, EventLoop& loop, FaultScript* faults = nullptr, JobToken token = {},
                      const LoopbackOptions& options = {})
       : LoopbackTransport(network, loop, std::move(token), options, HostOf(nullptr, faults)) {}
@@ -32,24 +32,25 @@ class SimulatedTransport final : public LoopbackTransport {
 
  private:
   // A killed process is unwound: what its callbacks refer to may be gone, and they would never have been called.
-  class MortalChannel final : public Channel {
+  class MortalChannel final : public ForwardingChannel {
    public:
     MortalChannel(std::unique_ptr<Channel> inner, const SimulatedProcess& process)
-        : inner_(std::move(inner)), process_(process) {}
+        : ForwardingChannel(std::move(inner)), process_(process) {}
     CallId Call(const Request& request, ReplyCallback done) override {
       return inner_->Call(request, [&process = process_, done = std::move(done)](absl::StatusOr<Reply>& reply) mutable {
         if (process.alive()) done(reply);
       });
     }
-    void Cancel(CallId call) override { inner_->Cancel(call); }
-    const std::string& peer() const override { return inner_->peer(); }
-    Stats stats() const override { return inner_->stats(); }
 
    private:
-    const std::unique_ptr<Channel> inner_;
     const SimulatedProcess& process_;
   };
 
+  // So that two processes don't retry in step.
+  static LoopbackOptions SeededBy(const SimulatedProcess& process, LoopbackOptions options) {
+    options.seed += process.number() * 100;
+    return options;
+  }
   static std::shared_ptr<SimulatedHost> HostOf(SimulatedProcess* process, FaultScript* faults) {
     auto host = std::make_shared<SimulatedHost>();
     host->process = process;

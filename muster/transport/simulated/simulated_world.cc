@@ -32,8 +32,6 @@ void Turn::Take() {
   mine_ = false;
 }
 
-SimulatedWorld::SimulatedWorld(uint64_t seed) : seed_(seed) {}
-
 SimulatedWorld::~SimulatedWorld() { End(); }
 
 void SimulatedWorld::End() {
@@ -46,8 +44,7 @@ void SimulatedWorld::End() {
   const Ending ending = Run(all_gone, {.time = absl::ZeroDuration(), .events = ~uint64_t{0}});
   MUSTER_CHECK(ending == Ending::kOver);
   for (auto& process : processes_) process->Join();
-  live_.clear();
-  queue_.clear();
+  const TimerQueue<Event> gone = std::exchange(events_, {});
 }
 
 SimulatedProcess& SimulatedWorld::NewProcess(std::string name) {
@@ -57,35 +54,36 @@ SimulatedProcess& SimulatedWorld::NewProcess(std::string name) {
 
 void SimulatedWorld::At(absl::Time when, EventLoop::Handler handler) { Add(when, {.handler = std::move(handler)}); }
 
-bool SimulatedWorld::Loop::RunUntil(absl::FunctionRef<bool()>, absl::Time) {
-  MUSTER_CHECK(false);
-  return false;
+bool SimulatedWorld::Loop::RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) {
+  MUSTER_CHECK(world_.current_ == nullptr);
+  // What is due by now runs even if the deadline has passed: it takes no time.
+  const absl::Duration time = std::max(deadline - Now(), absl::ZeroDuration());
+  if (world_.Run(done, {.time = time, .events = ~uint64_t{0}}) == Ending::kOver) return true;
+  if (deadline != absl::InfiniteFuture()) world_.clock_.AdvanceTo(deadline);
+  return done();
 }
 
 void SimulatedWorld::Note(const std::function<std::string()>& line) {
   if (listener_) listener_(Now(), line());
 }
 
-uint64_t SimulatedWorld::Add(absl::Time when, Event event) {
-  const uint64_t id = next_id_++;
-  Enqueue(id, std::max(when, Now()), std::move(event));
-  return id;
+EventLoop::TimerId SimulatedWorld::Add(absl::Time when, Event event) {
+  when = std::max(when, Now());
+  const uint64_t tie = TieOf(event.process, when);
+  return events_.Add(when, std::move(event), tie);
 }
 
-void SimulatedWorld::Enqueue(uint64_t id, absl::Time when, Event event) {
-  // All events of a process at one time have the same tie, so they stay in order.
-  const uint64_t whose = event.process != nullptr ? event.process->number() : 0;
-  queue_.push_back({when, HashNumbers(seed_, whose, absl::ToUnixNanos(when)), id});
-  std::push_heap(queue_.begin(), queue_.end());
-  live_.emplace(id, std::move(event));
+// All events of a process at one time have the same tie, so they stay in order.
+uint64_t SimulatedWorld::TieOf(const SimulatedProcess* process, absl::Time when) const {
+  return HashNumbers(seed_, process != nullptr ? process->number() : 0, absl::ToUnixNanos(when));
 }
 
 bool SimulatedWorld::Continue(absl::Time next) {
-  if (over_()) {
+  if (bounds_.over()) {
     ending_ = Ending::kOver;
   } else if (next == absl::InfiniteFuture()) {
     ending_ = Ending::kStuck;
-  } else if (next > time_limit_ || events_run_ >= event_limit_) {
+  } else if (next > bounds_.time || events_run_ >= bounds_.events) {
     ending_ = Ending::kTooLong;
   } else {
     return true;
@@ -95,31 +93,20 @@ bool SimulatedWorld::Continue(absl::Time next) {
 
 SimulatedThread* SimulatedWorld::RunToThread() {
   while (true) {
-    while (!queue_.empty() && !live_.contains(queue_.front().id)) {
-      std::pop_heap(queue_.begin(), queue_.end());
-      queue_.pop_back();
-    }
-    const absl::Time next = queue_.empty() ? absl::InfiniteFuture() : queue_.front().when;
-    if (!Continue(next)) return nullptr;
-    const Key key = queue_.front();
-    std::pop_heap(queue_.begin(), queue_.end());
-    queue_.pop_back();
-    clock_.AdvanceTo(key.when);
-    const auto it = live_.find(key.id);
-    Event event = std::move(it->second);
-    live_.erase(it);
-    if (event.process != nullptr && !event.even_if_dead) {
-      if (!event.process->alive()) continue;
-      if (event.process->paused_until() > key.when) {
-        // Keeps its number, by which it can still be cancelled.
-        const absl::Time later = event.process->paused_until();
-        Enqueue(key.id, later, std::move(event));
+    const absl::Time now = events_.NextDue();
+    if (!Continue(now)) return nullptr;
+    auto [id, event] = events_.TakeFirst();
+    clock_.AdvanceTo(now);
+    const SimulatedProcess* const process = event.process;
+    if (process != nullptr && !event.even_if_dead) {
+      if (!process->alive()) continue;
+      if (const absl::Time later = process->paused_until(); later > now) {
+        events_.PutBack(id, later, std::move(event), TieOf(process, later));
         continue;
       }
     }
     ++events_run_;
-    fingerprint_ =
-        HashNumbers(fingerprint_, absl::ToUnixNanos(key.when), event.process != nullptr ? event.process->number() : 0);
+    fingerprint_ = HashNumbers(fingerprint_, absl::ToUnixNanos(now), process != nullptr ? process->number() : 0);
     if (event.thread == nullptr) {
       event.handler();
     } else if (event.thread->Accept(std::move(event.handler))) {
@@ -142,11 +129,10 @@ void SimulatedWorld::LeaveTurn() {
   (next != nullptr ? next->turn_ : main_turn_).Give();
 }
 
-SimulatedWorld::Ending SimulatedWorld::Run(const std::function<bool()>& over, const Limits& limits) {
-  over_ = over;
-  time_limit_ = Now() + limits.time;
-  event_limit_ = limits.events;
+SimulatedWorld::Ending SimulatedWorld::Run(absl::FunctionRef<bool()> over, const Limits& limits) {
+  Bounds outer = std::exchange(bounds_, {[&] { return over(); }, Now() + limits.time, limits.events});
   PassTurn(nullptr);
+  bounds_ = std::move(outer);
   return ending_;
 }
 

@@ -15,11 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/base/mutex.h"
 #include "muster/transport/event_loop.h"
+#include "muster/transport/timer_queue.h"
 
 namespace muster {
 
@@ -40,7 +41,7 @@ class Turn {
 
 class SimulatedWorld {
  public:
-  explicit SimulatedWorld(uint64_t seed);
+  explicit SimulatedWorld(uint64_t seed = 1) : seed_(seed) {}
   ~SimulatedWorld();
   SimulatedWorld(const SimulatedWorld&) = delete;
   SimulatedWorld& operator=(const SimulatedWorld&) = delete;
@@ -54,8 +55,13 @@ class SimulatedWorld {
 
   // Schedules an event of the world itself, not of a process: it can't be killed and must not wait.
   void At(absl::Time when, EventLoop::Handler handler);
-  // For such things: nobody can wait on it.
+  // For such things. The thread that owns the world can wait on it: RunUntil runs the world until then, also from
+  // within a handler. Without a deadline and with nothing that can happen any more it returns.
   EventLoop& loop() { return loop_; }
+  // Runs what is due now, and everything that follows from it at once.
+  void RunReady() {
+    loop_.RunUntil([] { return false; }, Now());
+  }
 
   enum class Ending {
     kOver,    // `over` returned true
@@ -66,8 +72,8 @@ class SimulatedWorld {
     absl::Duration time = absl::Hours(2);
     uint64_t events = 400'000;
   };
-  // Runs the world until `over`, which is checked after each event.
-  Ending Run(const std::function<bool()>& over, const Limits& limits);
+  // Runs the world until `over`, which is checked before each event.
+  Ending Run(absl::FunctionRef<bool()> over, const Limits& limits);
 
   // Kills what still runs, waits for the threads, and frees the memory of the processes. Must be called while
   // everything that the processes use still exists; nothing can happen afterwards.
@@ -76,7 +82,6 @@ class SimulatedWorld {
   // Reports in one line what happens now. Calls `line` only if there is a listener, so other runs don't make text.
   void Note(const std::function<std::string()>& line);
   void SetListener(std::function<void(absl::Time, const std::string&)> listener) { listener_ = std::move(listener); }
-  bool has_listener() const { return listener_ != nullptr; }
 
   // A hash over all events so far (time, process): equal for two runs that went the same way.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -95,14 +100,10 @@ class SimulatedWorld {
     EventLoop::Handler handler;  // null: the thread's wait is over
     bool even_if_dead = false;
   };
-  struct Key {
-    absl::Time when;
-    uint64_t tie;
-    uint64_t id;
-    bool operator<(const Key& other) const {
-      if (when != other.when) return when > other.when;
-      return tie != other.tie ? tie > other.tie : id > other.id;
-    }
+  struct Bounds {
+    std::function<bool()> over;
+    absl::Time time;
+    uint64_t events = 0;
   };
 
   class Loop final : public EventLoop {
@@ -111,18 +112,17 @@ class SimulatedWorld {
     absl::Time Now() const override { return world_.Now(); }
     void Post(Handler handler) override { CallAt(Now(), std::move(handler)); }
     TimerId CallAt(absl::Time when, Handler handler) override {
-      return TimerId{world_.Add(when, {.handler = std::move(handler)})};
+      return world_.Add(when, {.handler = std::move(handler)});
     }
-    void CancelTimer(TimerId timer) override { world_.Cancel(static_cast<uint64_t>(timer)); }
+    void CancelTimer(TimerId timer) override { world_.events_.Cancel(timer); }
     bool RunUntil(absl::FunctionRef<bool()> done, absl::Time deadline) override;
 
    private:
     SimulatedWorld& world_;
   };
 
-  uint64_t Add(absl::Time when, Event event);
-  void Enqueue(uint64_t id, absl::Time when, Event event);
-  void Cancel(uint64_t id) { live_.erase(id); }
+  EventLoop::TimerId Add(absl::Time when, Event event);
+  uint64_t TieOf(const SimulatedProcess* process, absl::Time when) const;
   // Runs events until one is for a thread and returns that thread; null if Run's caller must continue.
   SimulatedThread* RunToThread();
   // Returns whether the next event may run now; false: Run has ended.
@@ -136,16 +136,12 @@ class SimulatedWorld {
   SimulatedClock clock_;
   Loop loop_{*this};
   std::vector<std::unique_ptr<SimulatedProcess>> processes_;
-  uint64_t next_id_ = 1;
-  std::vector<Key> queue_;  // a heap
-  absl::flat_hash_map<uint64_t, Event> live_;
+  TimerQueue<Event> events_;
   uint64_t events_run_ = 0;
   uint64_t fingerprint_ = 0;
   std::function<void(absl::Time, const std::string&)> listener_;
 
-  std::function<bool()> over_;
-  absl::Time time_limit_;
-  uint64_t event_limit_ = 0;
+  Bounds bounds_;
   Ending ending_ = Ending::kOver;
   SimulatedThread* current_ = nullptr;
   Turn main_turn_;

@@ -1,17 +1,20 @@
 #include "muster/transport/simulated/simulated_world.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <pthread.h>
 
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "muster/transport/simulated/simulated_process.h"
 
 namespace muster::simulated_world_test {
 namespace {
+
+using ::testing::ElementsAre;
 
 const auto kNever = [] { return false; };
 
@@ -49,6 +52,35 @@ TEST(SimulatedWorldTest, AHandlerWakesTheThreadThatWaitsForIt) {
   });
   world.Run(kNever, {});
   EXPECT_TRUE(saw);
+}
+
+TEST(SimulatedWorldTest, WhoBeganToWaitFirstCanBeOverFirst) {
+  SimulatedWorld world;
+  SimulatedThread& first = world.NewProcess("first").NewThread();
+  SimulatedThread& second = world.NewProcess("second").NewThread();
+  bool go = false;
+  std::vector<std::string> happened;
+  first.Start([&] {
+    EXPECT_TRUE(first.loop().RunUntil([&] { return go; }, absl::InfiniteFuture()));
+    happened.emplace_back("first");
+    second.loop().Post([] {});
+  });
+  second.Start([&] {
+    first.loop().CallAt(world.Now() + absl::Seconds(1), [&] { go = true; });
+    EXPECT_TRUE(second.loop().RunUntil([&] { return !happened.empty(); }, absl::InfiniteFuture()));
+    happened.emplace_back("second");
+  });
+  world.Run(kNever, {});
+  EXPECT_EQ(happened, (std::vector<std::string>{"first", "second"}));
+}
+
+TEST(SimulatedWorldTest, AWaitEndsAtItsDeadline) {
+  SimulatedWorld world;
+  const absl::Time deadline = world.Now() + absl::Seconds(3);
+  SimulatedThread& thread = world.NewProcess("waiting").NewThread();
+  thread.Start([&] { EXPECT_FALSE(thread.loop().RunUntil(kNever, deadline)); });
+  world.Run([&] { return thread.ended(); }, {});
+  EXPECT_EQ(world.Now(), deadline);
 }
 
 TEST(SimulatedWorldTest, HandlersWaitWhileAThreadComputes) {
@@ -145,6 +177,123 @@ TEST(SimulatedWorldTest, TooLongIsSaid) {
     while (true) thread.Compute(absl::Minutes(1));
   });
   EXPECT_EQ(world.Run(kNever, {.time = absl::Hours(1)}), SimulatedWorld::Ending::kTooLong);
+}
+
+class WorldLoopTest : public ::testing::Test {
+ protected:
+  EventLoop::Handler Note(const std::string& what) {
+    return [this, what] { ran_.push_back(what); };
+  }
+  bool Run(absl::Duration time) {
+    return loop_.RunUntil([] { return false; }, loop_.Now() + time);
+  }
+
+  SimulatedWorld world_;
+  EventLoop& loop_ = world_.loop();
+  const absl::Time start_ = loop_.Now();
+  std::vector<std::string> ran_;
+};
+
+TEST_F(WorldLoopTest, RunsInTheOrderOfTimeAndThenOfAsking) {
+  loop_.CallAt(start_ + absl::Seconds(2), Note("2s"));
+  loop_.CallAt(start_ + absl::Seconds(1), Note("1s, first"));
+  loop_.CallAt(start_ + absl::Seconds(1), Note("1s, second"));
+  loop_.Post(Note("posted"));
+  loop_.CallAt(start_ - absl::Seconds(5), Note("past"));
+  Run(absl::Seconds(10));
+  EXPECT_THAT(ran_, ElementsAre("posted", "past", "1s, first", "1s, second", "2s"));
+  EXPECT_EQ(loop_.Now(), start_ + absl::Seconds(10));
+}
+
+TEST_F(WorldLoopTest, TheClockStopsWhereTheWaitEnds) {
+  bool done = false;
+  loop_.CallAt(start_ + absl::Seconds(3), [&] { done = true; });
+  loop_.CallAt(start_ + absl::Seconds(4), Note("later"));
+  EXPECT_TRUE(loop_.RunUntil([&] { return done; }, absl::InfiniteFuture()));
+  EXPECT_EQ(loop_.Now(), start_ + absl::Seconds(3));
+  EXPECT_TRUE(ran_.empty());
+  EXPECT_TRUE(loop_.RunUntil([] { return true; }, absl::InfiniteFuture())) << "asked before anything runs";
+  EXPECT_TRUE(ran_.empty());
+}
+
+TEST_F(WorldLoopTest, WithNothingLeftToHappenItReturns) {
+  loop_.Post(Note("a"));
+  EXPECT_FALSE(loop_.RunUntil([] { return false; }, absl::InfiniteFuture()));
+  EXPECT_EQ(loop_.Now(), start_);
+  EXPECT_THAT(ran_, ElementsAre("a"));
+}
+
+TEST_F(WorldLoopTest, CancelledTimersDontRun) {
+  const EventLoop::TimerId timer = loop_.CallAt(start_ + absl::Seconds(1), Note("cancelled"));
+  const EventLoop::TimerId other = loop_.CallAt(start_ + absl::Seconds(1), Note("runs"));
+  loop_.CancelTimer(timer);
+  Run(absl::Seconds(2));
+  loop_.CancelTimer(timer);
+  loop_.CancelTimer(other);
+  EXPECT_THAT(ran_, ElementsAre("runs"));
+}
+
+TEST_F(WorldLoopTest, HandlersMayPostWaitAndSetTimers) {
+  loop_.Post([this] {
+    ran_.push_back("outer");
+    loop_.Post(Note("inner"));
+    loop_.CallAt(start_ + absl::Seconds(1), Note("timer"));
+    Run(absl::Seconds(5));
+    ran_.push_back("outer ends");
+  });
+  Run(absl::Seconds(1));
+  EXPECT_THAT(ran_, ElementsAre("outer", "inner", "timer", "outer ends"));
+  EXPECT_EQ(loop_.Now(), start_ + absl::Seconds(5));
+}
+
+TEST_F(WorldLoopTest, RunReadyDoesntMoveTheClock) {
+  loop_.Post([this] { loop_.Post(Note("follows")); });
+  loop_.CallAt(start_ + absl::Nanoseconds(1), Note("later"));
+  world_.RunReady();
+  EXPECT_THAT(ran_, ElementsAre("follows"));
+  EXPECT_EQ(loop_.Now(), start_);
+  Run(absl::Nanoseconds(1));
+  EXPECT_THAT(ran_, ElementsAre("follows", "later"));
+}
+
+TEST_F(WorldLoopTest, PostMayComeFromOtherThreads) {
+  SimulatedThread& other = world_.NewProcess("other").NewThread();
+  other.Start([this] {
+    for (int i = 0; i < 100; ++i) loop_.Post(Note(std::to_string(i)));
+  });
+  Run(absl::Milliseconds(1));
+  ASSERT_EQ(ran_.size(), 100);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(ran_[i], std::to_string(i));
+}
+
+TEST_F(WorldLoopTest, ItCanWaitForAProcessAndOnItsLoop) {
+  SimulatedThread& thread = world_.NewProcess("process").NewThread();
+  std::thread::id ran_by;
+  bool go = false;
+  thread.Start([&] { thread.loop().RunUntil([&] { return go; }, absl::InfiniteFuture()); });
+  thread.loop().CallAt(start_ + absl::Seconds(1), [&] { ran_by = std::this_thread::get_id(); });
+  EXPECT_TRUE(thread.loop().RunUntil([&] { return ran_by != std::thread::id(); }, absl::InfiniteFuture()));
+  EXPECT_NE(ran_by, std::this_thread::get_id());
+  const auto ended = [&] { return thread.ended(); };
+  EXPECT_FALSE(loop_.RunUntil(ended, start_ + absl::Seconds(10)));
+  EXPECT_EQ(loop_.Now(), start_ + absl::Seconds(10));
+  thread.loop().Post([&] { go = true; });
+  EXPECT_TRUE(loop_.RunUntil(ended, absl::InfiniteFuture()));
+}
+
+TEST(TimerQueueTest, ManyCancelledTimersAreSweptOut) {
+  TimerQueue<EventLoop::Handler> queue;
+  const absl::Time when = absl::FromUnixSeconds(1);
+  std::vector<EventLoop::TimerId> timers;
+  int ran = 0;
+  for (int i = 0; i < 1000; ++i) timers.push_back(queue.Add(when + absl::Seconds(i), [&] { ++ran; }));
+  for (int i = 0; i < 1000; ++i) {
+    if (i % 10 != 5) queue.Cancel(timers[i]);
+  }
+  EXPECT_EQ(queue.NextDue(), when + absl::Seconds(5));
+  while (queue.NextDue() < absl::InfiniteFuture()) queue.TakeFirst().second();
+  EXPECT_EQ(ran, 100);
+  EXPECT_EQ(queue.NextDue(), absl::InfiniteFuture());
 }
 
 }  // namespace

@@ -1,16 +1,14 @@
-// The loop over a block for a GradientChange that works element by element: computes in the elements' type, for halves
-// in float, rounded once. Pure; thread-safe.
-#pragma once
+#include "muster/optim/gradient_change.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "muster/base/check.h"
-#include "muster/optim/gradient_change.h"
 #include "muster/optim/kernels/half.h"
 
 namespace muster {
+namespace {
 
 // into[i] ← formula(scale * gradient[i], value[i] - pulled[i]), with elements at any address.
 template <typename T, typename Formula>
@@ -27,8 +25,9 @@ void ChangeRange(const std::byte* value, const std::byte* pulled, const std::byt
   }
 }
 
-// For a whole block that has its pulled copy: into ← formula(scaled gradient, value - pulled), element by element.
-// `formula` takes two floats or two doubles and returns one of the same type.
+// For a whole block that has its pulled copy: into ← formula(scaled gradient, value - pulled), element by element, in
+// the elements' type; halves in float, rounded once. `formula` takes two floats or two doubles and returns one of the
+// same type.
 template <typename Formula>
 void ChangeElements(const GradientChange::Block& block, const Formula& formula, MutableByteSpan into) {
   MUSTER_CHECK(IsFloatingPoint(block.dtype));
@@ -53,6 +52,24 @@ void ChangeElements(const GradientChange::Block& block, const Formula& formula, 
     ChangeRange<float>(bytes(values), bytes(copies), bytes(gradients), count, scale, formula, bytes(changed));
     HalvesFromFloats(block.dtype, changed.data(), into.data() + from, count);
   }
+}
+
+}  // namespace
+
+void DelayCompensation::Change(const Block& block, MutableByteSpan into) const {
+  const auto compensated = [lambda = lambda_](auto g, auto moved) {
+    return g + static_cast<decltype(g)>(lambda) * g * g * moved;
+  };
+  ChangeElements(block, compensated, into);
+}
+
+// Computes in double for every type: as a float a small γ would be 0, and a weight that hasn't moved would give 0 / 0.
+void AdaptiveDelta::Change(const Block& block, MutableByteSpan into) const {
+  const auto smaller = [gamma = gamma_](auto delta, auto moved) {
+    const auto distance = static_cast<double>(moved);
+    return static_cast<decltype(delta)>(delta / (distance * distance / gamma + 1));
+  };
+  ChangeElements(block, smaller, into);
 }
 
 }  // namespace muster
