@@ -156,8 +156,8 @@ class ReportTest(unittest.TestCase):
 
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "simulation", "tensorboard", "install",
-                                                 "tutorial", "units", "asan", "tsan", "lint", "frameworks", "notebooks",
-                                                 "benchmarks", "schedules", "long_fuzz"])
+                                                 "tutorial", "units", "asan", "tsan", "lint", "benchmarks", "frameworks",
+                                                 "notebooks", "schedules", "long_fuzz"])
 
 
 if __name__ == "__main__":

@@ -385,11 +385,11 @@ SANITIZERS = {
     "asan": lambda report: sanitizer_part(report, "asan"),
     "tsan": lambda report: sanitizer_part(report, "tsan"),
     "lint": lint_part,
+    "benchmarks": benchmarks_part,
 }
 LONG = {
     "frameworks": frameworks_part,
     "notebooks": notebooks_part,
-    "benchmarks": benchmarks_part,
     "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),
     "long_fuzz": long_fuzz_part,
 }
