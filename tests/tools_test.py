@@ -403,6 +403,8 @@ class DocsTest(Tree):
         self.assert_one(self.check(), "names examples/f.cc")
         self.write("README.md", "`f.cc`\n")
         self.assert_one(self.check(), "names f.cc")
+        self.write("README.md", "`muster/base/f.{h,cc}`\n")
+        self.assert_one(self.check(), "names muster/base/f.")
 
     def test_a_mark_without_a_block(self):
         self.write("README.md", "<!-- cut from examples/e.cc -->\nwords\n")

@@ -3,8 +3,8 @@
 
 A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must equal the file; a region lies
 between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write copies the file's text into the block.
-Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a recorded command (page_blocks.py), and a changelog
-whose newest version isn't that of muster/base/version.h."""
+Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a
+recorded command (page_blocks.py), and a changelog whose newest version isn't that of muster/base/version.h."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ CUT = re.compile(r"(<!-- cut from (?P<path>[^\s#]+)(?:#(?P<region>[\w-]+))? -->\
 MARK = re.compile(r"<!-- cut from ")
 LINK = re.compile(r"\[[^\]]+\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
 # `muster/store/rows.h`, `tests/cluster/`, or a header or source by its name alone; NAME and ROOM stand for any.
-PATH = re.compile(r"`((?:apps|bench|docs|examples|muster|tests|tools)/[\w./-]*|[\w-]+\.(?:h|cc))`")
+PATH = re.compile(r"`((?:apps|bench|docs|examples|muster|tests|tools)/[\w./-]*|[\w-]+\.(?:h|cc))(?:\{h,cc\})?`")
 PLACEHOLDER = re.compile(r"NAME|ROOM|snake_case")
 
 
@@ -63,7 +63,8 @@ def version_problems(root):
 
 def missing_files(path, text, there):
     for match in PATH.finditer(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
-        if match[1].rstrip("/") not in there and not PLACEHOLDER.search(match[1]):
+        name = match[1] + "h" if match[1].endswith(".") else match[1].rstrip("/")
+        if name not in there and not PLACEHOLDER.search(name):
             yield f"{path}: names {match[1]}, which isn't there"
 
 

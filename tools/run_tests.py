@@ -196,11 +196,13 @@ def run_programs(report, programs, prefix="", gtest_filter=None):
     """Those that start processes come last: each on a machine of its own where that can be had, else one by one."""
     apart = own_machine() if any(p.alone for p in programs) else []
     for group in ([p for p in programs if not p.alone], [p for p in programs if p.alone]):
-        # The halves of a long program aren't the last to start.
-        group = [share for p in group for share in (in_shares(p, build.jobs()) if p.alone and apart else [p])]
+        at_once = build.jobs()
+        if any(p.alone for p in group):
+            at_once = at_once + 1 if apart else 1  # they wait half of the time
+        # The shares of a long program aren't the last to start.
+        group = [share for p in group for share in (in_shares(p, at_once) if p.alone and apart else [p])]
         for program in group:
             program.command = (apart if program.alone else []) + program.command
-        at_once = build.jobs() if apart or not any(p.alone for p in group) else 1
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             running = {pool.submit(test_programs.run, p, gtest_filter): p for p in group}
             for done in concurrent.futures.as_completed(running):

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "muster/algo/choice/make_algorithm.h"
 #include "muster/algo/sources/float_source.h"

@@ -1,5 +1,5 @@
 // Tests our tensor files against the Python package safetensors, whose format they claim to have.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>

@@ -39,7 +39,7 @@ class Tracer {
   bool writes() const { return file_ != nullptr; }
   const std::string& path() const { return options_.path; }
   int64_t Nanos() const { return clock_.Nanos(); }
-  // Records a measurement of the clocks (store/client/clock_probe.h).
+  // Records a measurement of the clocks (store/calls/clock_probe.h).
   void AddClockSample(const ClockSample& sample);
 
   // Writes what is recorded. The thread does so automatically, except for a capture without a file.

@@ -57,8 +57,8 @@ void ChangeElements(const GradientChange::Block& block, const Formula& formula, 
 }  // namespace
 
 void DelayCompensation::Change(const Block& block, MutableByteSpan into) const {
-  const auto compensated = [lambda = lambda_](auto g, auto moved) {
-    return g + static_cast<decltype(g)>(lambda) * g * g * moved;
+  const auto compensated = [c = compensation_](auto g, auto moved) {
+    return g + static_cast<decltype(g)>(c) * g * g * moved;
   };
   ChangeElements(block, compensated, into);
 }

@@ -2,7 +2,7 @@
 // compare it with, the rule in the lists that the tests walk through.
 #include "muster/optim/rule_table.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>

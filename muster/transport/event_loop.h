@@ -24,7 +24,8 @@ class EventLoop {
 
   virtual absl::Time Now() const = 0;
 
-  // Runs `handler` later on the loop. Handlers posted by one thread run in that order. Thread-safe.
+  // Runs `handler` later on the loop. Handlers posted by one thread run in that order. Thread-safe
+  // (in a simulated world: for the thread whose turn it is).
   virtual void Post(Handler handler) = 0;
 
   // Runs `handler` at `when` or soon after it, unless cancelled first.

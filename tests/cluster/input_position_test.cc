@@ -38,8 +38,8 @@ Batches Train(FileSystem& disk, const Dataset& data, int steps, int64_t save_ste
     Session session =
         chief.MakeSession({.checkpoint_dir = "model",
                            .save_checkpoint_steps = save_steps,
-                           .saveables = {{"input", [&] { return (input)->SavePosition(); },
-                                          [&](const std::string& saved) { return (input)->RestorePosition(saved); }}}});
+                           .saveables = {{"input", [&] { return input->SavePosition(); },
+                                          [&](const std::string& saved) { return input->RestorePosition(saved); }}}});
     EXPECT_EQ(session.Start(), absl::OkStatus());
     for (int i = 0; i < steps; ++i) EXPECT_EQ(session.Run(), absl::OkStatus());
   }

@@ -2,7 +2,7 @@
 // kind of connection. Chief, workers and parameter servers train to the optimum, workers vanish and come back, and
 // everything ends without help. Nothing here depends on speed: every worker trains until what it has pulled is the
 // optimum, so the last one to finish leaves it there.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>

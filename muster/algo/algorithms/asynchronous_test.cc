@@ -1,6 +1,6 @@
 #include "muster/algo/algorithms/asynchronous.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

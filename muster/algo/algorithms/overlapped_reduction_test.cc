@@ -1,7 +1,7 @@
 // Groups in threads of this process. Each rank's gradients come in an order of its own.
 #include "muster/algo/algorithms/overlapped_reduction.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Compares our results with what the real TensorFlow did (tests/data/tensorflow, recorded by
 // tools/record_tensorflow.py). Cases in which we differ on purpose are listed here with the reason, and the difference
 // itself is checked.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>

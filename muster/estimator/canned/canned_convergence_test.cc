@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "muster/algo/algorithms/algorithm.h"
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/canned/canned.h"
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/estimator.h"
 #include "muster/optim/rule_options.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/net/free_ports.h"
 #include "muster/launch/backends/backend.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::run_progress_test {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task_log/log_watch.h"
 

@@ -77,14 +77,14 @@ TEST_F(LogMuxTest, SaysTheLaunchersOwnLinesOnStderr) {
 
 TEST_F(LogMuxTest, CopiesEachTasksLinesToAFile) {
   const ScratchFolder scratch;
-  const auto log = Make({.color_stdout = true, .log_dir = scratch.path()});
+  const auto log = Make({.color_stdout = true, .log_dir = scratch / "logs"});
   log->Take(kWorker, kOut, "one\n");
   log->Take(kWorker, kErr, "two");
   log->Finish(kWorker);
   log->Finish(kPs);
-  EXPECT_EQ(scratch.Read("worker-1.log"), "one\ntwo\n");
-  EXPECT_TRUE(scratch.Has("ps-0.log"));
-  EXPECT_EQ(scratch.Read("ps-0.log"), "");
+  EXPECT_EQ(scratch.Read("logs/worker-1.log"), "one\ntwo\n");
+  EXPECT_TRUE(scratch.Has("logs/ps-0.log"));
+  EXPECT_EQ(scratch.Read("logs/ps-0.log"), "");
 }
 
 TEST_F(LogMuxTest, ALogDirectoryThatCannotBeMadeIsAnError) {

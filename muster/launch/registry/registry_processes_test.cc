@@ -97,11 +97,12 @@ TEST_F(RegistryProcessesTest, ThreadsWithTheirOwnGetDifferentNumbers) {
   std::vector<std::thread> threads;
   for (std::vector<int64_t>& mine : numbers) {
     threads.emplace_back([this, &mine] {
-      auto registry = Registry::Open(home_, clock_).value();
+      auto registry = Registry::Open(home_, clock_);
+      ASSERT_TRUE(registry.ok()) << registry.status();
       for (int i = 0; i < kEach; ++i) {
-        mine.push_back(Create(*registry, Single()));
-        Bring(*registry, {mine.back(), 0}, RunState::kFinished);
-        const auto open = registry->List({.only_open = true, .last = 5});
+        mine.push_back(Create(**registry, Single()));
+        Bring(**registry, {mine.back(), 0}, RunState::kFinished);
+        const auto open = (*registry)->List({.only_open = true, .last = 5});
         EXPECT_TRUE(open.ok()) << open.status();
       }
     });

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::run_lock_test {

@@ -4,7 +4,6 @@
 
 #include <regex>
 
-#include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/cluster/identity/compute_threads.h"

@@ -6,7 +6,6 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
-#include "muster/store/client/gradient_policy.h"
 #include "muster/store/client/store_client.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 #include "muster/store/client/overlapped_push.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -31,7 +31,7 @@ class ArenaAttachment {
   Arena& arena() const { return *arena_; }
   // Where the slice lies. May be read at any time, as in Hogwild; may be changed through the arena only.
   MutableByteSpan value(int slice) const;
-  // Likewise, but for training on it until TakeAlong. A attachment that takes over the mapping knows of it.
+  // Likewise, but for training on it until TakeAlong. An attachment that takes over the mapping knows of it.
   MutableByteSpan GiveOut(int slice);
   // Ends the use of the arena: what was given out, with the pages that it lies on, becomes this process's own memory at
   // the same address and with its current values. The rest, perhaps many times as large, isn't copied: nobody needs it.

@@ -411,7 +411,7 @@ class DeadlyRun {
       message.contributes = true;
       message.local_step = push.local_step;
       asked_.push_back({workers[push.worker].get(), message, push.gradient, nullptr, push.once});
-      PassTime();
+      RepeatUnanswered();
       if (push.once) asked_.pop_back();
     }
     for (const Asked& asked : asked_)
@@ -437,7 +437,7 @@ class DeadlyRun {
   };
 
   // Repeats what isn't answered, however often the ps dies of it.
-  void PassTime() {
+  void RepeatUnanswered() {
     for (;;) {
       for (Asked& asked : asked_)
         if (asked.answer == nullptr || (asked.answer->lost() && !asked.once))

@@ -40,7 +40,7 @@ struct PushPullRequest {
   uint64_t clock = 0;           // bounded staleness, workers' order: it is the sender's clock-th push; 0: none of them
   bool non_finite = false;      // ps 0: its gradients had NaN or infinity and were dropped (NonFinite::kDrop)
   bool with_pulled = false;     // behind the bulk: of each pushed trainable slice what it was computed from
-  double compensation = 0;      // then: λ of DelayCompensation, for all of them
+  double compensation = 0;      // then: c of DelayCompensation, for all of them
   double adaptive = 0;          // then: γ of AdaptiveDelta, likewise; one of the two at most
   double exchange = 0;          // α of an elastic exchange: values are pushed, what they moved is the answer
   StalenessScale staleness_scale = StalenessScale::kNone;  // by the staleness that this ps answers

@@ -26,7 +26,7 @@ struct ModelBinding {
   bool through_ps = false;   // this worker doesn't apply its updates itself
   // For this worker's updates, which only the ps apply then. The first two are for pushes with `computed_from`; at most
   // one of them may be set.
-  double compensation = 0;  // λ of DelayCompensation; 0: none
+  double compensation = 0;  // c of DelayCompensation; 0: none
   double adaptive = 0;      // γ of AdaptiveDelta; 0: none
   StalenessScale staleness_scale = StalenessScale::kNone;
 };

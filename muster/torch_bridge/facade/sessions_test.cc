@@ -114,9 +114,10 @@ TEST_F(SessionsTest, ASupervisorTrainsAndSavesWhereItIsTold) {
   Server& server = *server_;
   Trainer& trainer = trainer_;
   const auto loss = [this] { return Loss(); };
+  const std::string& directory = directory_;
   std::string saved;
   // [supervisor]
-  TorchSupervisor supervisor(server, {.logdir = directory_, .save_model_secs = 0});
+  TorchSupervisor supervisor(server, {.logdir = directory, .save_model_secs = 0});
   supervisor.ManagedSession([&](TorchSupervisor& session) {
     for (int i = 0; i < 3; ++i) session.Run(trainer, loss);
     saved = session.Save();
@@ -172,6 +173,7 @@ TEST_F(SessionsTest, TheProgramsOfTheManual) {
   Trainer& trainer = trainer_;
   const auto loss = [this] { return Loss(); };
   {
+    const std::string& directory = directory_;
     // [scaffold]
     const auto init = [&] {  // the chief's, if there is no checkpoint
       const torch::NoGradGuard no_grad;
@@ -180,7 +182,7 @@ TEST_F(SessionsTest, TheProgramsOfTheManual) {
     };
     const auto scaffold =
         std::make_shared<Scaffold>(ScaffoldOptions{.init = init, .summary = [] { return summary::MergeAll(); }});
-    MonitoredTrainingSession session(server, {.checkpoint_dir = directory_, .scaffold = scaffold},
+    MonitoredTrainingSession session(server, {.checkpoint_dir = directory, .scaffold = scaffold},
                                      {StopAtStep({.last_step = 3})});
     while (!session.ShouldStop()) session.Run(trainer, loss);
     // [/scaffold]

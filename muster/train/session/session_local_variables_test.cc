@@ -1,6 +1,6 @@
 // Local and global variables in a session with hooks: pushes count as its steps. After a ps has lost the model, the
 // last checkpoint is restored and the interrupted run is run again.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 #include "muster/train/threads/error.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <csignal>
 #include <stdexcept>

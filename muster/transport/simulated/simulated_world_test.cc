@@ -256,7 +256,7 @@ TEST_F(WorldLoopTest, RunReadyDoesntMoveTheClock) {
   EXPECT_THAT(ran_, ElementsAre("follows", "later"));
 }
 
-TEST_F(WorldLoopTest, PostMayComeFromOtherThreads) {
+TEST_F(WorldLoopTest, AnotherThreadOfTheWorldMayPost) {
   SimulatedThread& other = world_.NewProcess("other").NewThread();
   other.Start([this] {
     for (int i = 0; i < 100; ++i) loop_.Post(Note(std::to_string(i)));

@@ -34,7 +34,7 @@ class CheckpointCommandTest : public ::testing::Test {
   static std::string Complaint(int exit_code, const std::vector<std::string>& words) {
     const Said said = Muster(words);
     EXPECT_EQ(said.exit_code, exit_code) << said.out << said.err;
-    EXPECT_EQ(said.err.find('\n'), said.err.size() - 1) << said.err;
+    EXPECT_TRUE(said.err.ends_with('\n') && said.err.find('\n') == said.err.size() - 1) << said.err;
     EXPECT_THAT(said.err, testing::StartsWith("muster checkpoint"));
     return said.err;
   }

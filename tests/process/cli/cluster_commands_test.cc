@@ -31,7 +31,7 @@ class ClusterCommands : public ::testing::Test {
 
   static json Json(const std::vector<std::string>& words, const std::string& tf_config = "") {
     const std::string out = MusterOut(words, With(tf_config));
-    EXPECT_EQ(out.find('\n'), out.size() - 1) << "not one line: " << out;
+    EXPECT_TRUE(out.ends_with('\n') && out.find('\n') == out.size() - 1) << "not one line: " << out;
     return json::parse(out, nullptr, false);
   }
 

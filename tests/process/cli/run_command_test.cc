@@ -307,10 +307,10 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
 
 TEST(RunCommand, LogDirHasAFileForEachTask) {
   const ScratchFolder scratch;
-  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", scratch.path()}, "echo $task; echo bad >&2");
+  MusterRun run({"--ps", "1", "--workers", "1", "--log-dir", scratch / "logs"}, "echo $task; echo bad >&2");
   EXPECT_EQ(run.Wait(), 0);
   for (const std::string task : {"ps", "worker"}) {
-    const auto log = scratch.Read(task + "-0.log");
+    const auto log = scratch.Read("logs/" + task + "-0.log");
     EXPECT_THAT(std::vector<std::string>(absl::StrSplit(log, '\n')),
                 testing::UnorderedElementsAre(task + ":0", "bad", ""));
   }

@@ -1,7 +1,7 @@
 // Processes that update one arena in place are killed with SIGKILL at every point of an update, including recovery,
 // thousands of times. In the end every sum, slot, header and number must be what the acknowledged pushes give. This
 // same check must also notice each deliberate error in the protocol.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>

@@ -2,7 +2,7 @@
 // point of an exchange; its successor is killed at points of its own recovery and of the retry. The final answers to
 // the workers, and the centre, must be what applying each exchange once gives: the sum of centre and workers is
 // preserved to the bit. This same check must also notice each deliberate error.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 #include "apps/muster/commands/job/checkpoint_text.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
