@@ -10,7 +10,7 @@
 #include "muster/store/messages/incarnation.h"
 #include "muster/store/queues/queue_spec.h"
 #include "muster/store/work/local_work.h"
-#include "muster/store/work/work_queue_client.h"
+#include "muster/train/node/remote_work.h"
 #include "muster/train/watch/training_status.h"
 #include "muster/transport/loopback/loopback_transport.h"
 
@@ -18,26 +18,6 @@ namespace muster {
 namespace {
 
 constexpr char kLocalAddress[] = "localhost:0";
-
-// A client with a loop and a connection of its own, for the thread that prepares batches.
-class RemoteWork final : public WorkSource {
- public:
-  RemoteWork(const JobToken& token, const std::string& address, WorkSpec spec, std::shared_ptr<WorkTally> tally,
-             WorkQueueClientOptions options)
-      // The requests are so small that shared memory doesn't pay.
-      : transport_(MakeTransport(TransportChoice::kTcp, loop_, token)),
-        client_(*transport_, address, std::move(spec), std::move(tally), std::move(options)) {}
-
-  absl::StatusOr<std::optional<WorkUnit>> Take() override { return client_.Take(); }
-  bool Begin() override { return client_.Begin(); }
-  [[nodiscard]] absl::Status Done() override { return client_.Done(); }
-  void Stop() override { client_.Stop(); }
-
- private:
-  TcpEventLoop loop_;
-  std::unique_ptr<Transport> transport_;
-  WorkQueueClient client_;
-};
 
 }  // namespace
 
