@@ -1,5 +1,6 @@
 // The work queue of ps 0 as a WorkSource: a client with a loop and a connection of its own, for the thread that
-// prepares batches while the training thread uses the node's client. Take is for one thread; the others may be called from any thread.
+// prepares batches while the training thread uses the node's client. Take is for one thread; the others may be called
+// from any thread.
 #pragma once
 
 #include <memory>
