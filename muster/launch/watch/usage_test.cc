@@ -29,7 +29,7 @@ class UsageReaderTest : public ::testing::Test {
   UsageReader NewReader(const std::string& gpu_program = "/nonexistent") const {
     return UsageReader({.machine_mem_bytes = int64_t{8} << 30, .proc = proc_.path(), .gpu_program = gpu_program});
   }
-  const FakeProc proc_;
+  const FakeProc proc_ = {};
 };
 
 TEST_F(UsageReaderTest, CpuIsOfOneCoreBetweenTwoReadings) {
