@@ -142,7 +142,7 @@ class ReportTest(unittest.TestCase):
             preset.mkdir(parents=True)
             for name in ("a.o", "b.o"):
                 (preset / name).touch()
-            (preset / ".ninja_log").write_text("# ninja log v5\n0\t1500\t0\ta.o\tx\n100\t2600\t0\tb.o\ty\n0\t9\t0\tgone.o\tz\n")
+            (preset / ".ninja_log").write_text("# ninja log v5\n0\t9000\t0\ta.o\tx\n0\t1500\t0\ta.o\tx\n100\t2600\t0\tb.o\ty\n0\t9\t0\tgone.o\tz\n")
             with unittest.mock.patch.object(run_tests, "ROOT", pathlib.Path(folder)):
                 self.assertEqual(sorted(run_tests.slowest_builds(0)), [(1.5, "release: a.o"), (2.5, "release: b.o")])
                 self.assertEqual(list(run_tests.slowest_builds(1e12)), [])
@@ -153,6 +153,31 @@ class ReportTest(unittest.TestCase):
         self.assertEqual([c.name for c in report.cases], [*run_tests.SANITIZERS, *run_tests.LONG])
         self.assertEqual({c.outcome for c in report.cases}, {"skipped"})
         self.assertIn("./dev test --long", report.cases[-1].detail)
+
+    def filtered(self, wanted, programs):
+        """The report, and the names of the programs that were run, each with one case that passes."""
+        report, ran = run_tests.Report(), []
+
+        def run(report, programs, gtest_filter=None):
+            ran.extend(p.name for p in programs)
+            matches = gtest_filter is None or any(f in gtest_filter.split(":") for f in ("*Crc32c*", "*base*"))
+            report.cases += [test_programs.Case(p.name, "passed") for p in programs if matches]
+
+        with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, programs_of=lambda _: programs,
+                                          run_programs=run):
+            run_tests.filtered_part(report, wanted)
+        return report, ran
+
+    def test_a_filter_is_part_of_a_programs_or_a_cases_name(self):
+        programs = [test_programs.Program("base_test", []), test_programs.Program("process_framework_test", [], long=True)]
+        for wanted in ("base_test", "Base", "crc32c"):
+            report, ran = self.filtered(wanted, programs)
+            self.assertEqual(ran, ["base_test"], wanted)
+            self.assertEqual([c.outcome for c in report.cases], ["passed"], wanted)
+        report, ran = self.filtered("framework", programs)
+        self.assertEqual((ran, [c.outcome for c in report.cases]), ([], ["skipped"]))
+        report, _ = self.filtered("nosuch", programs)
+        self.assertIn("no test matches 'nosuch'", report.cases[-1].detail)
 
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "simulation", "tensorboard", "install",

@@ -47,8 +47,9 @@ class PagesTest(unittest.TestCase):
 class NotebooksTest(unittest.TestCase):
     def test_every_page_becomes_one(self):
         with tempfile.TemporaryDirectory(prefix="muster_notebooks_") as scratch:
-            status, output = run_tool("tools/make_notebooks.py", scratch)
-            self.assertEqual(status, 0, output)
+            done = subprocess.run(["./dev", "notebooks", scratch], cwd=ROOT, capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             for page in run_pages.default_pages():
                 with self.subTest(page=page.name):
                     file = pathlib.Path(scratch) / page.relative_to(ROOT / "docs").with_suffix(".ipynb")

@@ -86,6 +86,8 @@ def notebook(page, folder=FOLDER):
 
 
 def main(arguments):
+    if arguments and arguments[0].startswith("-"):
+        sys.exit(__doc__)
     folder = pathlib.Path(arguments[0] if arguments else FOLDER).resolve()
     for page in run_pages.default_pages():
         file = notebook_file(page, folder)

@@ -107,11 +107,11 @@ def indented(text):
 def slowest_builds(since):
     """(seconds, preset and file) of what ninja made since then; ninja's log has milliseconds since each of its own starts."""
     for log in (ROOT / "build").glob("*/.ninja_log"):
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            start, end, _, output, _ = line.split("\t")
+        lines = [line.split("\t") for line in log.read_text(encoding="utf-8").splitlines()[1:]]
+        for output, seconds in {output: (int(end) - int(start)) / 1000 for start, end, _, output, _ in lines}.items():
             made = log.parent / output
-            if made.exists() and made.stat().st_mtime >= since:
-                yield (int(end) - int(start)) / 1000, f"{log.parent.name}: {output}"
+            if made.exists() and made.stat().st_mtime >= since:  # the log's last line about it counts
+                yield seconds, f"{log.parent.name}: {output}"
 
 
 def print_slowest(what, timed):
@@ -231,14 +231,26 @@ def units_part(report):
 
 
 def filtered_part(report, wanted):
+    """Programs whose names have `wanted` in them, else cases; large and small letters are the same."""
     if not build_part(report, "release", ["programs", "tests"]):
         return
     programs = list(programs_of("release"))
-    chosen = [p for p in programs if wanted in p.name]
+    before = len(report.cases)
+    chosen = [p for p in programs if wanted.lower() in p.name.lower()]
+    for program in chosen:
+        if program.long:
+            report.cases.append(Case(program.name, "skipped", "`./dev test frameworks` builds and runs it"))
     if chosen:
-        run_programs(report, chosen)
+        run_programs(report, [p for p in chosen if not p.long])
     else:
-        run_programs(report, [p for p in programs if p.is_gtest], gtest_filter=f"*{wanted}*")
+        run_programs(report, [p for p in programs if p.is_gtest and not p.long], gtest_filter=any_case(wanted))
+    if len(report.cases) == before:
+        report.add("filter", [Case("filter", "failed", f"no test matches '{wanted}'; the parts are {', '.join(PARTS)}")], 0)
+
+
+def any_case(wanted):
+    """A filter of GoogleTest, which knows '?' but no classes of letters, for each way to write the first letters of words."""
+    return ":".join(dict.fromkeys(f"*{form}*" for form in (wanted, wanted.capitalize(), wanted.title(), wanted.upper())))
 
 
 def without_address_randomisation():
@@ -440,8 +452,6 @@ def main(arguments):
         report.part(wanted, PARTS[wanted])
     else:
         filtered_part(report, wanted)
-    if not report.cases or (wanted and wanted not in PARTS and len(report.cases) == 1):
-        report.add("filter", [Case("filter", "failed", f"no test matches '{wanted}'; the parts are {', '.join(PARTS)}")], 0)
     return report.finish()
 
 

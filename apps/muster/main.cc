@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_join.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/base/version.h"
 #include "muster/cluster/quoted.h"
 
@@ -33,14 +35,22 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
     name += (name.empty() ? "" : " ") + command->get_name();
   }
   const std::string help = "see muster " + name + (name.empty() ? "--help" : " --help");
-  std::string names;
+  const std::string written = unknown.empty() ? "" : unknown[0].substr(0, unknown[0].find('='));
+  std::vector<std::string> names;
   for (const CLI::App* below : command->get_subcommands({}))
-    if (!below->get_group().empty()) names += (names.empty() ? "" : ", ") + below->get_name();
+    if (!below->get_group().empty()) names.push_back(below->get_name());
   if (!names.empty()) {
-    const std::string what = unknown.empty() ? "no command" : "unknown command " + muster::Quoted(unknown[0]);
-    return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + names + "; " + help));
+    const std::string what =
+        unknown.empty() ? "no command"
+                        : "unknown command " + muster::Quoted(unknown[0]) + muster::NearestHint(written, names);
+    return muster::UsageError(
+        name, absl::InvalidArgumentError(what + "; accepted: " + absl::StrJoin(names, ", ") + "; " + help));
   }
-  const std::string what = unknown.empty() ? error.what() : "unknown argument " + muster::Quoted(unknown[0]);
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& flag : option->get_lnames()) names.push_back("--" + flag);
+  const std::string what = unknown.empty()
+                               ? error.what()
+                               : "unknown argument " + muster::Quoted(unknown[0]) + muster::NearestHint(written, names);
   return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
 }
 

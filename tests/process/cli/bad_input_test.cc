@@ -102,6 +102,11 @@ TEST(BadInput, TfConfig) {
   }
 }
 
+TEST(BadInput, ATypingMistakeIsNamedWithTheNearestCommandOrFlag) {
+  ExpectUsageError({kMuster, "trian"}, {}, {"unknown command \"trian\" (nearest: train)"});
+  ExpectUsageError({kMuster, "train", "--parm=a=3"}, {}, {"unknown argument \"--parm=a=3\" (nearest: --param)"});
+}
+
 TEST(BadInput, FlagsOfTheSimulation) {
   const std::string simulate = BinFolder() + "/muster_simulate";
   ExpectUsageError({simulate, "--sed=1"}, {}, {"simulate: unknown argument \"--sed=1\"", "see ./dev simulate --help"});
