@@ -154,7 +154,7 @@ TEST_F(CheckpointCommandTest, VerifyNamesTheDamagedFile) {
 
 TEST_F(CheckpointCommandTest, MistakesAreOneLine) {
   EXPECT_THAT(Complaint(2, {}), HasSubstr("accepted: ls, show, diff, verify, load, reshard"));
-  EXPECT_THAT(Complaint(2, {"lst"}), HasSubstr("\"lst\"; accepted: ls, show"));
+  EXPECT_THAT(Complaint(2, {"lst"}), HasSubstr("\"lst\" (nearest: ls); accepted: ls, show"));
   EXPECT_THAT(Complaint(2, {"ls"}), HasSubstr("muster checkpoint ls: DIR is required"));
   EXPECT_THAT(Complaint(2, {"ls", scratch_ / "nowhere"}), HasSubstr(scratch_ / "nowhere"));
   EXPECT_THAT(Complaint(2, {"show", JoinPath(model_, "model.ckpt-300")}), HasSubstr("model.ckpt-300 is neither"));
