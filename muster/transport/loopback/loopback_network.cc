@@ -58,6 +58,8 @@ void LoopbackNetwork::SendRequest(const Link& link, const std::shared_ptr<Loopba
 
 void LoopbackNetwork::SendReply(const Link& link, const std::shared_ptr<LoopbackMessage>& request, absl::Status status,
                                 absl::string_view control, absl::Span<const ByteSpan> bulk) {
+  // The client's thread gets a status of its own, as over a network: a Status shares its text with its copies.
+  status = absl::Status(status.code(), status.message());
   std::optional<absl::StatusOr<Reply>> reply = request->Take(std::move(status), control, bulk);
   if (!reply) return;
   ToClient(link, [id = request->id, reply = *std::move(reply)](LoopbackChannel& channel) mutable {
