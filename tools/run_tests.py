@@ -345,9 +345,9 @@ def notebooks_part(report):
 
 
 def tools_part(report):
-    python_part(report, "tools: the tools' own tests", "tests/tools_test.py")
-    python_part(report, "tools: what runs the tests", "tests/runner_test.py")
-    python_part(report, "tools: bench peers", "tests/bench_peers_test.py")
+    for title, name in (("structure", "layers, sizes, names and words"), ("pages", "pages against programs"), ("lint", "lint"),
+                        ("commands", "./dev"), ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
+        python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 
 
 def frameworks_part(report):

@@ -14,7 +14,7 @@ import tempfile
 import textwrap
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "bench/peers"), str(ROOT / "tools")]
 import contestants  # noqa: E402
 import environment  # noqa: E402
