@@ -16,11 +16,12 @@ endif()
 
 # The compiler cache serves every checkout on the machine: paths below the checkout are hashed as relative ones, and
 # neither the debug information nor the precompiled headers say where or when they were made. The sloppiness is what
-# ccache needs to cache files that use a precompiled header.
+# ccache needs to cache files that use a precompiled header. What it takes from the compiler's list of headers it needn't
+# preprocess for: a tenth of a build without a cache.
 find_program(MUSTER_CCACHE ccache)
 if(MUSTER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true ${MUSTER_CCACHE})
+      CCACHE_DEPEND=true CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true ${MUSTER_CCACHE})
 endif()
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

@@ -5,7 +5,7 @@
 # one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
 # against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are files of
 # the layer that go whole into every program that links it, referred to or not: each is an object library muster_FILE.
-# NO_THREADS: nothing in the folder has threads (tests/tools_test.py looks) but the tests named by THREAD_TESTS, "a_test.cc"
+# NO_THREADS: nothing in the folder has threads (tests/tools/structure_test.py looks) but the tests named by THREAD_TESTS, "a_test.cc"
 # each: the thread sanitizer gets these alone.
 function(muster_layer name)
   cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS;THREAD_TESTS" ${ARGN})
@@ -71,6 +71,14 @@ endfunction()
 function(muster_unoptimised name)
   set_target_properties(${name} PROPERTIES MUSTER_UNOPTIMISED ON)
   target_compile_options(${name} PRIVATE -O0)
+endfunction()
+
+# A library or program that starts, watches and reports: nothing in it is as busy as training, and -O1 compiles in 3/4 of the
+# time of -O2, which `./dev demo` on a new machine waits for.
+function(muster_briefly_optimised name)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
 endfunction()
 
 # muster_test(NAME SOURCES file... LIBS library... [LABELS label...] [TIMEOUT seconds]): a GoogleTest program, run whole by
