@@ -38,6 +38,9 @@ class DirectUpdates {
   // ended, and the operation would change something. Other errors as Open's.
   absl::StatusOr<DirectApply*> Use(bool changes);
   InPlaceMemory InPlace(size_t variable) const;
+  // How far ps `ps` was when this worker's values were pulled; need on().
+  uint64_t pulled_version(int ps) const { return apply_->pulled_version(ps); }
+  void SetPulledVersion(int ps, uint64_t version) { apply_->SetPulledVersion(ps, version); }
   // Announces that this process writes no more, and turns it off.
   void Close();
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "muster/store/client/store_client.h"
 
 namespace muster {
@@ -24,6 +25,14 @@ struct ValueSet {
   void NoteComputedFrom(StoreClient& client) const {
     for (size_t ps = 0; ps < versions.size(); ++ps) client.bound_[ps].pulled_version = versions[ps];
   }
+
+  // Pulls everything that the ps hold now into this set, and leaves the client as it was: its next push still counts as
+  // computed from what it pulled before. Only the client's global step moves.
+  [[nodiscard]] absl::Status Peek(StoreClient& client) const;
+
+ private:
+  static std::vector<uint64_t> PulledVersions(const StoreClient& client);
+  static void SetPulledVersions(StoreClient& client, const std::vector<uint64_t>& versions);
 };
 
 }  // namespace muster

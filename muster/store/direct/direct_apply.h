@@ -25,6 +25,7 @@ class DirectApply {
   ArenaAttachment& attachment(int ps) { return *places_[ps].attachment; }
   // Version of that ps's values that this worker has.
   uint64_t pulled_version(int ps) const { return places_[ps].pulled_version; }
+  void SetPulledVersion(int ps, uint64_t version) { places_[ps].pulled_version = version; }
 
   // Whether the processes of all ps are alive.
   bool hosts_alive() const;

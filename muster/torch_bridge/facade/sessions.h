@@ -49,6 +49,10 @@ class TorchSupervisor {
   // it is an Error of OutOfRange, which is a clean end.
   void ManagedSession(const std::function<void(TorchSupervisor&)>& body);
   StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);
+  // As MonitoredSession::Fetch.
+  void Fetch(const std::function<void()>& fetch) {
+    ThrowIfError(supervisor_.Fetch([&fetch] { return CallFetch(fetch); }));
+  }
   std::string Save();
   void Stop() { ThrowIfError(supervisor_.Stop()); }
 

@@ -8,6 +8,7 @@
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/summaries.h"
+#include "muster/torch_bridge/module/random_state.h"
 #include "muster/train/hooks/hooks.h"
 
 namespace muster::sessions_test {
@@ -50,6 +51,46 @@ TEST_F(SessionsTest, AMonitoredSessionHasTheCreatorsScaffoldAndNoHooksOfItsOwn) 
   EXPECT_EQ(initialised, 1);
   EXPECT_EQ(session.last_checkpoint(), "");
   EXPECT_EQ(CodeOf([&] { session.Run(trainer_, [&] { return Loss(); }); }), absl::StatusCode::kFailedPrecondition);
+}
+
+// Also a batch norm's statistics, and a backward pass of the program's own.
+TEST_F(SessionsTest, TrainingIsTheSameToTheBitIfTheModelIsLookedAtBetweenItsSteps) {
+  const auto train = [](bool looks) {
+    SeedTorch(3);
+    const auto server = Server::CreateLocal();
+    torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 1));
+    Replica replica(*server, net);
+    Trainer trainer = Asynchronous(replica, Adam({.learning_rate = 0.1}));
+    MonitoredTrainingSession session(*server, {}, {StopAtStep({.last_step = 8})});
+    for (int step = 1; !session.ShouldStop(); ++step) {
+      const torch::Tensor x = torch::arange(8 * 4).view({8, 4}).to(torch::kFloat32).sin() * step;
+      const auto loss = [&] { return torch::mse_loss(net->forward(x), x.sum(1, /*keepdim=*/true)); };
+      session.Run(trainer, loss);
+      if (looks && !session.ShouldStop()) session.Fetch([&] { loss().backward(); });
+      EXPECT_EQ(session.global_step(), step);
+    }
+    session.Close();
+    std::vector<torch::Tensor> values;
+    for (const torch::Tensor& value : net->parameters()) values.push_back(value.detach().clone());
+    for (const torch::Tensor& value : net->buffers()) values.push_back(value.clone());
+    return values;
+  };
+  const std::vector<torch::Tensor> looked_at = train(true), undisturbed = train(false);
+  ASSERT_EQ(looked_at.size(), 9u);
+  for (size_t i = 0; i < looked_at.size(); ++i) EXPECT_TRUE(torch::equal(looked_at[i], undisturbed[i])) << i;
+}
+
+TEST_F(SessionsTest, AnExceptionOfAFetchIsAnErrorAndOutOfRangeTheEnd) {
+  MonitoredTrainingSession session(*server_, {});
+  EXPECT_EQ(CodeOf([&] { session.Fetch([] { throw std::runtime_error("no test set"); }); }),
+            absl::StatusCode::kUnknown);
+  EXPECT_EQ(CodeOf([&] { session.Fetch([&] { session.Run(trainer_, [&] { return Loss(); }); }); }),
+            absl::StatusCode::kFailedPrecondition);
+  session.RunStepFn([&](MonitoredSession::StepContext& context) { context.session().Fetch([] {}); });
+  EXPECT_FALSE(session.ShouldStop());
+  session.Fetch([] { throw Error(absl::OutOfRangeError("nothing more to look at")); });
+  EXPECT_TRUE(session.ShouldStop());
+  EXPECT_EQ(session.global_step(), 0);
 }
 
 TEST_F(SessionsTest, AStepFunctionRunsWithAndWithoutHooksAndEndsTheTraining) {

@@ -12,6 +12,7 @@
 #include "muster/torch_bridge/module/load_checkpoint.h"
 #include "muster/torch_bridge/module/random_state.h"
 #include "muster/torch_bridge/module/session_devices.h"
+#include "muster/torch_bridge/module/torch_status.h"
 #include "muster/train/tensorflow/sync_replicas.h"
 
 namespace muster {
@@ -156,9 +157,20 @@ LossScope::LossScope(Trainer& trainer, const Algorithm& trains, std::function<to
 
 LossScope::~LossScope() { source_.SetLoss({}); }
 
+absl::Status CallFetch(const std::function<void()>& fetch) {
+  return CatchTorch("looking at the global values", [&fetch] {
+    fetch();
+    return absl::OkStatus();
+  });
+}
+
 StepResult RawSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
   const LossScope scope(trainer, session_.algorithm(), std::move(loss));
   return ValueOrThrow(session_.RunRaw());
+}
+
+void RawSession::Fetch(const std::function<void()>& fetch) {
+  ThrowIfError(session_.FetchRaw([&fetch] { return CallFetch(fetch); }));
 }
 
 MonitoredSession::MonitoredSession(Server& server, SessionOptions options,
@@ -184,6 +196,10 @@ MonitoredSession::~MonitoredSession() noexcept(false) {
 void MonitoredSession::Run(Trainer& trainer, std::function<torch::Tensor()> loss) {
   const LossScope scope(trainer, session_->algorithm(), std::move(loss));
   ThrowIfError(session_->Run());
+}
+
+void MonitoredSession::Fetch(const std::function<void()>& fetch) {
+  ThrowIfError(session_->Fetch([&fetch] { return CallFetch(fetch); }));
 }
 
 void MonitoredSession::StepContext::RunWithHooks(Trainer& trainer, std::function<torch::Tensor()> loss) {

@@ -134,6 +134,9 @@ class LossScope {
   ModuleSource& source_;
 };
 
+// Also shared by them: calls `fetch`; its exceptions become a Status as those of a loss do.
+[[nodiscard]] absl::Status CallFetch(const std::function<void()>& fetch);
+
 // The session environment of this process, on the devices that `config` and the task ask for. Every checkpoint keeps
 // torch's random generator: the chief's continues where it was. Throws Error.
 SessionEnvironment MakeTorchEnvironment(Server& server, const SessionConfig& config);
@@ -144,6 +147,8 @@ class RawSession {
   explicit RawSession(Session& session) : session_(session) {}
   // Runs one step: `loss` runs the module on this worker's next minibatch and returns a scalar. Throws Error.
   StepResult Run(Trainer& trainer, std::function<torch::Tensor()> loss);
+  // As MonitoredSession::Fetch, unseen by hooks. Throws Error.
+  void Fetch(const std::function<void()>& fetch);
 
  private:
   Session& session_;
@@ -168,6 +173,12 @@ class MonitoredSession {
   // stop, after Close, within a step, with a trainer that isn't the session's, and errors of the step. An Error of
   // OutOfRange in `loss` is a clean end (ShouldStop).
   void Run(Trainer& trainer, std::function<torch::Tensor()> loss);
+
+  // A run that trains nothing: calls `fetch` once (after a recovery again) while the module shows the newest global
+  // values, to look at them or to evaluate them; then the module has this worker's own values again. global_step isn't
+  // moved by it, but follows the other workers' (docs/sessions.md). Throws Error: as Run. An Error of OutOfRange in
+  // `fetch` is a clean end.
+  void Fetch(const std::function<void()>& fetch);
 
   // The argument of a step function (TensorFlow's StepContext); valid for one call.
   class StepContext {

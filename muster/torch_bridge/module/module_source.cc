@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
@@ -264,6 +265,8 @@ void ModuleSource::SetGradientReady(std::function<void(size_t)> ready) {
       continue;
     }
     SetGradientReadyHook(tensor(i), [this, i] {
+      // The program may run a backward pass of its own between two minibatches: nothing of it is sent.
+      if (!in_minibatch_) return;
       variables_[i].gradient = DenseGradient(variables_[i].found.tensors);
       ready_(i);
     });
@@ -333,6 +336,8 @@ absl::Status ModuleSource::TakeValues() {
 
 absl::StatusOr<double> ModuleSource::RunMinibatch() {
   const torch::AutoGradMode grad_mode(true);
+  in_minibatch_ = true;
+  const absl::Cleanup over = [this] { in_minibatch_ = false; };
   if (announces_) CountHolders();
   ASSIGN_OR_RETURN(const torch::Tensor loss, CallLoss());
   if (!loss.requires_grad()) return NoParameterError();

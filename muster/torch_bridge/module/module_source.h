@@ -66,8 +66,7 @@ class ModuleSource final : public GradientSource {
   absl::Status ComputeOn(const torch::Device& device, Staging staging = Staging::kUnlessCpu);
   const torch::Device& device() const { return device_; }
 
-  // Costs nothing unless the module is staged.
-  absl::Status ShowValues() override;
+  absl::Status ShowValues() override;  // costs nothing unless the module is staged
 
   // First takes over what the user has put into the module by other means, see Reattach.
   MutableByteSpan value(size_t i) override;
@@ -152,6 +151,7 @@ class ModuleSource final : public GradientSource {
   std::function<torch::Tensor()> loss_;
   std::function<void(size_t)> ready_;
   bool announces_ = false;  // ready_ was set by AnnounceGradients
+  bool in_minibatch_ = false;
   torch::Device device_ = torch::kCPU;
   bool staged_ = false;
 };

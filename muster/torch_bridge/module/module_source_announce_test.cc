@@ -248,6 +248,25 @@ TEST(ModuleSourceAnnounce, WhatWasAnnouncedStaysWhereItIsWhenTheBackwardPassFail
   EXPECT_TRUE(announced.front().expired());
 }
 
+// Between two minibatches the program may differentiate what it likes: what is announced is sent.
+TEST(ModuleSourceAnnounce, NothingOfABackwardPassOfTheProgramsOwn) {
+  auto model = std::make_shared<Plain>();
+  auto source = *ModuleSource::Create(model);
+  int announced = 0;
+  const torch::Tensor input = torch::ones({36, 6});
+  source->SetLoss([&] { return model->Loss(input); });
+  source->SetGradientReady([&](size_t) { ++announced; });
+  model->Loss(input).backward();
+  EXPECT_EQ(announced, 0);
+  ASSERT_TRUE(source->ComputeGradients().ok());
+  EXPECT_EQ(announced, 4);
+  source->AnnounceGradients([&](size_t) { ++announced; });
+  ASSERT_TRUE(source->ComputeGradients().ok());
+  const int of_minibatches = announced;
+  model->Loss(input).backward();
+  EXPECT_EQ(announced, of_minibatches);
+}
+
 TEST(ModuleSourceAnnounce, ConvolutionsNormsAndRecurrentLayers) {
   EXPECT_THAT(ExpectNobodyReadsWhatIsAnnounced<Convolution>(), Contains("convolution.weight"));
 }

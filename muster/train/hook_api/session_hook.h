@@ -112,6 +112,9 @@ class SessionHook {
   [[nodiscard]] virtual absl::Status BeforeRun(RunContext&) { return absl::OkStatus(); }
   // Not called when the run failed.
   [[nodiscard]] virtual absl::Status AfterRun(RunContext&, const RunValues&) { return absl::OkStatus(); }
+  // Called after a run that trained nothing (Session::Fetch), for which the two above aren't called: it has neither a
+  // loss nor gradients. The context has the global step of that look, and obeys only RequestStop.
+  [[nodiscard]] virtual absl::Status AfterFetch(RunContext&) { return absl::OkStatus(); }
   // Called once, when the session ends without an error.
   [[nodiscard]] virtual absl::Status End(const SessionContext&) { return absl::OkStatus(); }
 };

@@ -31,6 +31,11 @@ class StopAtStepHook final : public SessionHook {
     Check(context, values.global_step);
     return absl::OkStatus();
   }
+  // A worker that only looks on ends with the training, too.
+  absl::Status AfterFetch(RunContext& context) override {
+    Check(context, context.session().global_step);
+    return absl::OkStatus();
+  }
 
  private:
   void Check(RunContext& context, int64_t step) const {

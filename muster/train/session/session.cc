@@ -5,6 +5,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "muster/algo/sources/with_global_values.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
@@ -76,6 +77,10 @@ bool HasSaverOptions(const SessionOptions& options) {
 absl::StatusOr<StepResult> StepContext::Run() { return session_.RunRaw(); }
 
 absl::Status StepContext::RunWithHooks() { return session_.RunHooked(); }
+
+absl::Status StepContext::FetchWithHooks(absl::FunctionRef<absl::Status()> fetch) {
+  return session_.FetchHooked(fetch);
+}
 
 absl::Status StepContext::RequestStop() {
   session_.RequestStop();
@@ -273,6 +278,36 @@ absl::StatusOr<StepResult> Session::RunRaw() {
   feeds_ = {};
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
   return Step();
+}
+
+absl::Status Session::Fetch(absl::FunctionRef<absl::Status()> fetch) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
+  return RunStepFn([fetch](StepContext& context) { return context.FetchWithHooks(fetch); });
+}
+
+absl::Status Session::FetchRaw(absl::FunctionRef<absl::Status()> fetch) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  if (!created_) return absl::FailedPreconditionError("there is no session: Start failed, or training had ended");
+  RETURN_IF_ERROR(manager_.FinishPending());
+  in_step_ = true;
+  const absl::Cleanup out_of_step = [this] { in_step_ = false; };
+  const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
+  RETURN_IF_ERROR(WithGlobalValues(*environment_.client, environment_.algorithm->source(), fetch));
+  global_step_ = environment_.client->global_step();
+  return absl::OkStatus();
+}
+
+absl::Status Session::FetchHooked(absl::FunctionRef<absl::Status()> fetch) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
+  if (stop_) return absl::FailedPreconditionError("Run called even after should_stop requested.");
+  RETURN_IF_ERROR(FetchRaw(fetch));
+  in_step_ = true;
+  const absl::Cleanup out_of_step = [this] { in_step_ = false; };
+  RunContext context(MakeContext());
+  RETURN_IF_ERROR(CallHooks("AfterFetch", hooks_, [&context](SessionHook& hook) { return hook.AfterFetch(context); }));
+  if (context.stop_requested()) stop_ = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepResult> Session::Step() {

@@ -71,6 +71,8 @@ class StepContext {
   explicit StepContext(Session& session) : session_(session) {}
   // Runs a step that no hook sees.
   absl::StatusOr<StepResult> Run();
+  // As Session::Fetch, within the step function.
+  [[nodiscard]] absl::Status FetchWithHooks(absl::FunctionRef<absl::Status()> fetch);
   // Runs a step between the hooks. FailedPrecondition: after a stop.
   [[nodiscard]] absl::Status RunWithHooks();
   // Stops the session. Return its result (OutOfRange) from the step function: a clean end.
@@ -110,6 +112,13 @@ class Session {
   // Runs a step that no hook sees and that is not recovered (TensorFlow's raw_session): nothing is fed, and its
   // summaries aren't written. FailedPrecondition: after Close, or there never was a session.
   absl::StatusOr<StepResult> RunRaw();
+
+  // A run that trains nothing: calls `fetch` while the model shows what the ps hold now, then gives it back the values
+  // that this worker trains. Adds no step to global_step, which follows the other workers'. Hooks see it by AfterFetch
+  // alone; otherwise as Run.
+  [[nodiscard]] absl::Status Fetch(absl::FunctionRef<absl::Status()> fetch);
+  // The same without hooks and recovery, as RunRaw.
+  [[nodiscard]] absl::Status FetchRaw(absl::FunctionRef<absl::Status()> fetch);
 
   // On the chief, between two runs: training continues from the checkpoint at `path` ("dir/model.ckpt-100"), on every
   // ps; the workers pull its values with their next step, and global_step follows. On an error everything stays as it
@@ -160,6 +169,7 @@ class Session {
   [[nodiscard]] absl::Status AfterCreate();
   absl::Status CallStepFn(absl::FunctionRef<absl::Status(StepContext&)> step_fn);
   [[nodiscard]] absl::Status RunHooked();
+  [[nodiscard]] absl::Status FetchHooked(absl::FunctionRef<absl::Status()> fetch);
   [[nodiscard]] absl::Status RunStep(Track* track);
   absl::StatusOr<StepResult> RunAlgorithm(RunContext& context);
   absl::StatusOr<StepResult> Step();

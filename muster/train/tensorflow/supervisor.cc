@@ -3,6 +3,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "muster/algo/sources/with_global_values.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/calls/shutdown_wait.h"
@@ -114,11 +115,29 @@ absl::Status Supervisor::CheckBetweenSteps(const char* called) const {
       absl::StrCat(called, " within a step: a loss function may not call it (only RequestStop)"));
 }
 
+absl::Status Supervisor::CheckOpen() const {
+  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
+  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Fetch(absl::FunctionRef<absl::Status()> fetch) {
+  RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
+  const HoldTurn turn(turn_);
+  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(manager_.FinishPending());
+  stepping_ = std::this_thread::get_id();
+  const absl::Cleanup out_of_step = [this] { stepping_ = std::thread::id(); };
+  const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
+  RETURN_IF_ERROR(WithGlobalValues(*environment_.client, environment_.algorithm->source(), fetch));
+  global_step_ = environment_.client->global_step();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StepResult> Supervisor::Run() {
   RETURN_IF_ERROR(CheckBetweenSteps("Run"));
   const HoldTurn turn(turn_);
-  if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
-  if (!prepared_) return absl::FailedPreconditionError("call PrepareOrWaitForSession before Run");
+  RETURN_IF_ERROR(CheckOpen());
   stepping_ = std::this_thread::get_id();
   const absl::Cleanup out_of_step = [this] { stepping_ = std::thread::id(); };
   const StepSummaries::Scope registering(step_summaries_, summaries_wanted_);

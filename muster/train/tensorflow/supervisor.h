@@ -69,6 +69,9 @@ class Supervisor {
   // file. FailedPrecondition within a step of this thread, where it would wait for itself; the same holds for Save and
   // Stop.
   absl::StatusOr<StepResult> Run();
+  // A run that trains nothing: calls `fetch` while the model shows what the ps hold now (Session::Fetch). Otherwise as
+  // Run.
+  [[nodiscard]] absl::Status Fetch(absl::FunctionRef<absl::Status()> fetch);
   // Adds a value of this step for the summaries; call it inside the step. Other kinds of values:
   // StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
@@ -109,6 +112,7 @@ class Supervisor {
   [[nodiscard]] absl::Status Prepare();
   bool IsPrepared() const;
   [[nodiscard]] absl::Status CheckBetweenSteps(const char* called) const;
+  [[nodiscard]] absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status AskForSummaries();
   [[nodiscard]] absl::Status RefuseLoadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);

@@ -100,20 +100,43 @@ TEST_F(SupervisorTest, WithinAStepItCannotBeCalledButForAStop) {
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
   std::vector<absl::Status> refused;
   chief_.source.on_step = [&](double loss) {
-    refused = {supervisor.Run().status(), supervisor.Save().status(), supervisor.SummarizeNextStep(),
+    refused = {supervisor.Run().status(),          supervisor.Fetch([] { return absl::OkStatus(); }),
+               supervisor.Save().status(),         supervisor.SummarizeNextStep(),
                supervisor.StartStandardServices(), supervisor.Stop()};
     supervisor.RequestStop();
     return loss;
   };
   EXPECT_EQ(supervisor.Run().status(), absl::OkStatus());
   EXPECT_TRUE(supervisor.ShouldStop());
-  ASSERT_EQ(refused.size(), 5u);
+  ASSERT_EQ(refused.size(), 6u);
   for (const absl::Status& status : refused) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("within a step"));
   }
   EXPECT_EQ(supervisor.Save().status(), absl::OkStatus());
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+}
+
+TEST_F(SupervisorTest, AFetchShowsTheGlobalValuesAndTrainsNothing) {
+  Supervisor chief(Environment(chief_), {});
+  Supervisor worker(Environment(worker_), {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(worker.Fetch([] { return absl::OkStatus(); }))) << "not prepared yet";
+  ASSERT_EQ(chief.PrepareOrWaitForSession(), absl::OkStatus());
+  ASSERT_EQ(worker.PrepareOrWaitForSession(), absl::OkStatus());
+  Steps(chief, 2);
+  const std::vector<float> own = worker_.source.values(0);
+  std::vector<float> seen;
+  EXPECT_EQ(worker.Fetch([&] {
+    seen = worker_.source.values(0);
+    return absl::OkStatus();
+  }),
+            absl::OkStatus());
+  EXPECT_EQ(seen, chief_.source.values(0));
+  EXPECT_NE(seen, own);
+  EXPECT_EQ(worker_.source.values(0), own);
+  EXPECT_EQ(worker.global_step(), 2);
+  EXPECT_EQ(worker.Stop(), absl::OkStatus());
+  EXPECT_EQ(chief.Stop(), absl::OkStatus());
 }
 
 TEST_F(SupervisorTest, AStepWritesAllThatItRegistersWhenSummariesAreDue) {
