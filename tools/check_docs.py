@@ -2,10 +2,12 @@
 """Checks that snippets in the documentation equal files that are compiled and run: check_docs.py [--write] [ROOT]
 
 A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` must equal the file; a region lies
-between the lines `[REGION]` and `[/REGION]`, in comments of the file. --write copies the file's text into the block.
+between the lines `[REGION]` and `[/REGION]`, in comments of the file. A block under `<!-- differs: PATH to PATH -->`
+(with regions, too) must be what makes the first text the second, line by line. --write puts the right text into the block.
 Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a
 recorded command (page_blocks.py), and a changelog whose newest version isn't that of muster/base/version.h."""
 
+import difflib
 import pathlib
 import re
 import sys
@@ -14,17 +16,18 @@ import textwrap
 import page_blocks
 import sources
 
-CUT = re.compile(r"(<!-- cut from (?P<path>[^\s#]+)(?:#(?P<region>[\w-]+))? -->\n+```\w*\n)(?P<body>.*?)(?P<end>^```$)",
-                 re.DOTALL | re.MULTILINE)
-MARK = re.compile(r"<!-- cut from ")
+CUT = re.compile(r"(?P<head><!-- (?:cut from (?P<path>\S+)|differs: (?P<old>\S+) to (?P<new>\S+)) -->\n+```\w*\n)(?P<body>.*?)"
+                 r"(?P<end>^```$)", re.DOTALL | re.MULTILINE)
+MARK = re.compile(r"<!-- (?:cut from|differs:) ")
 LINK = re.compile(r"\[[^\]]+\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")
 # `muster/store/rows.h`, `tests/cluster/`, or a header or source by its name alone; NAME and ROOM stand for any.
 PATH = re.compile(r"`((?:apps|bench|docs|examples|muster|tests|tools)/[\w./-]*|[\w-]+\.(?:h|cc))(?:\{h,cc\})?`")
 PLACEHOLDER = re.compile(r"NAME|ROOM|snake_case")
 
 
-def cut(root, path, region):
-    """Returns the text of the file or region; raises ValueError."""
+def cut(root, place):
+    """Returns the text of the file or region, PATH or PATH#REGION; raises ValueError."""
+    path, _, region = place.partition("#")
     file = root / path
     if not file.is_file():
         raise ValueError(f"there is no file {path}")
@@ -37,6 +40,18 @@ def cut(root, path, region):
         lines = lines[marks[0][0] + 1:marks[1][0]]
     lines = [line for line in lines if not re.search(r"(//|#)\s*\[/?[\w-]+\]\s*$", line)]
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def difference(old, new):
+    """Returns all lines of both texts: `-` begins those of the first alone, `+` those of the second, two blanks the others."""
+    return "".join(line.rstrip() + "\n" for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] != "?")
+
+
+def wanted_text(root, match):
+    """Returns the text of a block that is cut from files; raises ValueError."""
+    if match["path"]:
+        return cut(root, match["path"])
+    return difference(cut(root, match["old"]), cut(root, match["new"]))
 
 
 def run_problems(path, text):
@@ -75,18 +90,19 @@ def problems(root, write=False):
         text = (root / path).read_text(encoding="utf-8")
         found = list(CUT.finditer(text))
         if len(found) != len(MARK.findall(text)):
-            yield f"{path}: a `cut from` comment without a code block right below it"
+            yield f"{path}: a `cut from` or `differs` comment without a code block right below it"
         for match in found:
             try:
-                wanted = cut(root, match["path"], match["region"])
+                wanted = wanted_text(root, match)
             except ValueError as error:
                 yield f"{path}: {error}"
                 continue
             if wanted != match["body"] and not write:
                 line = text.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: differs from {match['path']}; tools/check_docs.py --write fixes it"
+                place = match["path"] or f"{match['old']} and {match['new']}"
+                yield f"{path}:{line}: differs from {place}; tools/check_docs.py --write fixes it"
             elif wanted != match["body"]:
-                text = text.replace(match.group(), match[1] + wanted + match["end"])
+                text = text.replace(match.group(), match["head"] + wanted + match["end"])
                 (root / path).write_text(text, encoding="utf-8")
         yield from run_problems(path, text)
         for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):

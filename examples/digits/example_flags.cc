@@ -26,6 +26,7 @@ std::string WholeFromOne(const std::string& text) {
 }
 
 std::string HelpOf(TakenBefore taken) {
+  if (taken == TakenBefore::kNothing) return "";
   std::string help =
       absl::StrCat("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n",
                    muster::TaskFlagsHelp());
@@ -40,10 +41,11 @@ std::string UnknownArgument(const CLI::App& app, TakenBefore taken) {
   const std::string word = words.empty() ? "" : words.front();
   std::string message = absl::StrCat("unknown argument ", muster::Quoted(word));
   if (!absl::StartsWith(word, "--")) return message;
-  std::vector<std::string> names = muster::TaskFlagNames();
+  std::vector<std::string> names;
   const auto add = [&names](const std::vector<std::string>& more) {
     names.insert(names.end(), more.begin(), more.end());
   };
+  if (taken != TakenBefore::kNothing) add(muster::TaskFlagNames());
   if (taken == TakenBefore::kTaskAndAlgorithm) add(muster::AlgorithmFlagNames());
   for (const CLI::Option* option : app.get_options()) add(option->get_lnames());
   const std::string name = absl::StrReplaceAll(word.substr(2, word.find('=') - 2), {{"-", "_"}});

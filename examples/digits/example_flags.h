@@ -23,6 +23,7 @@ struct ExampleFlags {
 // Which parsers have already taken their flags out of the command line: --help and messages about mistyped flags
 // include them.
 enum class TakenBefore : uint8_t {
+  kNothing,           // a program that knows no cluster
   kTask,              // by TaskConfig::FromCommandLine
   kTaskAndAlgorithm,  // by AlgorithmChoice::FromCommandLine as well
 };

@@ -18,19 +18,43 @@ int main(int argc, char** argv) {
   muster::LocalVariables local(replica, {.rule = muster::PlainAdd()});
   // [/local]
 
-  // [session]
+  // [train]
+  // Plain torch, on the worker's own variables.
+  const auto train_locally = [&] {
+    torch::Tensor loss;
+    for (int step = 0; step < 5; ++step) {
+      auto x = torch::rand({32, 4});
+      optimizer.zero_grad();
+      loss = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
+      loss.backward();
+      optimizer.step();
+    }
+    return loss;
+  };
+  // [/train]
+
   muster::MonitoredTrainingSession session(server, {}, {muster::StopAtStep({.last_step = 40})});
+  // [alone]
+  const std::string ps = absl::StrFormat("/job:ps/task:%d", replica.placement().slices.front().ps);
+  const auto mean = [&] { return net->weight.mean().item<double>(); };
+  const auto show = [&](const char* when) {
+    const double own = mean();
+    double global = 0;
+    session.Fetch([&] { global = mean(); });
+    std::cout << absl::StrFormat("%-17s local %.3f on %s, global %.3f on %s\n", when, own, server.Devices().front(),
+                                 global, task.distributed() ? ps : server.Devices().front())
+              << std::flush;
+  };
+  show("at first");
+  train_locally();
+  show("five local steps");
+  // [/alone]
+
+  // [session]
   while (!session.ShouldStop())
     session.Run(local, [&] {
       local.PullGlobal();  // global → local
-      torch::Tensor loss;
-      for (int step = 0; step < 5; ++step) {
-        auto x = torch::rand({32, 4});
-        optimizer.zero_grad();
-        loss = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
-        loss.backward();
-        optimizer.step();
-      }
+      const torch::Tensor loss = train_locally();
       const auto before = local.Global("weight").mean().item<double>();
       const muster::LocalPush push = local.PushDelta({.minibatches = 5});  // global += local - what was pulled
       if (push.global_step % 10 == 0)

@@ -1,9 +1,33 @@
-// The program of docs/tutorial/multiple_workers_ps.md and its two worker pages: a ps and two workers that run together.
+// The program of docs/tutorial/multiple_workers_ps.md and its two worker pages: a variable that each worker has and the
+// ps has, and what an update of the one does to the other.
 #include <muster/muster.h>
 
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "absl/strings/str_format.h"
+
+namespace {
+
+// [net]
+struct NetImpl : torch::nn::Module {
+  torch::Tensor a{register_parameter("a", torch::zeros({1}))};
+};
+TORCH_MODULE(Net);
+// [/net]
+
+// [show]
+// Prints the worker's own a, and the one that the ps holds now.
+void Show(const char* after, muster::MonitoredTrainingSession& session, const Net& net) {
+  const auto local = net->a.item<float>();
+  float global = 0;
+  session.Fetch([&] { global = net->a.item<float>(); });
+  std::cout << absl::StrFormat("%-34s %9.0f %9.0f", after, local, global) << "\n" << std::flush;
+}
+// [/show]
+
+}  // namespace
 
 int main(int argc, char** argv) {
   // [ps]
@@ -12,28 +36,61 @@ int main(int argc, char** argv) {
   if (task.is_ps()) return server.Join();
   // [/ps]
 
-  // [replica]
-  muster::SeedTorch(1 + static_cast<uint64_t>(task.global_id()));  // each worker draws different data
-  torch::nn::Linear net(4, 1);
-  muster::Replica replica(server, net);
-  auto trainer = muster::Synchronous(replica, muster::Sgd({.learning_rate = 0.2}),
-                                     {.replicas_to_aggregate = 2, .total_replicas = 2, .elastic = false});
-  // [/replica]
+  // [variables]
+  Net net;                                                                       // local: on this worker's device
+  muster::Replica replica(server, net, {.devices = {{"a", "/job:ps/task:0"}}});  // global: on the ps
+  muster::LocalVariables local(replica, {.rule = muster::PlainAdd()});
+  torch::optim::SGD optimizer(net->parameters(), 1.0);
+  // [/variables]
 
   // [session]
-  muster::MonitoredTrainingSession session(server, {}, {muster::StopAtStep({.last_step = 100})});
-  while (!session.ShouldStop()) {
-    double loss = 0;
-    session.Run(trainer, [&] {
-      auto x = torch::rand({32, 4});
-      auto error = torch::mse_loss(net(x), x.sum(1, /*keepdim=*/true));
-      loss = error.item<double>();
-      return error;
-    });
-    if (session.global_step() % 25 == 0)
-      std::cout << absl::StrFormat("%s: global step %d, loss %.4f", task.task().ToString(), session.global_step(), loss)
-                << "\n"
-                << std::flush;
-  }
+  const bool first = task.task().index == 0;
+  muster::MonitoredTrainingSession session(server, {}, {muster::GlobalStepWaiter(first ? 0 : 1)});
   // [/session]
+
+  // [operations]
+  const torch::Tensor goal = torch::full({1}, 100.0, replica.device());
+  const auto loss = [&] { return (net->a - goal).abs().sum(); };
+  const auto pull = [&] { return local.PullGlobal(), loss(); };
+  const auto push = [&] { return local.PushDelta(), loss(); };
+  const auto update_locally = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      optimizer.zero_grad();
+      loss().backward();
+      optimizer.step();  // a ← a + 1, as long as a < 100
+    }
+  };
+  // [/operations]
+
+  std::cout << absl::StrFormat("local a on %s, global a on /job:ps/task:%d\n", server.Devices().front(),
+                               replica.placement().slices.front().ps)
+            << absl::StrFormat("%-34s %9s %9s\n", task.task().ToString() + ", after", "local a", "global a");
+  if (first) {
+    // [worker0]
+    session.Run(local, pull);
+    Show("PullGlobal", session, net);
+    update_locally(2);
+    Show("two local updates", session, net);
+    session.Run(local, push);
+    Show("PushDelta", session, net);
+    // [/worker0]
+    // [look]
+    while (session.global_step() < 2) {  // until worker 1 has pushed
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      session.Fetch([] {});
+    }
+    Show("worker 1's push", session, net);
+    session.Run(local, pull);
+    Show("PullGlobal", session, net);
+    // [/look]
+  } else {
+    // [worker1]
+    session.Run(local, pull);
+    Show("PullGlobal", session, net);
+    update_locally(3);
+    Show("three local updates", session, net);
+    session.Run(local, push);
+    Show("PushDelta", session, net);
+    // [/worker1]
+  }
 }

@@ -3,6 +3,8 @@
 
 #include <iostream>
 
+#include "absl/strings/str_format.h"
+
 namespace {
 
 // [hook]
@@ -16,6 +18,9 @@ class Story final : public muster::SessionHook {
   absl::Status AfterRun(muster::RunContext& context, const muster::RunValues& values) override {
     if (values.loss < 1e-4) context.RequestStop();
     return Tell("  AfterRun at global step ", values.global_step);
+  }
+  absl::Status AfterFetch(muster::RunContext& context) override {
+    return Tell("  AfterFetch at global step ", context.session().global_step);
   }
   absl::Status End(const muster::SessionContext& session) override {
     return Tell("End at global step ", session.global_step);
@@ -44,6 +49,13 @@ int main(int argc, char** argv) {
   muster::MonitoredTrainingSession session(
       server, {.checkpoint_dir = task.model_dir(), .save_checkpoint_steps = 100},
       {std::make_shared<Story>(), muster::StopAtStep({.num_steps = 3}), muster::LoggingTensor({.every_n_iter = 2})});
+  // [fetch]
+  session.Fetch([&] {
+    const torch::NoGradGuard no_grad;
+    const auto x = torch::ones({1, 4});
+    std::cout << absl::StrFormat("  four ones make %.2f\n", net(x).item<float>()) << std::flush;
+  });
+  // [/fetch]
   while (!session.ShouldStop())
     session.Run(trainer, [&] {
       auto x = torch::rand({32, 4});

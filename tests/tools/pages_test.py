@@ -99,6 +99,18 @@ class DocsTest(Tree):
         self.assertIn("int b;", (self.root / "README.md").read_text())
         self.assertEqual(list(self.check()), [])
 
+    def test_the_lines_by_which_two_files_differ(self):
+        self.write("examples/f.cc", "int a;\n// [part]\nint b;\nint more;\n// [/part]\n")
+        text = "<!-- differs: examples/e.cc#part to examples/f.cc#part -->\n```diff\n%s```\n"
+        self.write("README.md", text % "  int b;\n+ int more;\n")
+        self.assertEqual(list(self.check()), [])
+        self.write("README.md", text % "+ int b;\n")
+        self.assert_one(self.check(), "README.md:1", "differs from examples/e.cc#part and examples/f.cc#part")
+        self.assertEqual(list(self.check(write=True)), [])
+        self.assertIn("+ int more;", (self.root / "README.md").read_text())
+        self.write("README.md", text.replace("e.cc#part", "g.cc") % "")
+        self.assert_one(self.check(), "no file examples/g.cc")
+
     def test_a_region_or_a_file_that_isnt_there(self):
         self.write("README.md", self.text.replace("#part", "#other") % "int b;")
         self.assert_one(self.check(), "[other]")

@@ -253,6 +253,14 @@ class ForbiddenTest(Tree):
         self.assertEqual(list(self.check()), [])
 
 
+class PlainTorchTest(unittest.TestCase):
+    def test_the_example_without_a_cluster_has_nothing_of_muster(self):
+        program = (ROOT / "examples/non_distributed/main.cc").read_text(encoding="utf-8")
+        code = re.sub(r"//.*", "", program)
+        self.assertNotIn("muster", code)
+        self.assertIn("torch::optim", code)
+
+
 class NoThreadsTest(unittest.TestCase):
     def test_layers_that_the_thread_sanitizer_leaves_out_have_none(self):
         cmake = (ROOT / "muster/CMakeLists.txt").read_text()

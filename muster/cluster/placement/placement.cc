@@ -125,7 +125,10 @@ absl::StatusOr<std::optional<int>> PinnedPs(const VariableSpec& variable, int nu
   ASSIGN_OR_RETURN(DeviceSpec device, DeviceSpec::Parse(variable.device));
   if (device.job && *device.job != kPsJob) {
     return absl::InvalidArgumentError(absl::StrCat("variable ", Quoted(variable.name), ": device ",
-                                                   Quoted(variable.device), " is not on job ps; accepted: /job:ps"));
+                                                   Quoted(variable.device),
+                                                   " is not on job ps; accepted: /job:ps. A replica's variables are "
+                                                   "shared, and ps hold them; for values of one worker's own use "
+                                                   "LocalVariables, or a module that isn't in the replica"));
   }
   if (!device.job || !device.task) return std::optional<int>();
   if (*device.task >= num_ps) {

@@ -108,6 +108,7 @@ TEST(Placement, Mistakes) {
               HasSubstr("slices"));
   EXPECT_THAT(message({.name = "v", .device = "/job:ps/task:1"}, 1, {}), HasSubstr("doesn't exist"));
   EXPECT_THAT(message({.name = "v", .device = "/job:worker"}, 1, {}), HasSubstr("not on job ps"));
+  EXPECT_THAT(message({.name = "v", .device = "/job:worker/task:0"}, 1, {}), HasSubstr("use LocalVariables"));
   EXPECT_THAT(message({.name = "v", .device = "nonsense"}, 1, {}), HasSubstr("nonsense"));
 }
 

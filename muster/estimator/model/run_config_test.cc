@@ -144,5 +144,13 @@ TEST(RunConfigTest, WhatTfConfigSaysWronglyIsUsage) {
   EXPECT_THAT(std::string(nowhere.status().message()), HasSubstr("model_dir"));
 }
 
+TEST(RunConfigTest, InAClusterTheChiefIsToldItsModelDir) {
+  const absl::Status chief = ResolveRunConfig({}, WithTfConfig("chief", 0)).status();
+  EXPECT_TRUE(IsWrongConfiguration(chief));
+  EXPECT_THAT(std::string(chief.message()), HasSubstr("give every task --model_dir=FOLDER"));
+  const auto worker = ResolveRunConfig({}, WithTfConfig("worker", 0)).value();  // it saves nothing
+  EXPECT_EQ(PosixFileSystem().RemoveTree(worker.model_dir), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace muster::run_config_test

@@ -145,6 +145,7 @@ TEST_F(ExampleRun, RefusesWhatItDoesNotKnow) {
   ExpectUsageError(Script("aeasgd/run.sh", "--alhpa 0.1"), {"unknown argument \"--alhpa\" (nearest: --alpha)"});
   ExpectUsageError(Script("agn/run.sh", "--step=9"), {"unknown argument \"--step=9\" (nearest: --steps)"});
   ExpectUsageError(Script("agn/run.sh", "--model-dri=x"), {"(nearest: --model_dir)"});
+  ExpectUsageError(Script("non_distributed/run.sh", "--algorithm=dynsgd"), {"unknown argument \"--algorithm=dynsgd\""});
   ExpectUsageError(Script("agn/run.sh", "more"), {"unknown argument \"more\"; see --help"});
   ExpectUsageError(Script("agn/run.sh", "--steps=0"), {"--steps: '0': accepted is a whole number from 1"});
   ExpectUsageError(Script("ensemble/run.sh", "--algorithm=dynsgd"), {"--algorithm"});
