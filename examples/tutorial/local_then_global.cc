@@ -35,15 +35,15 @@ int main(int argc, char** argv) {
 
   muster::MonitoredTrainingSession session(server, {}, {muster::StopAtStep({.last_step = 40})});
   // [alone]
-  const std::string ps = absl::StrFormat("/job:ps/task:%d", replica.placement().slices.front().ps);
+  const std::string here = server.Devices().front();
+  const int ps = replica.placement().slices.front().ps;
+  const std::string there = task.distributed() ? absl::StrFormat("/job:ps/task:%d", ps) : here;
   const auto mean = [&] { return net->weight.mean().item<double>(); };
   const auto show = [&](const char* when) {
     const double own = mean();
     double global = 0;
     session.Fetch([&] { global = mean(); });
-    std::cout << absl::StrFormat("%-17s local %.3f on %s, global %.3f on %s\n", when, own, server.Devices().front(),
-                                 global, task.distributed() ? ps : server.Devices().front())
-              << std::flush;
+    std::cout << absl::StrFormat("%-17s local %.3f on %s, global %.3f on %s\n", when, own, here, global, there);
   };
   show("at first");
   train_locally();
@@ -58,10 +58,8 @@ int main(int argc, char** argv) {
       const auto before = local.Global("weight").mean().item<double>();
       const muster::LocalPush push = local.PushDelta({.minibatches = 5});  // global += local - what was pulled
       if (push.global_step % 10 == 0)
-        std::cout << absl::StrFormat("push %d: the mean global weight was %.3f, locally %.3f, and is %.3f",
-                                     push.global_step, before, net->weight.mean().item<double>(),
-                                     local.Global("weight").mean().item<double>())
-                  << "\n"
+        std::cout << absl::StrFormat("push %d: the mean global weight was %.3f, locally %.3f, and is %.3f\n",
+                                     push.global_step, before, mean(), local.Global("weight").mean().item<double>())
                   << std::flush;
       return loss;
     });

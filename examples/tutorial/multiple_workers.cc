@@ -17,13 +17,31 @@ struct NetImpl : torch::nn::Module {
 TORCH_MODULE(Net);
 // [/net]
 
+// [local]
+torch::Tensor Loss(const Net& net, const torch::Tensor& goal) { return (net->a - goal).abs().sum(); }
+
+// Plain torch: no session, no ps.
+void UpdateLocally(int times, Net& net, const torch::Tensor& goal) {
+  torch::optim::SGD optimizer(net->parameters(), 1.0);
+  for (int i = 0; i < times; ++i) {
+    optimizer.zero_grad();
+    Loss(net, goal).backward();
+    optimizer.step();  // a ← a + 1, as long as a < 100
+  }
+}
+// [/local]
+
 // [show]
+void Print(const char* after, float local, float global) {
+  std::cout << absl::StrFormat("%-34s %9.0f %9.0f", after, local, global) << "\n" << std::flush;
+}
+
 // Prints the worker's own a, and the one that the ps holds now.
 void Show(const char* after, muster::MonitoredTrainingSession& session, const Net& net) {
   const auto local = net->a.item<float>();
   float global = 0;
   session.Fetch([&] { global = net->a.item<float>(); });
-  std::cout << absl::StrFormat("%-34s %9.0f %9.0f", after, local, global) << "\n" << std::flush;
+  Print(after, local, global);
 }
 // [/show]
 
@@ -40,7 +58,6 @@ int main(int argc, char** argv) {
   Net net;                                                                       // local: on this worker's device
   muster::Replica replica(server, net, {.devices = {{"a", "/job:ps/task:0"}}});  // global: on the ps
   muster::LocalVariables local(replica, {.rule = muster::PlainAdd()});
-  torch::optim::SGD optimizer(net->parameters(), 1.0);
   // [/variables]
 
   // [session]
@@ -50,16 +67,8 @@ int main(int argc, char** argv) {
 
   // [operations]
   const torch::Tensor goal = torch::full({1}, 100.0, replica.device());
-  const auto loss = [&] { return (net->a - goal).abs().sum(); };
-  const auto pull = [&] { return local.PullGlobal(), loss(); };
-  const auto push = [&] { return local.PushDelta(), loss(); };
-  const auto update_locally = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      optimizer.zero_grad();
-      loss().backward();
-      optimizer.step();  // a ← a + 1, as long as a < 100
-    }
-  };
+  const auto pull = [&] { return local.PullGlobal(), Loss(net, goal); };
+  const auto push = [&] { return local.PushDelta(), Loss(net, goal); };
   // [/operations]
 
   std::cout << absl::StrFormat("local a on %s, global a on /job:ps/task:%d\n", server.Devices().front(),
@@ -69,10 +78,10 @@ int main(int argc, char** argv) {
     // [worker0]
     session.Run(local, pull);
     Show("PullGlobal", session, net);
-    update_locally(2);
+    UpdateLocally(2, net, goal);
     Show("two local updates", session, net);
     session.Run(local, push);
-    Show("PushDelta", session, net);
+    Print("PushDelta", net->a.item<float>(), local.Global("a").item<float>());
     // [/worker0]
     // [look]
     while (session.global_step() < 2) {  // until worker 1 has pushed
@@ -87,7 +96,7 @@ int main(int argc, char** argv) {
     // [worker1]
     session.Run(local, pull);
     Show("PullGlobal", session, net);
-    update_locally(3);
+    UpdateLocally(3, net, goal);
     Show("three local updates", session, net);
     session.Run(local, push);
     Show("PushDelta", session, net);

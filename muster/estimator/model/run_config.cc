@@ -91,8 +91,8 @@ absl::StatusOr<std::string> RunConfigModelDir(const RunConfig& config) {
   // Nobody else would find a temporary folder: neither an evaluator nor the chief of the next run.
   if (config.task->distributed() && config.task->is_chief())
     return WrongOptionError(
-        "the chief of a cluster needs a model_dir, where an evaluator and the next run find its checkpoints: give every "
-        "task --model_dir=FOLDER (or muster run --model_dir FOLDER), or set RunConfig.model_dir or TF_CONFIG's");
+        "the chief of a cluster needs a model_dir, where an evaluator and the next run find its checkpoints: give "
+        "every task --model_dir=FOLDER (or muster run --model_dir FOLDER), or set RunConfig.model_dir or TF_CONFIG's");
   ASSIGN_OR_RETURN(std::string folder, MakeTemporaryModelDir());
   LogWarning("Using temporary folder as model directory: ", folder);
   return folder;

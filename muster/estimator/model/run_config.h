@@ -21,8 +21,8 @@ inline constexpr double kSaveCheckpointsSecs = 600;
 
 struct RunConfig {
   // Empty: TF_CONFIG's or --model_dir's, else a temporary folder, which the log names (a ps, which keeps no files, has
-  // none; a chief of a cluster and an evaluator, whose folder others must find, are refused). If it differs from theirs,
-  // that is an error.
+  // none; a chief of a cluster and an evaluator, whose folder others must find, are refused). If it differs from
+  // theirs, that is an error.
   std::string model_dir;
   std::optional<uint64_t> seed;      // for torch's generators, set before the model is made; unset: unchanged
   int64_t save_summary_steps = 100;  // 0: never
