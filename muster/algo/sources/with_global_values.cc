@@ -14,24 +14,29 @@ namespace {
 // one back would undo others' updates.
 bool TrainsInPlace(StoreClient& client, size_t i, MutableByteSpan value) {
   // Asking gives the memory out, so only a variable that may lie there is asked for.
-  return client.binding().values[i].data() == value.data() && client.InPlace(i).bytes.data() == value.data();
+  return !value.empty() && client.binding().values[i].data() == value.data() &&
+         client.InPlace(i).bytes.data() == value.data();
 }
 
 }  // namespace
 
 absl::Status WithGlobalValues(StoreClient& client, GradientSource& source, absl::FunctionRef<absl::Status()> look) {
-  RETURN_IF_ERROR(source.TakeValues());
+  const size_t variables = source.variables().size();
   ValueSet shown;
-  std::vector<std::vector<std::byte>> own(source.variables().size());
-  for (size_t i = 0; i < own.size(); ++i) {
-    const MutableByteSpan value = source.value(i);
-    shown.values.push_back(value);
-    if (!value.empty() && !TrainsInPlace(client, i, value)) own[i].assign(value.begin(), value.end());
+  std::vector<bool> in_place(variables);
+  for (size_t i = 0; i < variables; ++i) {
+    shown.values.push_back(source.value(i));
+    in_place[i] = TrainsInPlace(client, i, shown.values[i]);
   }
+  // A program may have trained the copy that it computes with. In the memory of the ps that copy may be the older one.
+  if (std::find(in_place.begin(), in_place.end(), true) == in_place.end()) RETURN_IF_ERROR(source.TakeValues());
+  std::vector<std::vector<std::byte>> own(variables);
+  for (size_t i = 0; i < variables; ++i)
+    if (!in_place[i]) own[i].assign(shown.values[i].begin(), shown.values[i].end());
   absl::Status status = shown.Peek(client);
   if (status.ok()) status = source.ShowValues();
   if (status.ok()) status = look();
-  for (size_t i = 0; i < own.size(); ++i) std::copy(own[i].begin(), own[i].end(), source.value(i).begin());
+  for (size_t i = 0; i < variables; ++i) std::copy(own[i].begin(), own[i].end(), source.value(i).begin());
   status.Update(source.ShowValues());
   return status;
 }

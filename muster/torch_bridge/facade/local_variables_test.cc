@@ -176,5 +176,30 @@ TEST(TorchLocalVariablesTest, AModelWithATableOfRowsIsRefused) {
   }
 }
 
+// Also on a device with memory of its own, where the program trains a copy.
+TEST(TorchLocalVariablesTest, AFetchShowsTheGlobalOnesAndGivesTheLocalOnesBack) {
+  for (const auto staging : {ModuleSource::Staging::kUnlessCpu, ModuleSource::Staging::kAlways}) {
+    torch::nn::Linear net = Net();
+    const torch::Tensor first = net->weight.detach().clone();
+    const auto server = Server::CreateLocal();
+    Replica replica(*server, net);
+    LocalVariables local(replica);
+    MonitoredTrainingSession session(*server, {});
+    ThrowIfError(replica.source().ComputeOn(torch::kCPU, staging));
+    const auto add = [&net] {
+      const torch::NoGradGuard no_grad;
+      net->weight.add_(1);
+    };
+    add();
+    session.Fetch([&] { EXPECT_TRUE(torch::equal(net->weight, first)); });
+    EXPECT_TRUE(torch::equal(net->weight, first + 1));
+    session.Run(local, [&] { return local.PullGlobal(), add(), local.PushDelta(), net->weight.sum(); });
+    add();
+    session.Fetch([&] { EXPECT_TRUE(torch::allclose(net->weight, first + 1)); });
+    EXPECT_TRUE(torch::equal(net->weight, first + 1 + 1));
+    EXPECT_EQ(session.global_step(), 1);
+  }
+}
+
 }  // namespace
 }  // namespace muster::local_variables_test
