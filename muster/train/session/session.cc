@@ -78,10 +78,6 @@ absl::StatusOr<StepResult> StepContext::Run() { return session_.RunRaw(); }
 
 absl::Status StepContext::RunWithHooks() { return session_.RunHooked(); }
 
-absl::Status StepContext::FetchWithHooks(absl::FunctionRef<absl::Status()> fetch) {
-  return session_.FetchHooked(fetch);
-}
-
 absl::Status StepContext::RequestStop() {
   session_.RequestStop();
   return absl::OutOfRangeError("step_fn has requested the iterations to stop.");
@@ -282,7 +278,7 @@ absl::StatusOr<StepResult> Session::RunRaw() {
 
 absl::Status Session::Fetch(absl::FunctionRef<absl::Status()> fetch) {
   RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
-  return RunStepFn([fetch](StepContext& context) { return context.FetchWithHooks(fetch); });
+  return RunStepFn([this, fetch](StepContext&) { return FetchHooked(fetch); });
 }
 
 absl::Status Session::FetchRaw(absl::FunctionRef<absl::Status()> fetch) {

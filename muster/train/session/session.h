@@ -71,8 +71,6 @@ class StepContext {
   explicit StepContext(Session& session) : session_(session) {}
   // Runs a step that no hook sees.
   absl::StatusOr<StepResult> Run();
-  // As Session::Fetch, within the step function.
-  [[nodiscard]] absl::Status FetchWithHooks(absl::FunctionRef<absl::Status()> fetch);
   // Runs a step between the hooks. FailedPrecondition: after a stop.
   [[nodiscard]] absl::Status RunWithHooks();
   // Stops the session. Return its result (OutOfRange) from the step function: a clean end.
@@ -113,12 +111,10 @@ class Session {
   // summaries aren't written. FailedPrecondition: after Close, or there never was a session.
   absl::StatusOr<StepResult> RunRaw();
 
-  // A run that trains nothing: calls `fetch` while the model shows what the ps hold now, then gives it back the values
-  // that this worker trains. Adds no step to global_step, which follows the other workers'. Hooks see it by AfterFetch
-  // alone; otherwise as Run.
+  // A run that trains nothing: calls `fetch` while the model shows what the ps hold now, then gives it back what this
+  // worker trains. Adds nothing to global_step, which follows the other workers'. Hooks see AfterFetch; else as Run.
   [[nodiscard]] absl::Status Fetch(absl::FunctionRef<absl::Status()> fetch);
-  // The same without hooks and recovery, as RunRaw.
-  [[nodiscard]] absl::Status FetchRaw(absl::FunctionRef<absl::Status()> fetch);
+  [[nodiscard]] absl::Status FetchRaw(absl::FunctionRef<absl::Status()> fetch);  // without hooks and recovery
 
   // On the chief, between two runs: training continues from the checkpoint at `path` ("dir/model.ckpt-100"), on every
   // ps; the workers pull its values with their next step, and global_step follows. On an error everything stays as it
@@ -142,15 +138,13 @@ class Session {
   // error. A second call does nothing and is no error, as in TensorFlow.
   [[nodiscard]] absl::Status Close();
 
-  // The algorithm it trains with.
-  const Algorithm& algorithm() const { return *environment_.algorithm; }
+  const Algorithm& algorithm() const { return *environment_.algorithm; }  // that it trains with
   int64_t global_step() const { return global_step_; }
   double last_loss() const { return last_loss_; }
   bool is_chief() const { return is_chief_; }
   // The path of the last checkpoint of this session's saver; empty if none.
   std::string last_checkpoint() const { return saver() != nullptr ? saver()->last_checkpoint() : ""; }
-  // Ends the session's threads; hooks find it in SessionContext.
-  Coordinator& coordinator() { return coordinator_; }
+  Coordinator& coordinator() { return coordinator_; }  // of its threads; hooks find it in SessionContext
 
  private:
   friend class StepContext;
