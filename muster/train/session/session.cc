@@ -285,7 +285,7 @@ absl::Status Session::FetchRaw(absl::FunctionRef<absl::Status()> fetch) {
   RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
   if (closed_) return absl::FailedPreconditionError("Attempted to use a closed Session.");
   if (!created_) return absl::FailedPreconditionError("there is no session: Start failed, or training had ended");
-  RETURN_IF_ERROR(manager_.FinishPending());
+  if (environment_.algorithm->busy()) RETURN_IF_ERROR(manager_.FinishPending());
   in_step_ = true;
   const absl::Cleanup out_of_step = [this] { in_step_ = false; };
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);

@@ -125,7 +125,7 @@ absl::Status Supervisor::Fetch(absl::FunctionRef<absl::Status()> fetch) {
   RETURN_IF_ERROR(CheckBetweenSteps("Fetch"));
   const HoldTurn turn(turn_);
   RETURN_IF_ERROR(CheckOpen());
-  RETURN_IF_ERROR(manager_.FinishPending());
+  if (environment_.algorithm->busy()) RETURN_IF_ERROR(manager_.FinishPending());
   stepping_ = std::this_thread::get_id();
   const absl::Cleanup out_of_step = [this] { stepping_ = std::thread::id(); };
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
