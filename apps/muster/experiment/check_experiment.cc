@@ -1,24 +1,104 @@
 #include "apps/muster/experiment/check_experiment.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <string>
+#include <map>
+#include <set>
 #include <system_error>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/cluster/identity/environment.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
 
-// Plans the tasks with made-up addresses.
-absl::StatusOr<ExperimentPlan> PlanForCheck(const ExperimentFile& file, const ParameterValues& parameters,
+constexpr char kAnyValue[] = "…";
+
+// Returns the names in the commands that have no value, each once, in order.
+std::vector<std::string> MissingParameters(const ExperimentFile& file, const ParameterValues& values) {
+  std::vector<std::string> missing;
+  for (const std::string& command : file.run) {
+    const auto names = TemplateNames(command);
+    if (!names.ok()) continue;  // ParseExperimentFile has refused it
+    for (const std::string& name : *names)
+      if (!values.contains(name) && std::find(missing.begin(), missing.end(), name) == missing.end())
+        missing.push_back(name);
+  }
+  return missing;
+}
+
+// Adds a line for each place of a `{{ name }}` without a value.
+void FindMissingParameters(const ExperimentFile& file, const ParameterValues& values, ExperimentCheck& check) {
+  check.missing = MissingParameters(file, values);
+  for (size_t i = 0; i < file.run.size(); ++i) {
+    const auto filled = FillTemplate(file.run[i], values);
+    if (filled.ok()) continue;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(filled.status().message(), '\n')))
+      check.problems.push_back(absl::StrCat(file.run_places[i], ": ", line));
+  }
+}
+
+// Adds what tasks lack, roles with the same lacks in one line.
+void FindLacks(const ExperimentFile& file, const ExperimentPlan& plan, const SubmitOptions& options,
+               const Machine& machine, ExperimentCheck& check) {
+  std::vector<std::pair<std::pair<std::string, std::string>, std::vector<std::string>>>
+      lacking;  // (place, lacks), jobs
+  bool without_gpus = false;
+  for (const PlannedTask& task : plan.tasks) {
+    const TaskId& id = task.process.task;
+    const std::string lacks = LacksFor(task.resources, machine);
+    if (lacks.empty() || id.index > 0) continue;  // all tasks of a role have the same limits
+    Resources others = task.resources;
+    others.gpus.reset();
+    if (!LacksFor(others, machine).empty()) check.flags_help = false;
+    without_gpus = without_gpus || task.resources.gpus.value_or(0) > machine.gpus;
+    const std::pair what(RoleOfTask(file, id).resources_place, lacks);
+    if (lacking.empty() || lacking.back().first != what) lacking.push_back({what, {}});
+    lacking.back().second.push_back(id.job);
+  }
+  for (const auto& [what, jobs] : lacking)
+    check.problems.push_back(absl::StrCat(what.first, ": ", absl::StrJoin(jobs, " and "),
+                                          jobs.size() > 1 ? " each ask for " : " asks for ", what.second));
+  const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
+  if (!without_gpus && gpus > machine.gpus)
+    check.problems.push_back(absl::StrCat(file.name, ": the tasks ask for ", gpus, " gpus together, this machine has ",
+                                          machine.gpus, "; --no-gpus runs without"));
+  if (without_gpus || gpus > machine.gpus) check.flags.emplace_back("--no-gpus");
+}
+
+void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
+  for (const VolumeSpec& volume : file.volumes) {
+    std::error_code error;
+    if (std::filesystem::exists(volume.host, error)) continue;
+    check.flags_help = false;
+    check.problems.push_back(absl::StrCat(file.name, ": train.volumes: ", volume.host,
+                                          " doesn't exist; accepted: a folder or a file of this machine"));
+  }
+}
+
+}  // namespace
+
+ExperimentHost ThisHost() {
+  // Another index may have packages of its own for any Python.
+  const bool other_index = !OwnVariable("PIP_INDEX_URL").empty() || !OwnVariable("PIP_EXTRA_INDEX_URL").empty() ||
+                           !OwnVariable("PIP_FIND_LINKS").empty();
+  return {.machine = ThisMachine(),
+          .python = other_index ? std::nullopt : PythonOnPath(OwnVariable("PATH")),
+          .home = Home(ReadEnvironment().home.value_or(""))};
+}
+
+absl::StatusOr<ExperimentPlan> PlanToLookAt(const ExperimentFile& file, ParameterValues parameters,
                                             const SubmitOptions& options) {
+  for (const std::string& name : MissingParameters(file, parameters)) parameters[name] = kAnyValue;
   ExperimentPlanRequest request;
   request.id = {.number = 1};
-  request.parameters = parameters;
+  request.parameters = std::move(parameters);
   request.output_dir = "/";
   request.muster_command = "muster";
   request.no_gpus = options.no_gpus;
@@ -31,36 +111,51 @@ absl::StatusOr<ExperimentPlan> PlanForCheck(const ExperimentFile& file, const Pa
   return PlanExperiment(file, request);
 }
 
-}  // namespace
-
-absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
-                             const SubmitOptions& options, const Machine& machine) {
-  if (runs.empty())
-    return absl::InvalidArgumentError(
+absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
+                                                const SubmitOptions& options, const ExperimentHost& host) {
+  ExperimentCheck check;
+  if (runs.empty()) {
+    check.flags_help = false;
+    check.problems.push_back(
         absl::StrCat(file.name, ": its parameters have no combination: each needs at least one value"));
+    return check;
+  }
   // All runs have the same tasks and parameter names.
-  ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanForCheck(file, runs.front(), options));
-  std::vector<std::string> lacks;
-  for (const PlannedTask& task : plan.tasks) {
-    Resources wanted = task.resources;
-    if (options.no_gpus) wanted.gpus.reset();
-    const TaskId& id = task.process.task;
-    const absl::Status fits = CheckFits(id.job, wanted, machine);
-    if (fits.ok() || id.index > 0) continue;  // all tasks of a role have the same limits
-    lacks.push_back(absl::StrCat(RoleOfTask(file, id).resources_place, ": ", std::string(fits.message())));
+  FindMissingParameters(file, runs.front(), check);
+  ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
+  FindLacks(file, plan, options, host.machine, check);
+  const std::string version = VersionProblem(file, options, host.home, host.python);
+  if (!version.empty()) {
+    check.flags.emplace_back("--no-venv");
+    check.problems.push_back(absl::StrCat(file.version_place, ": ", version,
+                                          "; accepted: a later version, the python3 that it was made for first on ",
+                                          "PATH, or --no-venv, which uses the python on PATH as it is"));
   }
-  for (const VolumeSpec& volume : file.volumes) {
-    std::error_code error;
-    if (!std::filesystem::exists(volume.host, error))
-      lacks.push_back(absl::StrCat(file.name, ": train.volumes: ", volume.host,
-                                   " doesn't exist; accepted: a folder or a file of this machine"));
+  FindMissingVolumes(file, check);
+  return check;
+}
+
+absl::Status StatusOf(const ExperimentCheck& check, const std::string& command,
+                      const std::vector<std::string>& parameters) {
+  if (check.problems.empty()) return absl::OkStatus();
+  std::vector<std::string> lines = check.problems;
+  if (check.flags_help) {
+    std::vector<std::string> words = {command};
+    words.insert(words.end(), check.flags.begin(), check.flags.end());
+    std::set<std::string> given;
+    for (std::string parameter : parameters) {
+      const std::string name = parameter.substr(0, parameter.find('='));
+      // One that differs from a missing one only by '-' and '_' is meant for it.
+      for (const std::string& missing : check.missing)
+        if (EnvironmentNameOf(missing) == EnvironmentNameOf(name)) parameter.replace(0, name.size(), missing);
+      given.insert(parameter.substr(0, parameter.find('=')));
+      words.push_back(absl::StrCat("--param ", ShellWord(parameter)));
+    }
+    for (const std::string& name : check.missing)
+      if (!given.contains(name)) words.push_back(absl::StrCat("--param ", name, "=", kAnyValue));
+    lines.push_back(absl::StrCat("it runs here with: ", absl::StrJoin(words, " ")));
   }
-  if (!lacks.empty()) return absl::InvalidArgumentError(absl::StrJoin(lacks, "\n"));
-  const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
-  if (gpus <= machine.gpus) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(file.name, ": the tasks ask for ", gpus,
-                                                 " gpus together, this machine has ", machine.gpus,
-                                                 "; --no-gpus runs without"));
+  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
 
 }  // namespace muster

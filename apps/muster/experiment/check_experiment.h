@@ -1,9 +1,14 @@
 // Checks whether this machine can run an experiment, before anything of it is created. Stateless.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/project/python_version.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/spec/parameters.h"
@@ -11,9 +16,36 @@
 
 namespace muster {
 
-// Returns InvalidArgument with one line per mistake: no run at all, a `{{ name }}` without a value, a task that needs
-// more than the machine has, a missing volume, more GPUs for all tasks of a run together than the machine has.
-[[nodiscard]] absl::Status CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
-                                           const SubmitOptions& options, const Machine& machine);
+// What experiments run on.
+struct ExperimentHost {
+  Machine machine;
+  std::optional<PythonVersion> python;  // nullopt: unknown, or pip asks an index of its own
+  Home home;
+};
+// Returns the user's machine, python3 and MUSTER_HOME. Changes nothing.
+ExperimentHost ThisHost();
+
+struct ExperimentCheck {
+  std::vector<std::string> problems;  // a line each: all that keeps the experiment from running here
+  // What `muster train` needs in addition to run it after all: "--no-gpus", "--no-venv".
+  std::vector<std::string> flags;
+  std::vector<std::string> missing;  // parameters without a value, which --param would give
+  bool flags_help = true;            // whether it runs with all these
+};
+
+// Finds every problem: no run at all, a `{{ name }}` without a value, a task that needs more than the machine has, more
+// GPUs for all tasks of a run together than it has, a version that this Python can't have, a missing volume.
+// InvalidArgument: a variable that the file sets isn't the user's to set.
+absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
+                                                const SubmitOptions& options, const ExperimentHost& host);
+
+// Returns InvalidArgument with a line for each problem, and one with the command that would run the experiment if there
+// is one: `command`, "muster train -f other.yml", with `parameters` (--param's NAME=VALUE) and what the check adds.
+[[nodiscard]] absl::Status StatusOf(const ExperimentCheck& check, const std::string& command,
+                                    const std::vector<std::string>& parameters);
+
+// Plans the tasks of a run with made-up addresses and ports, to look at. A missing parameter's value is "…".
+absl::StatusOr<ExperimentPlan> PlanToLookAt(const ExperimentFile& file, ParameterValues parameters,
+                                            const SubmitOptions& options);
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/spec/file_mistakes.h"
+#include "muster/launch/spec/folded_command.h"
 #include "muster/launch/spec/key_check.h"
 #include "muster/launch/spec/key_table.h"
 #include "muster/launch/spec/parameters.h"
@@ -45,6 +46,8 @@ struct LineOfText {
   std::string text;
   int line = 0;
   std::string path;  // "train.run", "train.run[2]"
+  char block = 0;    // as in YamlNode
+  int block_line = 0;
 };
 
 // Reads one text or a list of texts from `train`.
@@ -52,11 +55,28 @@ std::vector<LineOfText> TextsAt(const YamlNode& train, const std::string& key) {
   const std::string path = absl::StrCat("train.", key);
   const YamlNode* node = train.Find(key);
   if (node == nullptr) return {};
-  if (node->kind == YamlKind::kScalar) return {{node->text, node->line, path}};
+  const auto text_of = [](const YamlNode& from, std::string path) {
+    return LineOfText{from.text, from.line, std::move(path), from.block, from.block_line};
+  };
+  if (node->kind == YamlKind::kScalar) return {text_of(*node, path)};
   std::vector<LineOfText> texts;
   for (const YamlNode& item : node->items)
-    texts.push_back({item.text, item.line, absl::StrCat(path, "[", texts.size() + 1, "]")});
+    texts.push_back(text_of(item, absl::StrCat(path, "[", texts.size() + 1, "]")));
   return texts;
+}
+
+// Returns the number, from 2, of the first line of a script that begins with '-', 0 if there is none. A here-document
+// may have such lines.
+int LineThatContinues(std::string_view script) {
+  if (script.find("<<") != std::string_view::npos) return 0;
+  int line = 1;
+  for (size_t end = script.find('\n'); end != std::string_view::npos; end = script.find('\n', end + 1)) {
+    ++line;
+    const size_t begin = script.find_first_not_of(" \t", end + 1);
+    const bool escaped = end > 0 && script[end - 1] == '\\';
+    if (begin != std::string_view::npos && script[begin] == '-' && !escaped) return line;
+  }
+  return 0;
 }
 
 int CountAt(const YamlNode& map, std::string_view key, int otherwise) {
@@ -100,14 +120,16 @@ VolumeSpec VolumeOf(std::string text) {
 // Makes an ExperimentFile of a tree. Skips what CheckKeys has reported as wrong.
 class ExperimentFileReader {
  public:
-  explicit ExperimentFileReader(const std::string& name) : mistakes_(name) { file_.name = name; }
+  ExperimentFileReader(std::string_view text, const std::string& name) : text_(text), mistakes_(name) {
+    file_.name = name;
+  }
 
   absl::StatusOr<ExperimentFile> Read(const YamlNode& tree);
 
  private:
   void ReadTrain(const YamlNode& train);
   void ReadFramework(const YamlNode& train);
-  void ReadVersion(const YamlNode& section);
+  void ReadVersion(const YamlNode& section, const std::string& path);
   void ReadDistributed(const YamlNode& distributed, const std::string& path);
   void ReadTorchrun(const YamlNode& train);
   RoleSpec ReadRole(const YamlNode& distributed, const std::string& path, const std::string& role, int otherwise);
@@ -116,6 +138,8 @@ class ExperimentFileReader {
   std::string ResourcesPlace(const YamlNode& map, const std::string& path, const std::string& otherwise) const;
   std::string Place(int line, const std::string& path) const { return absl::StrCat(file_.name, ":", line, ": ", path); }
   void ReadCommands(const YamlNode& train);
+  // Returns the text as its author meant it (FoldedCommand); warns of a line of a `|` block that looks like arguments.
+  std::string CommandOf(const LineOfText& text);
   void ReadParameters(const YamlNode& parameters);
   ParameterSpec ReadParameter(const std::string& name, const YamlNode& node);
   void ReadRange(const YamlNode& range, const std::string& path, ParameterSpec& parameter);
@@ -127,6 +151,7 @@ class ExperimentFileReader {
     file_.warnings.push_back(absl::StrCat(Place(line, path), ": ", text));
   }
 
+  const std::string_view text_;
   ExperimentFile file_;
   FileMistakes mistakes_;
 };
@@ -178,14 +203,15 @@ void ExperimentFileReader::ReadFramework(const YamlNode& train) {
     mistakes_.Add(torchrun->line, "train.torchrun", absl::StrCat("doesn't go with framework: ", name),
                   "framework: pytorch or any, or no such section");
   const YamlNode section = SectionAt(train, name);
-  ReadVersion(section);
+  ReadVersion(section, absl::StrCat("train.", name));
   file_.tensorboard = TruthAt(section, "tensorboard");
   if (section.Find("distributed") != nullptr)
     ReadDistributed(SectionAt(section, "distributed"), absl::StrCat("train.", name, ".distributed"));
 }
 
-void ExperimentFileReader::ReadVersion(const YamlNode& section) {
+void ExperimentFileReader::ReadVersion(const YamlNode& section, const std::string& path) {
   std::string version = ScalarAt(section, "version");
+  if (!version.empty()) file_.version_place = Place(section.Find("version")->line, absl::StrCat(path, ".version"));
   // Image tags have these endings, in either order.
   while (absl::EndsWith(version, "-gpu") || absl::EndsWith(version, "-py3")) {
     file_.gpu_version = file_.gpu_version || absl::EndsWith(version, "-gpu");
@@ -265,9 +291,27 @@ std::string ExperimentFileReader::ResourcesPlace(const YamlNode& map, const std:
   return node == nullptr ? otherwise : Place(node->line, absl::StrCat(path, ".resources"));
 }
 
+std::string ExperimentFileReader::CommandOf(const LineOfText& text) {
+  if (text.block == '|') {
+    const int line = LineThatContinues(text.text);
+    if (line > 0)
+      Warn(text.block_line + line, text.path,
+           "begins with '-': if it continues the line above, end that one with a backslash, or write '>-' for '|'");
+  }
+  if (text.block != '>') return text.text;
+  std::vector<std::string_view> below;
+  size_t begin = 0;
+  for (int line = 1; begin < text_.size(); ++line) {
+    const size_t end = std::min(text_.find('\n', begin), text_.size());
+    if (line > text.block_line) below.push_back(text_.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return FoldedCommand(text.text, below);
+}
+
 void ExperimentFileReader::ReadCommands(const YamlNode& train) {
   for (const LineOfText& command : TextsAt(train, "install")) {
-    file_.install.push_back(command.text);
+    file_.install.push_back(CommandOf(command));
     const auto names = TemplateNames(command.text);  // anything else in braces belongs to the command
     if (names.ok() && !names->empty())
       mistakes_.Add(
@@ -276,7 +320,7 @@ void ExperimentFileReader::ReadCommands(const YamlNode& train) {
           "parameters in train.run");
   }
   for (const LineOfText& command : TextsAt(train, "run")) {
-    file_.run.push_back(command.text);
+    file_.run.push_back(CommandOf(command));
     file_.run_places.push_back(Place(command.line, command.path));
     const auto names = TemplateNames(command.text);
     if (!names.ok()) mistakes_.Add(command.line, command.path, names.status());
@@ -424,7 +468,7 @@ absl::StatusOr<ExperimentFile> ParseExperimentFile(std::string_view text, const 
                                                    "; accepted: the keys project and train; `muster init` writes an ",
                                                    "example"));
   }
-  return ExperimentFileReader(name).Read(tree);
+  return ExperimentFileReader(text, name).Read(tree);
 }
 
 absl::StatusOr<std::string> FindExperimentFile(const std::string& folder) {

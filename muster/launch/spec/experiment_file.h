@@ -63,9 +63,10 @@ struct ExperimentFile {
   std::string name;  // of the file, for messages: "muster.yml"
   std::string project;
   Framework framework = Framework::kAny;
-  std::string version;       // of the framework, without "-gpu"; empty: any
-  bool gpu_version = false;  // "1.2.1-gpu"
-  bool tensorboard = false;  // runs one beside the experiment
+  std::string version;        // of the framework, without "-gpu"; empty: any
+  std::string version_place;  // for messages: "muster.yml:7: train.tensorflow.version"
+  bool gpu_version = false;   // "1.2.1-gpu"
+  bool tensorboard = false;   // runs one beside the experiment
   std::optional<DistributedSpec> distributed;
   std::optional<TorchrunSpec> torchrun;
   std::string image;

@@ -69,6 +69,22 @@ TEST(ExperimentFile, RisemlsFileIsReadAsItIs) {
             "python train_model.py --num-layers 4 --learning-rate 0.1 --training-data /data/my-project");
 }
 
+TEST(ExperimentFile, AFoldedCommandIsWhatItsAuthorMeant) {
+  EXPECT_THAT(Train("install: >-\n  pip install\n    --quiet x").install, ElementsAre("pip install --quiet x"));
+  EXPECT_THAT(Parsed("project: p\ntrain:\n  run:\n  - >\n    a\n      --b\n  - >-\n    c \\\n    d\n").run,
+              ElementsAre("a --b\n", "c d"));
+  EXPECT_THAT(Parsed("project: p\ntrain:\n  run: |\n    a \\\n      --b\n").run, ElementsAre("a \\\n  --b\n"));
+}
+
+TEST(ExperimentFile, ALineOfAScriptThatLooksLikeArgumentsIsWarnedOf) {
+  const auto warnings = [](const std::string& script) {
+    return Parsed("project: p\ntrain:\n  run: |\n" + script).warnings;
+  };
+  EXPECT_THAT(warnings("    a\n      --b\n"), ElementsAre(HasSubstr("muster.yml:5: train.run: begins with '-'")));
+  EXPECT_THAT(warnings("    a \\\n      --b\n    c\n"), IsEmpty());
+  EXPECT_THAT(warnings("    cat <<END\n    - item\n    END\n"), IsEmpty());
+}
+
 TEST(ExperimentFile, TheLeastThereIs) {
   const ExperimentFile file = Parsed("project: p\ntrain:\n  run: echo hello\n");
   EXPECT_EQ(file.framework, Framework::kAny);
@@ -267,7 +283,8 @@ TEST(ExperimentFileMistakes, NoKeysAtAll) {
 
 TEST(ExperimentFileMistakes, WhatIsNoYaml) {
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n\trun: x\n"),
-              ElementsAre(AllOf(HasSubstr("muster.yml:3: isn't YAML: "), HasSubstr("blanks, not by tabs"))));
+              ElementsAre(AllOf(HasSubstr("muster.yml:3: isn't YAML: "), HasSubstr("blanks, not by tabs")), "   run: x",
+                          "   ^"));
   EXPECT_THAT(MistakesOf("project: p\ntrain:\n  run: {{ program }}\n"),
               ElementsAre(AllOf(HasSubstr("muster.yml:3: "), HasSubstr("must stand in quotes"))));
 }

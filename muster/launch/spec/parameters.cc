@@ -113,7 +113,12 @@ struct TemplatePiece {
 
 std::string NoSuchParameter(const std::string& name, const ParameterValues& values) {
   std::vector<std::string> names;
-  for (const auto& [known, unused] : values) names.push_back(known);
+  for (const auto& [known, value] : values) {
+    names.push_back(known);
+    if (EnvironmentNameOf(known) == EnvironmentNameOf(name))
+      return absl::StrCat("{{ ", name, " }}: the parameter is called ", known, "; did you mean {{ ", known, " }}, or ",
+                          "--param ", name, "=", ShellWord(value), "?");
+  }
   return absl::StrCat("{{ ", name, " }}: there is no such parameter", NearestHint(name, names),
                       "; accepted: ", names.empty() ? "" : absl::StrJoin(names, ", ") + ", or ",
                       "a new one, in train.parameters or by --param ", name, "=VALUE");
@@ -210,9 +215,9 @@ absl::StatusOr<std::vector<ParameterSpec>> WithOverrides(std::vector<ParameterSp
     } else if (same->name == changed.name) {
       *same = std::move(changed);
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("--param ", changed.name, ": ", same->name,
-                                                     " is the environment variable ", variable,
-                                                     " already; accepted: another name"));
+      return absl::InvalidArgumentError(absl::StrCat("--param ", changed.name, ": the parameter is called ", same->name,
+                                                     "; did you mean --param ",
+                                                     ShellWord(same->name + text.substr(text.find('='))), "?"));
     }
   }
   return parameters;

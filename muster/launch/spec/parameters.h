@@ -26,7 +26,8 @@ inline constexpr char kParameterNamePattern[] = "^[A-Za-z][A-Za-z0-9_-]{0,99}$";
 bool IsExperimentVariable(std::string_view variable, bool torchrun);
 
 // Applies "name=value" each (`muster train --param`): replaces the file's values by one, or by several if `value` is
-// "[a,b,c]". Also accepts new names. InvalidArgument naming what is accepted.
+// "[a,b,c]". Also accepts new names, but not one that differs from the file's only by '-', '_' and capitals.
+// InvalidArgument naming what is accepted.
 absl::StatusOr<std::vector<ParameterSpec>> WithOverrides(std::vector<ParameterSpec> parameters,
                                                          const std::vector<std::string>& overrides);
 

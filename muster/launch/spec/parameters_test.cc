@@ -238,6 +238,9 @@ TEST(WithOverrides, ReplacesAndAdds) {
 TEST(WithOverrides, SaysWhatIsAccepted) {
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr"})), AllOf(HasSubstr("\"lr\""), HasSubstr("NAME=VALUE")));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"=1"})), HasSubstr("isn't a parameter name"));
+  EXPECT_EQ(MistakeOf(WithOverrides({{.name = "learning-rate", .values = {"1"}}}, {"learning_rate=[0.1,0.2]"})),
+            "--param learning_rate: the parameter is called learning-rate; did you mean --param "
+            "'learning-rate=[0.1,0.2]'?");
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"path=1"})), HasSubstr("means something already"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[]"})), HasSubstr("at least one"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[1"})), HasSubstr("NAME=[VALUE,VALUE]"));
@@ -274,6 +277,12 @@ TEST(FillTemplate, NamesWhatIsMissing) {
               AllOf(HasSubstr("{{ num-layer }}: there is no such parameter (nearest: num-layers)"),
                     HasSubstr("accepted: lr, num-layers, or a new one"), HasSubstr("--param num-layer=VALUE")));
   EXPECT_THAT(MistakeOf(FillTemplate("{{ undefined }}", {})), HasSubstr("--param undefined=VALUE"));
+}
+
+TEST(FillTemplate, ANameThatDiffersByADashIsAskedFor) {
+  EXPECT_EQ(MistakeOf(FillTemplate("{{ learning-rate }}", {{"learning_rate", "0.1"}})),
+            "{{ learning-rate }}: the parameter is called learning_rate; did you mean {{ learning_rate }}, or --param "
+            "learning-rate=0.1?");
 }
 
 TEST(TemplateNames, AreThoseInBraces) {

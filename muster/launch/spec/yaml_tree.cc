@@ -23,12 +23,25 @@ namespace {
 
 constexpr size_t kDeepestYaml = 64;
 constexpr int kMostYamlValues = 100'000;
+constexpr size_t kLongestShownLine = 160;
 // The library takes the end of the text for a closing quote if a line ends there, but a comment doesn't end a line.
 constexpr char kUnclosedQuotesShow[] = "\n#";
 constexpr char kTemplateAdvice[] = "; a value that begins with {{ must stand in quotes: \"{{ name }} …\"";
 
 absl::Status YamlMistake(const std::string& name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
+}
+
+std::vector<std::string_view> LinesOfYaml(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    begin = end + 1;
+  }
+  return lines;
 }
 
 int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? otherwise : mark.line + 1; }
@@ -38,7 +51,7 @@ int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? ot
 // status() has the reason for a refusal; an exception stops the parser.
 class YamlTreeBuilder : public YAML::EventHandler {
  public:
-  explicit YamlTreeBuilder(const std::string& name) : name_(name) {}
+  YamlTreeBuilder(const std::string& name, const std::vector<std::string_view>& lines) : name_(name), lines_(lines) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { line_ = YamlLine(mark, line_); }
   void OnDocumentEnd() override {}
@@ -49,6 +62,8 @@ class YamlTreeBuilder : public YAML::EventHandler {
     node.kind = YamlKind::kScalar;
     node.text = value;
     node.quoted = tag != "?" && !tag.empty();
+    if (node.quoted) node.block = BlockAt(mark);
+    if (node.block != 0) node.block_line = node.line;
     Add(std::move(node), anchor, 1);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -91,6 +106,18 @@ class YamlTreeBuilder : public YAML::EventHandler {
   [[noreturn]] void Refuse(absl::string_view what) {
     status_ = YamlMistake(name_, line_, what);
     throw YAML::ParserException(YAML::Mark::null_mark(), "refused");
+  }
+
+  // Returns '|' or '>' if a block begins at the mark, maybe behind an anchor and a tag; otherwise 0.
+  char BlockAt(const YAML::Mark& mark) const {
+    if (mark.is_null() || mark.line >= static_cast<int>(lines_.size())) return 0;
+    const absl::string_view line = AbslView(lines_[mark.line]);
+    const auto at = std::min(line.size(), static_cast<size_t>(mark.column));
+    for (const absl::string_view word : absl::StrSplit(line.substr(at), ' ', absl::SkipEmpty())) {
+      if (word[0] == '|' || word[0] == '>') return word[0];
+      if (word[0] != '&' && word[0] != '!') break;
+    }
+    return 0;
   }
 
   YamlNode NodeAt(const YAML::Mark& mark) {
@@ -140,6 +167,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   }
 
   const std::string& name_;
+  const std::vector<std::string_view>& lines_;
   absl::Status status_;
   YamlNode root_;
   int line_ = 1;
@@ -148,23 +176,50 @@ class YamlTreeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchored> anchored_;
 };
 
-// Reports what the library found wrong, with advice for the most frequent reason.
-absl::Status YamlSyntaxMistake(const std::string& name, std::string_view text, const YAML::Exception& exception) {
-  const std::vector<std::string> lines = absl::StrSplit(AbslView(text), '\n');
+// Returns two lines below a message: the line of the file, and a caret below its column, counted from 0. Returns "" if
+// that wouldn't fit on a screen.
+std::string WithCaret(std::string_view line, size_t column) {
+  if (line.empty() || column > line.size() || line.size() > kLongestShownLine) return "";
+  std::string shown(line);
+  std::replace(shown.begin(), shown.end(), '\t', ' ');
+  return absl::StrCat("\n  ", shown, "\n  ", std::string(column, ' '), "^");
+}
+
+// Returns whether the library stumbled over the line's indentation: over its first word, or over the colon of a key
+// where the line above has a value already, so that a deeper line can't begin a section.
+bool IsWronglyIndented(std::string_view line, size_t text_at, const YAML::Exception& exception) {
+  const auto at = static_cast<size_t>(exception.mark.column);
+  if (exception.msg == YAML::ErrorMsg::END_OF_MAP || exception.msg == YAML::ErrorMsg::END_OF_SEQ) return at == text_at;
+  if (exception.msg != YAML::ErrorMsg::MAP_VALUE || text_at == 0 || at > line.size() || at < text_at) return false;
+  return line.substr(text_at, at - text_at).find_first_of(":\"'{[") == std::string_view::npos;
+}
+
+// Reports what the library found wrong, with advice for the most frequent reasons.
+absl::Status YamlSyntaxMistake(const std::string& name, const std::vector<std::string_view>& lines,
+                               const YAML::Exception& exception) {
   const int line = std::min(YamlLine(exception.mark, 1), static_cast<int>(lines.size()));
+  const std::string_view text = lines[line - 1];
+  const size_t text_at = std::min(text.find_first_not_of(" \t"), text.size());
+  const bool has_tab = text.substr(0, text_at).find('\t') != std::string_view::npos;
+  constexpr char kByBlanks[] = "; indent lines by blanks, not by tabs";
   if (exception.msg == YAML::ErrorMsg::EOF_IN_SCALAR)
     return YamlMistake(name, line, "isn't YAML: a quote that begins in this line or above it is never closed");
   bool has_template = false;
   for (int i : {line - 1, line - 2})  // the parser notices at the mark, maybe a line later
-    if (i >= 0 && i < static_cast<int>(lines.size()))
-      has_template = has_template || absl::StrContains(lines[i], ": {{") || absl::StrContains(lines[i], "- {{");
+    if (i >= 0)
+      has_template = has_template || absl::StrContains(AbslView(lines[i]), ": {{") ||
+                     absl::StrContains(AbslView(lines[i]), "- {{");
+  if (!has_template && IsWronglyIndented(text, text_at, exception))
+    return YamlMistake(name, line,
+                       absl::StrCat("isn't YAML: the line's indentation fits none of the lines above; accepted: all ",
+                                    "keys of a section, and all items of a list, begin in the same column",
+                                    has_tab ? kByBlanks : "", WithCaret(text, text_at)));
   const bool has_colon = exception.msg == YAML::ErrorMsg::MAP_VALUE;
-  const size_t text_at = lines[line - 1].find_first_not_of(" \t");
-  const bool has_tab = absl::StrContains(lines[line - 1].substr(0, text_at), '\t');
+  const size_t column = exception.mark.is_null() ? text_at : static_cast<size_t>(exception.mark.column);
   return YamlMistake(name, line,
                      absl::StrCat("isn't YAML: ", exception.msg, has_template ? kTemplateAdvice : "",
                                   has_colon ? "; put text with ': ' in it between quotes" : "",
-                                  has_tab ? "; indent lines by blanks, not by tabs" : ""));
+                                  has_tab ? kByBlanks : "", WithCaret(text, column)));
 }
 
 }  // namespace
@@ -181,8 +236,9 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     return YamlMistake(name, static_cast<int>(lines) + 1, "isn't text: it contains a zero byte");
   }
   std::istringstream stream(absl::StrCat(AbslView(text), kUnclosedQuotesShow));
-  YamlTreeBuilder tree(name);
-  YamlTreeBuilder rest(name);
+  const std::vector<std::string_view> lines = LinesOfYaml(text);
+  YamlTreeBuilder tree(name, lines);
+  YamlTreeBuilder rest(name, lines);
   try {
     YAML::Parser parser(stream);
     parser.HandleNextDocument(tree);
@@ -192,7 +248,7 @@ absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& nam
     return tree.root();
   } catch (const YAML::Exception& exception) {
     for (const YamlTreeBuilder* builder : {&tree, &rest}) RETURN_IF_ERROR(builder->status());
-    return YamlSyntaxMistake(name, text, exception);
+    return YamlSyntaxMistake(name, lines, exception);
   }
 }
 

@@ -22,6 +22,8 @@ struct YamlNode {
   int line = 1;                   // from 1: the line of its key, or its own in a list
   std::string text;               // of a scalar, as written: "0.10" stays "0.10"
   bool quoted = false;            // quoted or a block (|, >): always text
+  char block = 0;                 // '|' or '>' of a text that is a block
+  int block_line = 0;             // the line with that character; the text begins in the next
   std::vector<std::string> keys;  // of a map, one for each of `items`, in order
   std::vector<YamlNode> items;    // of a list or map
 

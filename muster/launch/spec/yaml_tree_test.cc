@@ -7,7 +7,8 @@
 namespace muster::yaml_tree_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not,
+    ::testing::StartsWith;
 
 YamlNode Parsed(const std::string& text) { return ParseYaml(text, "f.yml").value(); }
 
@@ -75,6 +76,35 @@ TEST(YamlTree, SaysWhereTheSyntaxIsWrong) {
   EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"), StartsWith("f.yml:2: isn't YAML: "));
   EXPECT_THAT(Mistake("a: 1\n  b: 2\n"), StartsWith("f.yml:2: isn't YAML: "));
   EXPECT_THAT(Mistake("a: *nobody\n"), StartsWith("f.yml:1: isn't YAML: "));
+}
+
+TEST(YamlTree, WrongIndentationIsSaidWithTheLineAndACaret) {
+  constexpr char kIndentation[] = ": isn't YAML: the line's indentation fits none of the lines above";
+  const auto expect = [&](const std::string& text, int line, const std::string& shown) {
+    EXPECT_THAT(Mistake(text), AllOf(StartsWith("f.yml:" + std::to_string(line) + kIndentation), EndsWith(shown),
+                                     Not(HasSubstr("quotes"))))
+        << text;
+  };
+  expect("train:\n  framework: any\n   run: x\n", 3, "\n     run: x\n     ^");
+  expect("train:\n   framework: any\n  run: x\n", 3, "\n    run: x\n    ^");
+  expect("project: a\n train:\n  run: x\n", 2, "\n   train:\n   ^");
+  expect("train:\n  run: >-\n    x y\n   z\n", 4, "\n     z\n     ^");
+  expect("train:\n  run:\n  - a\n - b\n", 4, "\n   - b\n   ^");
+  expect("a: 1\n\tb: 2\n", 2, "not by tabs\n   b: 2\n   ^");
+  EXPECT_THAT(Mistake("train:\n  run: echo a: b\n"),
+              AllOf(HasSubstr("between quotes"), EndsWith("\n    run: echo a: b\n               ^")));
+  EXPECT_THAT(Mistake("a: 1\nrun: x" + std::string(200, 'x') + ": b\n"), Not(HasSubstr("^")));
+}
+
+TEST(YamlTree, KnowsBlocksAndWhereTheyBegin) {
+  const YamlNode tree = Parsed("a: >-\n  x\nb: |\n  x\nc: &here >\n  x\nd: \">\"\ne: [x]\nf: *here\ng:\n- >\n  x\n");
+  const auto block = [&](const char* key) { return std::pair(tree.Find(key)->block, tree.Find(key)->block_line); };
+  EXPECT_EQ(block("a"), std::pair('>', 1));
+  EXPECT_EQ(block("b"), std::pair('|', 3));
+  EXPECT_EQ(block("c"), std::pair('>', 5));
+  EXPECT_EQ(block("d"), std::pair('\0', 0));
+  EXPECT_EQ(block("f"), std::pair('>', 5)) << "an alias is written where its anchor is";
+  EXPECT_EQ(tree.Find("g")->items[0].block_line, 11);
 }
 
 TEST(YamlTree, AdvisesQuotesForTemplatesAtTheBeginning) {

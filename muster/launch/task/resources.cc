@@ -125,7 +125,7 @@ Machine ThisMachine(const MachineFolders& folders) {
   return machine;
 }
 
-absl::Status CheckFits(const std::string& role, const Resources& wanted, const Machine& machine) {
+std::string LacksFor(const Resources& wanted, const Machine& machine) {
   std::vector<std::string> lacks;
   if (wanted.cpus.value_or(0) > machine.cores)
     lacks.push_back(absl::StrCat(*wanted.cpus, " cpus, this machine has ", machine.cores));
@@ -134,8 +134,7 @@ absl::Status CheckFits(const std::string& role, const Resources& wanted, const M
         absl::StrCat(MemoryText(*wanted.mem_bytes), " of memory, this machine has ", MemoryText(machine.mem_bytes)));
   if (wanted.gpus.value_or(0) > machine.gpus)
     lacks.push_back(absl::StrCat(*wanted.gpus, " gpus, this machine has ", machine.gpus, "; --no-gpus runs without"));
-  if (lacks.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(role, " asks for ", absl::StrJoin(lacks, "; and for ")));
+  return absl::StrJoin(lacks, "; and for ");
 }
 
 }  // namespace muster

@@ -49,8 +49,8 @@ struct MachineFolders {
 // GPUs as counted by CountGpus (node_layout.h). An unreadable limit counts as none; 0 memory means unknown.
 Machine ThisMachine(const MachineFolders& folders = {});
 
-// Returns InvalidArgument naming all that is missing: "worker asks for 4 gpus, this machine has 0; --no-gpus runs
-// without".
-[[nodiscard]] absl::Status CheckFits(const std::string& role, const Resources& wanted, const Machine& machine);
+// Returns all that the machine lacks: "9 cpus, this machine has 8; and for 4 gpus, this machine has 0; --no-gpus runs
+// without". Returns "" if the task fits.
+std::string LacksFor(const Resources& wanted, const Machine& machine);
 
 }  // namespace muster

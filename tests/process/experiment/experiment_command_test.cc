@@ -96,6 +96,20 @@ TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
   EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
+TEST_F(ExperimentCommand, ADryRunShowsWhatWasUnderstoodAndWritesNothing) {
+  Write("riseml.yml", "project: toy\ntrain:\n  run: >-\n    echo one\n      --layers {{ layers }}\n");
+  const Said said = Muster({"train", "--dry-run", "--param", "layers=4"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("  master: no limits\n    echo one --layers 4\n"));
+  const Said without = Muster({"train", "--dry-run"});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.out, HasSubstr("    echo one --layers {{ layers }}\n"));
+  EXPECT_THAT(without.err, HasSubstr("muster train: it runs here with: muster train --param layers=…\n"));
+  EXPECT_FALSE(std::filesystem::exists(home())) << "nothing is written";
+  EXPECT_THAT(Mistake({"train", "--dry-run", "--experiment", "1"}), HasSubstr("--dry-run: accepted without"));
+  EXPECT_THAT(LinesOf(Out({"train", "--param", "layers=4"}), "1.master"), Contains("one --layers 4"));
+}
+
 TEST_F(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
   Write("part/data.txt", "some\n");
   WriteExperiment(

@@ -10,7 +10,6 @@
 #include "apps/muster/experiment/submit_experiment.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/project_tree.h"
-#include "muster/launch/task/resources.h"
 
 namespace muster {
 namespace {
@@ -32,6 +31,7 @@ Exit codes: those of muster train.)";
 struct RerunFlags {
   std::string id;
   bool no_gpus = false;
+  bool no_venv = false;
   ShowFlags show;
 };
 
@@ -49,6 +49,7 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
     submission.experiment.grid = false;
   }
   if (flags.no_gpus) submission.experiment.options.no_gpus = true;
+  if (flags.no_venv) submission.experiment.options.no_venv = true;
   const absl::Status kept = KeepTree(opened.home.trees(), submission.experiment.tree);
   if (absl::IsNotFound(kept))
     return absl::FailedPreconditionError(absl::StrCat(
@@ -57,7 +58,11 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   RETURN_IF_ERROR(kept);
   ASSIGN_OR_RETURN(const ExperimentFile file,
                    ParseExperimentFile(submission.experiment.file_text, submission.experiment.file_name));
-  RETURN_IF_ERROR(CheckExperiment(file, submission.experiment.runs, submission.experiment.options, ThisMachine()));
+  ASSIGN_OR_RETURN(const ExperimentCheck check,
+                   CheckExperiment(file, submission.experiment.runs, submission.experiment.options, ThisHost()));
+  const std::string command = absl::StrCat("muster rerun ", name.id.ToString(), flags.no_gpus ? " --no-gpus" : "",
+                                           flags.no_venv ? " --no-venv" : "");
+  RETURN_IF_ERROR(StatusOf(check, command, {}));
   submission.concurrency = file.concurrency;
   return Submit(opened, submission, flags.show);
 }
@@ -74,6 +79,8 @@ void AddRerunCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("rerun", kRerunDescription);
   command->add_option("ID", flags->id, "An experiment, or a run of a grid")->type_name("")->check(RefuseEmptyId);
   command->add_flag("--no-gpus", flags->no_gpus, "Run without the GPUs that the file asks for");
+  command->add_flag("--no-venv", flags->no_venv,
+                    "Use the python on PATH, whatever framework version the file asks for");
   AddShowFlags(*command, flags->show);
   command->footer(kRerunFooter);
   command->callback([flags, &exit_code] { exit_code = RerunAndReport(*flags); });

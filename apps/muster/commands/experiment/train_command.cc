@@ -19,11 +19,12 @@
 #include "apps/muster/experiment/check_experiment.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/experiment/plan_text.h"
 #include "apps/muster/experiment/submit_experiment.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
-#include "muster/launch/task/resources.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
@@ -40,8 +41,11 @@ end. --random N runs only N of the combinations, chosen at random, or N random v
 --experiment ID starts another attempt of an experiment that has ended, with the same id and OUTPUT_DIR, so that a
 program that finds its checkpoint there resumes. It uses the present file and code, and the old parameters unless
 --param changes them.
+--dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
+parameters and the number of runs. What keeps it from running on this machine follows on stderr, with exit code 2.
 
 Examples:
+  muster train --dry-run
   muster train
   muster train --param num-layers=4 --param learning-rate=0.1
   muster train --param learning-rate=[0.1,0.01] --metric test_accuracy
@@ -58,6 +62,7 @@ struct TrainFlags {
   std::string random, seed;
   std::string experiment;
   std::string stop_grace = "30";
+  bool dry_run = false;
   SubmitOptions options;
   ShowFlags show;
 };
@@ -140,17 +145,40 @@ absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, con
   return runs;
 }
 
+// Returns the command as it was given, without --param and what only says how the experiment is shown.
+std::string CommandGiven(const TrainFlags& flags) {
+  std::string command = "muster train";
+  const auto add = [&command](const char* flag, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&command, " ", flag, " ", ShellWord(value));
+  };
+  add("-f", flags.file);
+  add("--experiment", flags.experiment);
+  add("--random", flags.random);
+  add("--seed", flags.seed);
+  if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
+  if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
+  return command;
+}
+
+// Returns what is wrong with the flags among each other.
+absl::Status CheckFlags(const TrainFlags& flags) {
+  if (!flags.dry_run) return absl::OkStatus();
+  if (!flags.experiment.empty())
+    return absl::InvalidArgumentError("--dry-run: accepted without --experiment, whose parameters are fixed already");
+  if (flags.show.json) return absl::InvalidArgumentError("--dry-run: accepted without --json; it prints text");
+  return absl::OkStatus();
+}
+
 // Warns of a parameter of the command line that neither the file nor its commands have, which may be mistyped.
 void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
   std::vector<std::string> known;
   for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
+  for (const std::string& command : file.run) {
+    const auto names = TemplateNames(command);
+    if (names.ok()) known.insert(known.end(), names->begin(), names->end());
+  }
   for (const auto& [name, value] : values) {
-    ParameterValues others = values;
-    others.erase(name);
-    const bool mentioned = std::any_of(file.run.begin(), file.run.end(), [&others](const std::string& command) {
-      return !FillTemplate(command, others).ok();
-    });
-    if (mentioned || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::fprintf(stderr,
                  "muster train: parameter '%s' is neither in %s nor in its commands%s: tasks only get it as an "
                  "environment variable\n",
@@ -180,6 +208,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   if (!absl::SimpleAtoi(flags.stop_grace, &flags.options.stop_grace_seconds) || flags.options.stop_grace_seconds < 0)
     return absl::InvalidArgumentError(
         absl::StrCat("--stop-grace '", flags.stop_grace, "': accepted is a whole number of seconds from 0"));
+  RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
   for (const std::string& warning : folder.file.warnings) std::fprintf(stderr, "muster train: %s\n", warning.c_str());
@@ -198,8 +227,15 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     experiment.grid = former.runs > 0;
   }
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
-  RETURN_IF_ERROR(CheckExperiment(folder.file, experiment.runs, flags.options, ThisMachine()));
+  ASSIGN_OR_RETURN(const ExperimentCheck check,
+                   CheckExperiment(folder.file, experiment.runs, flags.options, ThisHost()));
+  if (flags.dry_run && !experiment.runs.empty()) {
+    ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs, flags.options));
+    std::fputs(plan.c_str(), stdout);
+  }
+  RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
+  if (flags.dry_run) return 0;
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());
   }
@@ -237,6 +273,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   command->add_option("--experiment", flags->experiment, "Start another attempt of this experiment, or run of a grid")
       ->type_name("ID")
       ->check(RefuseEmptyId);
+  command->add_flag("--dry-run", flags->dry_run, "Show how the file was understood; start and write nothing");
   command->add_flag("--no-gpus", flags->options.no_gpus, "Run without the GPUs that the file asks for");
   command->add_flag("--no-venv", flags->options.no_venv,
                     "Use the python on PATH, whatever framework version the file asks for");
