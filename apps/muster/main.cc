@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/help_format.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/version.h"
@@ -22,7 +23,7 @@ constexpr char kFooter[] = R"(
 Example:
   muster cluster --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223 --job_name=ps --task_index=0
 
-`muster COMMAND --help` explains a command, with examples.
+`muster help COMMAND` explains a command, with examples.
 Exit codes: 0 done; 2 wrong usage or configuration, nothing started; 1 failed; 138 worth retrying.)";
 
 // Writes one line that names what was wrong, for which subcommand, and what is accepted.
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   CLI::App app(kDescription, "muster");
   app.require_subcommand(1);
   app.footer(kFooter);
+  muster::UseHelpFormat(app);
   app.set_version_flag("--version", std::string("muster ") + muster::kMusterVersion, "Print the version and exit");
   int exit_code = 0;
   for (auto add : muster::kCommands) add(app, exit_code);

@@ -31,6 +31,8 @@ class App;
   COMMAND(Trace)                 \
   COMMAND(Algorithms)            \
   COMMAND(Completion)            \
+  COMMAND(Help)                  \
+  COMMAND(Version)               \
   COMMAND(Supervise)
 
 namespace muster {

@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "apps/muster/terminal/help_format.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/version.h"
 
 namespace muster::command_table_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 // "supervise_command" of the line Supervise.
 std::string FileOf(const std::string& name) {
@@ -54,6 +56,7 @@ std::string Pages() {
 class CommandsTest : public ::testing::Test {
  protected:
   CommandsTest() : app_("", "muster") {
+    UseHelpFormat(app_);
     for (auto add : kCommands) add(app_, exit_code_);
   }
 
@@ -81,6 +84,40 @@ TEST_F(CommandsTest, EachSaysWhatItDoesWithAnExampleOfItself) {
   }
 }
 
+// Adds the mistakes of a command's options and of those of its subcommands.
+void CheckOptions(const CLI::App& command, std::vector<std::string>& mistakes) {
+  const std::set<std::string> raw = {"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN", "ENUM", "NUMBER"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = command.get_name() + " " + option->get_name();
+    if (option->get_description().empty()) mistakes.push_back(name + ": no description");
+    const std::string type = option->get_type_name();
+    if (option->get_type_size() != 0 && (raw.contains(type) || type.find(':') != std::string::npos))
+      mistakes.push_back(name + ": " + type + " isn't a word for its value");
+  }
+  for (const CLI::App* below : command.get_subcommands({})) CheckOptions(*below, mistakes);
+}
+
+TEST_F(CommandsTest, EveryOptionIsDescribedInWords) {
+  std::vector<std::string> mistakes;
+  CheckOptions(app_, mistakes);
+  EXPECT_THAT(mistakes, ::testing::IsEmpty());
+  EXPECT_THAT(Printed({"help", "ps"}), Not(HasSubstr("Excludes")));
+  EXPECT_THAT(Printed({"help", "place"}), AllOf(HasSubstr("--ps N (required)"), Not(HasSubstr("REQUIRED"))));
+}
+
+TEST_F(CommandsTest, HelpAndVersionAreCommands) {
+  EXPECT_THAT(Printed({"help"}), AllOf(HasSubstr("Usage: muster "), HasSubstr("\n  train ")));
+  EXPECT_THAT(Printed({"help", "train"}), AllOf(HasSubstr("Usage: muster train "), HasSubstr("--param NAME=VALUE")));
+  EXPECT_THAT(Printed({"help", "checkpoint", "diff"}), HasSubstr("Usage: muster checkpoint diff "));
+  EXPECT_EQ(Printed({"version"}), std::string("muster ") + kMusterVersion + "\n");
+  EXPECT_EQ(exit_code_, 0);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Printed({"help", "tran"}), "");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::StartsWith("muster help: unknown command \"tran\" (nearest: train); accepted: init, "));
+  EXPECT_EQ(exit_code_, 2);
+}
+
 TEST_F(CommandsTest, EachStandsInAPage) {
   const std::string pages = Pages();
   for (const CLI::App* command : Visible())
@@ -93,7 +130,7 @@ TEST_F(CommandsTest, EachIsCompletedInEveryShellAndTheHiddenOneInNone) {
     const std::string script = Printed({"completion", shell});
     EXPECT_EQ(exit_code_, 0);
     for (const CLI::App* command : Visible()) EXPECT_THAT(script, HasSubstr("'" + command->get_name() + "'")) << shell;
-    EXPECT_THAT(script, ::testing::Not(HasSubstr("supervise"))) << shell;
+    EXPECT_THAT(script, Not(HasSubstr("supervise"))) << shell;
   }
 }
 

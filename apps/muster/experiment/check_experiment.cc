@@ -84,7 +84,7 @@ void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
 
 }  // namespace
 
-ExperimentHost ThisHost() {
+ExperimentHost ExperimentHostHere() {
   // Another index may have packages of its own for any Python.
   const bool other_index = !OwnVariable("PIP_INDEX_URL").empty() || !OwnVariable("PIP_EXTRA_INDEX_URL").empty() ||
                            !OwnVariable("PIP_FIND_LINKS").empty();

@@ -23,7 +23,7 @@ struct ExperimentHost {
   Home home;
 };
 // Returns the user's machine, python3 and MUSTER_HOME. Changes nothing.
-ExperimentHost ThisHost();
+ExperimentHost ExperimentHostHere();
 
 struct ExperimentCheck {
   std::vector<std::string> problems;  // a line each: all that keeps the experiment from running here

@@ -13,6 +13,7 @@
 #include "muster/algo/choice/algorithm_settings.h"
 #include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/program_name.h"
 #include "muster/cluster/identity/flag_scan.h"
 #include "muster/cluster/quoted.h"
 #include "muster/optim/rule_spec.h"
@@ -129,7 +130,7 @@ AlgorithmChoice AlgorithmChoice::FromCommandLine(int& argc, char** argv, Algorit
     KeepArguments(scan->kept, argc, argv);
     return *std::move(choice);
   }
-  std::fprintf(stderr, "%s: %s\n", argc > 0 ? argv[0] : "muster", std::string(choice.status().message()).c_str());
+  std::fprintf(stderr, "%s: %s\n", ProgramName().c_str(), std::string(choice.status().message()).c_str());
   std::exit(2);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/program_name.h"
 #include "muster/cluster/json_text.h"
 #include "muster/cluster/quoted.h"
 
@@ -237,12 +238,12 @@ TaskConfig TaskConfig::FromCommandLine(int& argc, char** argv) {
   absl::StatusOr<TaskConfig> config =
       flags.ok() ? ResolveTaskConfig(InputsOf(*std::move(flags), ReadEnvironment())) : flags.status();
   if (config.ok()) return *std::move(config);
-  std::fprintf(stderr, "%s: %s\n", argc > 0 ? argv[0] : "muster", std::string(config.status().message()).c_str());
+  std::fprintf(stderr, "%s: %s\n", ProgramName().c_str(), std::string(config.status().message()).c_str());
   std::exit(2);
 }
 
 TaskConfig TaskConfig::FromWholeCommandLine(int& argc, char** argv) {
-  const std::string program = argc > 0 ? argv[0] : "muster";
+  const std::string program = ProgramName();
   for (int i = 1; i < argc; ++i) {
     if (absl::string_view(argv[i]) != "--help" && absl::string_view(argv[i]) != "-h") continue;
     std::printf(

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "muster/base/log.h"
+#include "muster/base/text/program_name.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/store/calls/shutdown_wait.h"
 
@@ -43,13 +44,13 @@ void HandleUncaughtErrors() {
       try {
         std::rethrow_exception(current);
       } catch (const Error& error) {
-        std::fprintf(stderr, "error: %s\n", error.what());
+        std::fprintf(stderr, "%s: %s\n", ProgramName().c_str(), error.what());
         std::fflush(nullptr);
         _exit(static_cast<int>(error.exit_code()));
       } catch (const std::exception& error) {
-        std::fprintf(stderr, "uncaught exception: %s\n", error.what());
+        std::fprintf(stderr, "%s: uncaught exception: %s\n", ProgramName().c_str(), error.what());
       } catch (...) {
-        std::fputs("uncaught exception of an unknown type\n", stderr);
+        std::fprintf(stderr, "%s: uncaught exception of an unknown type\n", ProgramName().c_str());
       }
     }
     std::abort();

@@ -1,5 +1,5 @@
 // What the training API throws, at its outermost layer only: an absl::Status with the exit code for the process. An
-// uncaught Error is printed as one line, and the process exits with that code.
+// uncaught Error is printed as one line, "digits: ...", and the process exits with that code.
 #pragma once
 
 #include <exception>

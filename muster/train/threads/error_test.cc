@@ -5,6 +5,7 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "muster/base/text/program_name.h"
 #include "muster/base/wrong_configuration.h"
 
 namespace muster::error_test {
@@ -48,7 +49,7 @@ TEST(ErrorDeathTest, AnUncaughtErrorIsOneLineAndItsExitCode) {
     const auto thrower = []() noexcept { ThrowIfError(absl::UnavailableError("ps:1 is gone")); };
     thrower();
   };
-  EXPECT_EXIT(throw_uncaught(), ::testing::ExitedWithCode(138), "^error: ps:1 is gone\n$");
+  EXPECT_EXIT(throw_uncaught(), ::testing::ExitedWithCode(138), "^" + ProgramName() + ": ps:1 is gone\n$");
 }
 
 TEST(ErrorDeathTest, AnotherExceptionEndsTheProcessAsBefore) {

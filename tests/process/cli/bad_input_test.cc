@@ -45,9 +45,9 @@ void ExpectFailure(Process& process, int code, const std::vector<std::string>& t
   EXPECT_EQ(process.Wait(), code) << process.err;
   const size_t start = process.err.size() < 2 ? 0 : process.err.rfind('\n', process.err.size() - 2) + 1;
   const std::string last = process.err.substr(start);
-  EXPECT_TRUE(absl::StartsWith(last, "error: ") || absl::StartsWith(last, "muster ps: ")) << process.err;
+  EXPECT_TRUE(absl::StartsWith(last, "toy_worker: ") || absl::StartsWith(last, "muster ps: ")) << process.err;
   for (const std::string& text : texts) EXPECT_THAT(last, HasSubstr(text));
-  EXPECT_LE(After(process.err, "error: ").size(), 1) << process.err;
+  EXPECT_LE(After(process.err, "toy_worker: ").size(), 1) << process.err;
 }
 
 struct Mistake {
@@ -105,6 +105,25 @@ TEST(BadInput, TfConfig) {
 TEST(BadInput, ATypingMistakeIsNamedWithTheNearestCommandOrFlag) {
   ExpectUsageError({kMuster, "trian"}, {}, {"unknown command \"trian\" (nearest: train)"});
   ExpectUsageError({kMuster, "train", "--parm=a=3"}, {}, {"unknown argument \"--parm=a=3\" (nearest: --param)"});
+}
+
+TEST(BadInput, ARunsMistypedFlagIsNamedWithTheNearest) {
+  ExpectUsageError({kMuster, "run", "--worker", "2", "--", "true"}, {}, {"muster run: '--worker'", "(nearest: --workers)"});
+  ExpectUsageError({kMuster, "run", "--worker=2", "--", "true"}, {}, {"(nearest: --workers)"});
+}
+
+TEST(BadInput, ErrorsBeginWithTheProgramsNameWithoutItsFolder) {
+  const ProcessOptions nonsense{.environment = {{"TF_CONFIG", "{oops"}}};
+  Process toy({kToyWorker}, nonsense);
+  EXPECT_EQ(toy.Wait(), 2);
+  EXPECT_THAT(toy.err, ::testing::StartsWith("toy_worker: TF_CONFIG"));
+  Process muster({kMuster, "cluster"}, nonsense);
+  EXPECT_EQ(muster.Wait(), 2);
+  EXPECT_THAT(muster.err, ::testing::StartsWith("muster cluster: TF_CONFIG"));
+}
+
+TEST(BadInput, AFileToPlaceThatIsNotThere) {
+  ExpectUsageError({kMuster, "place", "--ps=2", "nosuch.json"}, {}, {"muster place: FILE: ", "muster place --help"});
 }
 
 TEST(BadInput, FlagsOfTheSimulation) {

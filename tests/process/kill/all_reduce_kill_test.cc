@@ -118,7 +118,7 @@ TEST_P(AllReduceKillTest, WithoutRestartsTheOthersEndAndSayWhoIsGone) {
   EXPECT_EQ(victim.Reap(), 128 + SIGKILL);
   for (Process* survivor : {&chief, &worker}) {
     EXPECT_EQ(survivor->Wait(), 138) << survivor->err;
-    const std::vector<std::string> errors = After(survivor->err, "error: ");
+    const std::vector<std::string> errors = After(survivor->err, "toy_worker: ");
     ASSERT_EQ(errors.size(), 1) << survivor->err;
     EXPECT_THAT(errors[0], HasSubstr("worker:2 has died"));
   }

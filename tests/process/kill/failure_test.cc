@@ -101,7 +101,7 @@ TEST_P(FailureTest, AKilledPsIsWorthRetrying) {
   ps1.Signal(SIGKILL);
   EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
   EXPECT_EQ(chief.Wait(), 138);
-  const std::vector<std::string> errors = After(chief.err, "error: ");
+  const std::vector<std::string> errors = After(chief.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1);
   EXPECT_THAT(errors[0], HasSubstr("ps:1 (" + cluster.ps_address(1) + ") could not be reached within "));
   ps0.Signal(SIGTERM);
@@ -117,7 +117,7 @@ TEST_P(WholeFailureTest, ARestartedPsHasLostTheModelAndSaysSo) {
   EXPECT_EQ(first.Reap(), 128 + SIGKILL);
   ServingPs second(cluster, 0);
   EXPECT_EQ(chief.Wait(), 138);
-  const std::vector<std::string> errors = After(chief.err, "error: ");
+  const std::vector<std::string> errors = After(chief.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1);
   EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + "): "));
   EXPECT_THAT(errors[0], HasSubstr("was restarted and has lost "));
@@ -131,7 +131,7 @@ TEST_F(FailureByOneWayTest, APsThatKeepsItsMemoryToItselfAppliesAllUpdates) {
   ServingPs ps(cluster, 0, {"--apply=server"});
   Process insisting(Joined(chief_words, {"--apply=direct"}));
   EXPECT_EQ(insisting.Wait(), 2);
-  const std::vector<std::string> errors = After(insisting.err, "error: ");
+  const std::vector<std::string> errors = After(insisting.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << insisting.err;
   EXPECT_THAT(errors[0], HasSubstr("direct apply was asked for, but isn't possible: ps:0 ("));
   Process willing(Joined(chief_words, {"--apply=auto"}));
@@ -168,7 +168,7 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
   chief.WaitForErr("loss = ");
   Process stranger(Toy(cluster.Flags("worker", 1)), with_token("another"));
   EXPECT_EQ(stranger.Wait(), 1);
-  const std::vector<std::string> errors = After(stranger.err, "error: ");
+  const std::vector<std::string> errors = After(stranger.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << stranger.err;
   EXPECT_THAT(errors[0], HasSubstr("ps:0 (" + cluster.ps_address(0) + ")"));
   EXPECT_THAT(errors[0], HasSubstr("token"));
@@ -214,7 +214,7 @@ TEST_P(FailureTest, WhoIsInterruptedWhileAPsIsGoneEndsAndNamesIt) {
   EXPECT_EQ(ps1.Reap(), 128 + SIGKILL);
   chief.Signal(SIGTERM);
   EXPECT_EQ(chief.Wait(), 130) << chief.err;
-  const std::vector<std::string> errors = After(chief.err, "error: ");
+  const std::vector<std::string> errors = After(chief.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << chief.err;
   EXPECT_THAT(errors[0], HasSubstr("interrupted, and ended without a ps that is gone: ps:1 (" + cluster.ps_address(1)));
   EXPECT_EQ(ps0.Wait(), 0) << "it has heard that its only worker is done: " << ps0.err;
@@ -241,7 +241,7 @@ TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {
   first.WaitForErr("loss = ");
   Process second(Toy(Joined(cluster.Flags("worker", 1), {"--is_chief=true"})));
   EXPECT_EQ(second.Wait(), 1);
-  const std::vector<std::string> errors = After(second.err, "error: ");
+  const std::vector<std::string> errors = After(second.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << second.err;
   EXPECT_THAT(errors[0], HasSubstr("worker:1 says it is the chief, but worker:0 ("));
   EXPECT_THAT(errors[0], HasSubstr("pid " + std::to_string(first.pid()) + ") is the chief and alive"));
@@ -257,7 +257,7 @@ TEST_P(WholeFailureTest, TheSameTaskTwiceIsRefused) {
   first.WaitForErr("loss = ");
   Process second(Joined(chief, {"--lease=1"}));  // it waits for a lease to expire, in case the first has died
   EXPECT_EQ(second.Wait(), 1);
-  const std::vector<std::string> errors = After(second.err, "error: ");
+  const std::vector<std::string> errors = After(second.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << second.err;
   EXPECT_THAT(errors[0], HasSubstr("worker:0 is already running ("));
   EXPECT_THAT(errors[0], HasSubstr("pid " + std::to_string(first.pid()) + ")"));

@@ -321,6 +321,6 @@ int main(int argc, char** argv) {
   if (flags.pipe_bytes > 0) static_cast<void>(fcntl(STDERR_FILENO, F_SETPIPE_SZ, flags.pipe_bytes));
   muster::SetUpLog(task.task().ToString());
   const absl::Status status = muster::Run(task, flags);
-  if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+  if (!status.ok()) std::fprintf(stderr, "toy_worker: %s\n", std::string(status.message()).c_str());
   return static_cast<int>(muster::ExitCodeOf(status));
 }

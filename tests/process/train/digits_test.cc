@@ -256,7 +256,7 @@ TEST_F(Digits, WithoutItsPsItGivesUp) {
   const std::vector<std::string> flags = cluster.Flags("worker", 0);
   Process worker(Joined(kDigits, Joined(flags, {"--ps_timeout=1"})), Options());
   EXPECT_EQ(worker.Wait(), 138) << worker.err;
-  EXPECT_THAT(worker.err, HasSubstr("error: ps:0 (" + cluster.ps_address(0) + ") could not be reached within "));
+  EXPECT_THAT(worker.err, HasSubstr("digits: ps:0 (" + cluster.ps_address(0) + ") could not be reached within "));
   ByHand without(0, 2);
   Process lonely(Joined(kDigits, without.Flags("worker", 0)), Options());
   EXPECT_EQ(lonely.Wait(), 2) << lonely.err;
@@ -272,14 +272,14 @@ TEST_F(Digits, AnotherModelIsRefusedByItsFirstDifference) {
   other.WaitForErr("Waiting for the chief");
   Process chief(Joined(Train(50), Joined(cluster.Flags("worker", 0), {model_dir()})), Options());
   EXPECT_EQ(other.Wait(), 1) << other.err;
-  for (const char* text : {"error: ps:0", "worker:1", "'hidden.weight' float32[64,6272]", "float32[64,512]"})
+  for (const char* text : {"digits: ps:0", "worker:1", "'hidden.weight' float32[64,6272]", "float32[64,512]"})
     EXPECT_THAT(other.err, HasSubstr(text));
   EXPECT_EQ(chief.Wait(), 0) << chief.err;
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 
   Process alone(Joined(mnist, {model_dir()}), Options());
   EXPECT_EQ(alone.Wait(), 1) << alone.err;
-  for (const std::string& text : {std::string("error: "), scratch_ / "model" + "/model.ckpt-50",
+  for (const std::string& text : {std::string("digits: "), scratch_ / "model" + "/model.ckpt-50",
                                   std::string("hidden.weight"), std::string("[64,6272]"), std::string("[64,512]")})
     EXPECT_THAT(alone.err, HasSubstr(text));
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
@@ -51,6 +52,19 @@ struct GcFlags {
   bool dry_run = false;
   bool json = false;
 };
+
+// Checks for CLI11, whose own print types and ranges as in C++.
+std::string DaysFromZero(const std::string& text) {
+  double days = 0;
+  if (absl::SimpleAtod(text, &days) && days >= 0 && days <= 1e6) return "";
+  return absl::StrCat("'", text, "': accepted is a number of days from 0 to 1000000");
+}
+
+std::string CountFromZero(const std::string& text) {
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 0) return "";
+  return absl::StrCat("'", text, "': accepted is a whole number from 0");
+}
 
 std::string JsonText(const GarbageReport& report, bool dry_run) {
   nlohmann::json removed = nlohmann::json::array();
@@ -114,17 +128,17 @@ void AddGcCommand(CLI::App& app, int& exit_code) {
       ->add_option("--older-than", flags->older_than_days,
                    "Only remove what hasn't been used for DAYS (default: an hour)")
       ->type_name("DAYS")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(DaysFromZero);
   const CLI::Option* experiments =
       command
           ->add_option("--experiments-older-than", flags->experiments_days,
                        "Also forget experiments that ended DAYS ago, with their folders and the output in them")
           ->type_name("DAYS")
-          ->check(CLI::Range(0.0, 1e6));
+          ->check(DaysFromZero);
   const CLI::Option* keep =
       command->add_option("--keep", flags->keep, "Keep the N experiments that ended last, however old")
           ->type_name("N")
-          ->check(CLI::Range(0, 1000000000));
+          ->check(CountFromZero);
   command->add_flag("--dry-run", flags->dry_run, "Only show what would be removed");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->footer(kGcFooter);

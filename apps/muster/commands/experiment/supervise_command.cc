@@ -70,7 +70,7 @@ void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<SuperviseFlags>();
   CLI::App* command = app.add_subcommand("supervise", kSuperviseDescription);
   command->group("");  // not in --help
-  command->add_option("ID", flags->id, "Experiment, or run of a grid")->required();
+  command->add_option("ID", flags->id, "Experiment, or run of a grid")->type_name("")->required();
   command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N")->required();
   command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
 }

@@ -40,6 +40,13 @@ struct Entry {
   bool takes_ids = false;
 };
 
+std::vector<std::string> VisibleCommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : app.get_subcommands({}))
+    if (!below->get_group().empty()) names.push_back(below->get_name());
+  return names;
+}
+
 Entry EntryOf(const CLI::App& app, const std::string& path) {
   Entry entry = {.path = path};
   for (const CLI::App* below : app.get_subcommands({}))
@@ -48,6 +55,7 @@ Entry EntryOf(const CLI::App& app, const std::string& path) {
     if (option->get_positional()) {
       entry.takes_ids = entry.takes_ids || option->get_name() == "ID";
       if (option->get_name() == "SHELL") entry.values = {"bash", "zsh", "fish"};
+      if (option->get_name() == "COMMAND") entry.values = VisibleCommands(*app.get_parent());
     }
     if (option->get_group().empty() || (option->get_lnames().empty() && option->get_snames().empty())) continue;
     entry.flags.push_back({.long_names = option->get_lnames(),

@@ -41,7 +41,7 @@ absl::StatusOr<std::string> Place(const PlaceOptions& options) {
   absl::StatusOr<std::string> text = PosixFileSystem().ReadFile(options.file);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("FILE: ", text.status().message(), "; accepted: a readable JSON file"));
+        absl::StrCat("FILE: ", text.status().message(), "; accepted: a readable JSON file, as in muster place --help"));
   }
   ASSIGN_OR_RETURN(std::vector<VariableSpec> variables, VariablesFromJson(*text, options.file));
   ASSIGN_OR_RETURN(PlacementResult placement,
@@ -62,7 +62,7 @@ void AddPlaceCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PlaceOptions>();
   CLI::App* command = app.add_subcommand("place", kPlaceDescription);
   AddPlacementFlags(*command, options->placement);
-  command->add_option("FILE", options->file, "The variables, as JSON")->required()->type_name("");
+  command->add_option("FILE", options->file, "The variables, as JSON: see below")->required()->type_name("");
   command->footer(kPlaceFooter);
   command->callback([options, &exit_code] { exit_code = Run(*options); });
 }

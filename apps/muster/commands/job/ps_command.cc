@@ -114,22 +114,22 @@ void AddPsCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("ps", kPsDescription);
   auto options = std::make_shared<PsOptions>();
   CLI::Option* status =
-      command->add_option("--status", options->status, "show the state of the ps at ADDRESS")->type_name("ADDRESS");
-  command->add_option("--shutdown", options->shutdown, "ask the ps at ADDRESS to end")
+      command->add_option("--status", options->status, "Show the state of the ps at ADDRESS")->type_name("ADDRESS");
+  command->add_option("--shutdown", options->shutdown, "Ask the ps at ADDRESS to end; not with --status")
       ->type_name("ADDRESS")
       ->excludes(status);
   command
       ->add_option("--apply", options->apply,
-                   "to serve: auto lets workers on this host apply their own updates in this ps's memory (default); "
+                   "To serve, so not with --status: auto lets workers on this host apply their own updates in this ps's memory (default); "
                    "server allows that to no worker")
       ->type_name("WHO")
       ->excludes(status);
   command
       ->add_option("--transport", options->transport,
-                   "to serve: auto uses shared memory with workers on this host (default); tcp uses TCP with all")
+                   "To serve, so not with --status: auto uses shared memory with workers on this host (default); tcp uses TCP with all")
       ->type_name("WHAT")
       ->excludes(status);
-  command->add_flag("--json", options->json, "with --status: the whole page as JSON")->needs(status);
+  command->add_flag("--json", options->json, "With --status: the whole page as JSON")->needs(status);
   command->allow_extras();
   command->footer("To serve, each as --flag=value or --flag value:\n" + TaskFlagsHelp() + kPsFooter);
   command->callback([command, options, &exit_code] {

@@ -23,6 +23,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/foreground_run.h"
@@ -99,15 +100,17 @@ absl::StatusOr<absl::Duration> ParseSeconds(const char* flag, const std::string&
 }
 
 // Returns what follows "--". Anything before it that isn't a flag of this command is a mistake.
-absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> remaining) {
+absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> remaining,
+                                                   const std::vector<std::string>& flags) {
   const auto marker = std::find(remaining.begin(), remaining.end(), "--");
   if (marker == remaining.begin() || remaining.empty()) {
     if (!remaining.empty()) remaining.erase(marker);
     return remaining;
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", remaining.front(),
-                                                 "': not a flag of muster run (see muster run --help);",
-                                                 " put the program and its arguments after --"));
+  const std::string& word = remaining.front();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", word, "': not a flag of muster run", NearestHint(word.substr(0, word.find('=')), flags),
+      " (see muster run --help); put the program and its arguments after --"));
 }
 
 absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
@@ -239,12 +242,15 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
   return absl::ErrnoToStatus(errno, path);
 }
 
-absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remaining) {
+absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ClusterRequest& request = flags.request;
   RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
   RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
   RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
-  ASSIGN_OR_RETURN(request.program, ProgramOf(remaining));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), names));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
   // Made absolute, so that all tasks use the same folder wherever they run.
@@ -288,8 +294,8 @@ absl::StatusOr<int> Run(RunFlags flags, const std::vector<std::string>& remainin
   return RunInForeground(plan, std::move(ports), options);
 }
 
-int RunAndReport(const RunFlags& flags, const std::vector<std::string>& remaining) {
-  const absl::StatusOr<int> code = Run(flags, remaining);
+int RunAndReport(const RunFlags& flags, const CLI::App& command) {
+  const absl::StatusOr<int> code = Run(flags, command);
   if (code.ok()) return *code;
   const int usage = UsageError("run", code.status());
   const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
@@ -305,7 +311,7 @@ void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
   command
       ->add_option("--nodes", flags.nodes,
                    "With --layout: names of the nodes, the first is the root (default: this machine)")
-      ->type_name("H1,H2,…");
+      ->type_name("H1,H2,...");
   command
       ->add_option("--devices", flags.devices, "With --layout: GPUs per node, or slots if it has no GPUs (default 4)")
       ->type_name("N");
@@ -364,11 +370,12 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->type_name("N");
   // Takes the program's words unchanged from the extras, because CLI11's own positionals would split a word like
   // "[a,b]". A positional that accepts nothing keeps "--" with this subcommand.
-  command->add_option("PROGRAM")->check([](const std::string&) { return "taken from the extras"; });
+  command->add_option("PROGRAM", "What every task runs, with its arguments; it stands behind --")
+      ->check([](const std::string&) { return "taken from the extras"; });
   command->validate_positionals();
   command->allow_extras();
   command->footer(kRunFooter);
-  command->callback([command, flags, &exit_code] { exit_code = RunAndReport(*flags, command->remaining()); });
+  command->callback([command, flags, &exit_code] { exit_code = RunAndReport(*flags, *command); });
 }
 
 }  // namespace muster

@@ -90,11 +90,13 @@ void AddTraceCommand(CLI::App& app, int& exit_code) {
   command->require_subcommand(1);
   command->footer(kTraceFooter);
   CLI::App* merge = command->add_subcommand("merge", "Merge the tasks' parts into one trace on one clock");
-  merge->add_option("OUT", flags->output, "the file to write")->required();
-  merge->add_option("PART", flags->parts, "a file that --trace made in a task, or a folder of such files")->required();
+  merge->add_option("OUT", flags->output, "The file to write")->required()->type_name("");
+  merge->add_option("PART", flags->parts, "A file that --trace made in a task, or a folder of such files")
+      ->required()
+      ->type_name("");
   merge->callback([flags, &exit_code] { exit_code = Merge(*flags); });
   CLI::App* summary = command->add_subcommand("summary", "Print a table of where each step's time went");
-  summary->add_option("FILE", flags->trace, "a trace, or a part of one")->required();
+  summary->add_option("FILE", flags->trace, "A trace, or a part of one")->required()->type_name("");
   summary->callback([flags, &exit_code] { exit_code = Summarize(*flags); });
 }
 
