@@ -20,6 +20,7 @@
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
+#include "muster/launch/system/tensorboard.h"
 #include "muster/launch/task/node_layout.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/watch/usage.h"
@@ -321,7 +322,8 @@ void ExperimentRun::LaunchTensorBoard() {
   }
   board.environment.emplace_back(kDevicesVariable, "");
   if (!FindProgram("tensorboard", search_path).ok())
-    return logs_.Say("TensorBoard isn't installed (pip install tensorboard): the experiment goes on without it");
+    return logs_.Say(
+        absl::StrCat("TensorBoard isn't installed (", kInstallTensorBoard, "): the experiment goes on without it"));
   auto port = FreePorts::Reserve(1);
   if (!port.ok()) return logs_.Say(absl::StrCat("no TensorBoard: ", std::string(port.status().message())));
   board_port_.emplace(*std::move(port));

@@ -1,5 +1,6 @@
 #include "muster/launch/foreground/cluster_plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -54,6 +55,30 @@ std::string TfConfig(const ClusterSpec& cluster, const TaskId& task, const std::
   config["task"] = {{"type", task.job}, {"index", task.index}};
   if (!model_dir.empty()) config["model_dir"] = model_dir;
   return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Prints 64 hexadecimal digits.
+constexpr char kMakeToken[] = "openssl rand -hex 32";
+
+std::string RunIdOf(const ClusterPlan& plan) {
+  for (const auto& [name, value] : plan.processes.front().environment)
+    if (name == kRunIdVariable) return value;
+  return "";
+}
+
+// Returns the command lines of one node's tasks.
+std::string PastedTasks(const ClusterPlan& plan, const std::string& node) {
+  std::string text;
+  for (const ProcessSpec& process : plan.processes) {
+    if (process.node != node) continue;
+    absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "", "\n");
+    for (const auto& [name, value] : process.environment)
+      if (name != kJobTokenVariable && name != kRunIdVariable)
+        absl::StrAppend(&text, name, "=", value.empty() ? "" : ShellWord(value), " ");
+    for (const std::string& argument : process.arguments) absl::StrAppend(&text, ShellWord(argument), " ");
+    absl::StrAppend(&text, "&\n");
+  }
+  return absl::StrCat(text, "wait\n");
 }
 
 }  // namespace
@@ -115,20 +140,21 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
 }
 
 std::string DryRunText(const ClusterPlan& plan) {
-  std::string text;
-  for (const ProcessSpec& process : plan.processes) {
-    absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "",
-                    process.node.empty() ? "" : " on ", process.node, "\n");
-    for (const auto& [name, value] : process.environment) {
-      absl::StrAppend(&text, name, "=", name == kJobTokenVariable ? "…" : ShellWord(value), " ");
-    }
-    std::string_view space;
-    for (const std::string& argument : process.arguments) {
-      absl::StrAppend(&text, std::string(space), ShellWord(argument));
-      space = " ";
-    }
-    absl::StrAppend(&text, "\n");
-  }
+  std::vector<std::string> nodes;  // in order
+  for (const ProcessSpec& process : plan.processes)
+    if (std::find(nodes.begin(), nodes.end(), process.node) == nodes.end()) nodes.push_back(process.node);
+  if (nodes.size() == 1)
+    return absl::StrCat("# Paste these lines into a shell. The first makes the job's token, unless you have set one.\n",
+                        "export MUSTER_JOB_TOKEN=\"${MUSTER_JOB_TOKEN:-$(", kMakeToken, ")}\"\n",
+                        PastedTasks(plan, nodes.front()));
+  const std::string file = absl::StrCat("~/.muster-token-", RunIdOf(plan));
+  std::string text =
+      absl::StrCat("# --- first, on ", nodes.front(), ": makes the job's token and copies it to the others\n",
+                   "(umask 077 && ", kMakeToken, " > ", file, ")\n");
+  for (size_t i = 1; i < nodes.size(); ++i) absl::StrAppend(&text, "scp -p ", file, " ", ShellWord(nodes[i]), ":\n");
+  for (const std::string& node : nodes)
+    absl::StrAppend(&text, "\n# --- on ", node, ", in the program's folder\nexport MUSTER_JOB_TOKEN=\"$(cat ", file,
+                    ")\"\n", PastedTasks(plan, node));
   return text;
 }
 

@@ -52,7 +52,10 @@ int AddressesNeeded(const ClusterRequest& request);
 absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std::vector<std::string>& addresses,
                                         const std::string& job_token, const std::string& run_id);
 
-// Returns what would be started as lines for a shell, each below a comment that names its task. Shows the token as "…".
+// Returns what would be started as lines to paste into a shell, for each node in a block of its own: the tasks in the
+// background, each below a comment that names it, and a wait for them. The lines make a token for the job, which the
+// text doesn't contain: for several nodes as a file, which the first one's lines copy to the others. Without the run's
+// id, so that the tasks name themselves in their logs.
 std::string DryRunText(const ClusterPlan& plan);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster::cluster_plan_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
 ClusterRequest Request() {
   ClusterRequest request;
@@ -108,14 +108,17 @@ TEST(ClusterPlan, RefusesWhatMakesNoCluster) {
   }
 }
 
-TEST(ClusterPlan, DryRunIsForAShellAndHidesTheToken) {
+TEST(ClusterPlan, DryRunIsForAShellAndMakesATokenOfItsOwn) {
   ClusterRequest request = Request();
   request.program = {"./my program", "it's", ""};
   request.environment = {"A=two words"};
   const std::string text = DryRunText(Plan(request));
-  EXPECT_THAT(text, HasSubstr("# ps:0\nA='two words' TF_CONFIG='{\"cluster\":{"));
+  EXPECT_THAT(text, HasSubstr("\nexport MUSTER_JOB_TOKEN=\"${MUSTER_JOB_TOKEN:-$(openssl rand -hex 32)}\"\n# ps:0\n"
+                              "A='two words' TF_CONFIG='{\"cluster\":{"));
   EXPECT_THAT(text, HasSubstr("# chief:0 (the chief)\n"));
-  EXPECT_THAT(text, HasSubstr(" MUSTER_JOB_TOKEN=… MUSTER_RUN_ID=run-1 './my program' 'it'\\''s' ''\n"));
+  EXPECT_THAT(text, HasSubstr("}' './my program' 'it'\\''s' '' &\n"));
+  EXPECT_THAT(text, EndsWith("&\nwait\n"));
+  EXPECT_THAT(text, Not(HasSubstr("run-1"))) << "with the run's id a task wouldn't name itself in its log";
   EXPECT_THAT(text, Not(HasSubstr("secret")));
 }
 
@@ -133,9 +136,28 @@ TEST(ClusterPlan, ALayoutSaysWhichTasksThereAreAndWhatEachSees) {
   EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "3");
   EXPECT_EQ(environment["MUSTER_OUTPUT_ROOT"], "/runs");
   EXPECT_EQ(nlohmann::json::parse(environment["TF_CONFIG"])["cluster"]["master"][0], "127.0.0.1:2001");
-  EXPECT_THAT(DryRunText(plan), HasSubstr("# master:0 (the chief) on h1\n"));
+  EXPECT_THAT(DryRunText(plan), HasSubstr("# master:0 (the chief)\nCUDA_VISIBLE_DEVICES=0 "));
   request.visible_devices = "5,7";
   EXPECT_EQ(Environment(Plan(request).processes[2])["CUDA_VISIBLE_DEVICES"], "7");
+}
+
+TEST(ClusterPlan, DryRunHasABlockForEachNodeWithOneToken) {
+  ClusterRequest request;
+  request.program = {"./experiment"};
+  request.layout = {
+      {{kPsJob, 0}, "h1", 0}, {{kPsJob, 1}, "h2", 0}, {{kMasterJob, 0}, "h1", 0}, {{kWorkerJob, 0}, "h2", 0}};
+  const std::string text = DryRunText(Plan(request));
+  EXPECT_THAT(text, StartsWith("# --- first, on h1: makes the job's token and copies it to the others\n"
+                               "(umask 077 && openssl rand -hex 32 > ~/.muster-token-run-1)\n"
+                               "scp -p ~/.muster-token-run-1 h2:\n\n"
+                               "# --- on h1, in the program's folder\n"
+                               "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\n# ps:0\n"));
+  const std::string second = text.substr(text.find("# --- on h2"));
+  EXPECT_THAT(second, StartsWith("# --- on h2, in the program's folder\n"
+                                 "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\n# ps:1\n"));
+  EXPECT_THAT(second, EndsWith("&\nwait\n"));
+  EXPECT_THAT(second, Not(HasSubstr("master:0")));
+  EXPECT_THAT(text, Not(HasSubstr("secret")));
 }
 
 TEST(ClusterPlan, WithoutALayoutDevicesAreLeftAsTheyAre) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/task/node_layout.h"
@@ -18,7 +20,7 @@
 namespace muster::node_layout_command_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 constexpr char kWhoAmI[] =
     "type=${TF_CONFIG##*\\\"type\\\":\\\"}; type=${type%%\\\"*}; "
@@ -65,12 +67,44 @@ TEST(NodeLayoutCommand, TheRootIsToldToAll) {
 TEST(NodeLayoutCommand, ThePlanOfSeveralNodesIsShown) {
   Process run(Words({"--nodes", "h1,h2", "--devices", "2", "--dry-run"}, "true"));
   EXPECT_EQ(run.Wait(), 0) << run.err;
-  for (const char* task : {"# ps:0 on h1\n", "# ps:1 on h2\n", "# master:0 (the chief) on h1\n", "# worker:0 on h1\n",
-                           "# worker:1 on h1\n", "# worker:2 on h2\n", "# worker:3 on h2\n"})
-    EXPECT_THAT(run.out, HasSubstr(task));
-  EXPECT_THAT(run.out, Not(HasSubstr("worker:4")));
+  EXPECT_THAT(After(run.out, "# "),
+              ElementsAre("--- first, on h1: makes the job's token and copies it to the others",
+                          "--- on h1, in the program's folder", "ps:0", "master:0 (the chief)", "worker:0", "worker:1",
+                          "--- on h2, in the program's folder", "ps:1", "worker:2", "worker:3"));
   EXPECT_THAT(run.out, HasSubstr(R"("ps":["h1:2222","h2:2222"])"));
   EXPECT_THAT(run.out, HasSubstr(R"("worker":["h1:2224","h1:2225","h2:2223","h2:2224"])"));
+}
+
+// Takes ports that are free now; the tasks of the test bind them a moment later.
+uint16_t FirstOfFreePorts(uint16_t count) {
+  for (uint16_t first = 21000; first < 30000; first += count)
+    if (FreePorts::Take({first, count}).ok()) return first;
+  return 0;
+}
+
+TEST(NodeLayoutCommand, TheLinesOfTheNodesTrainWhenTheyArePasted) {
+  // Two addresses of this machine are the nodes; each node's lines run in a shell of their own.
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "scp") << "#!/bin/sh\necho copied $*\n";
+  chmod((scratch / "scp").c_str(), 0755);
+  const ProcessOptions options = {
+      .environment = {{"HOME", scratch.path()}, {"PATH", scratch.path() + ":" + std::getenv("PATH")}}};
+  Process plan({BinFolder() + "/muster", "run", "--layout", "node", "--nodes", "127.0.0.1,127.0.0.2", "--devices", "1",
+                "--first_port", std::to_string(FirstOfFreePorts(4)), "--dry-run", "--", BinFolder() + "/toy_worker",
+                "--steps=50"},
+               options);
+  ASSERT_EQ(plan.Wait(), 0) << plan.err;
+  const std::vector<std::string> blocks = absl::StrSplit(plan.out, "\n# --- ");
+  ASSERT_EQ(blocks.size(), 3) << plan.out;
+  Process token({"sh", "-c", blocks[0]}, options);
+  EXPECT_EQ(token.Wait(), 0) << token.err;
+  EXPECT_THAT(token.out, testing::MatchesRegex("copied -p .*/\\.muster-token-[0-9a-f]+ 127\\.0\\.0\\.2:\n"));
+  Process first({"sh", "-c", "# " + blocks[1]}, options);
+  Process second({"sh", "-c", "# " + blocks[2]}, options);
+  EXPECT_EQ(first.Wait(), 0);
+  EXPECT_EQ(second.Wait(), 0);
+  EXPECT_THAT(first.err, AllOf(HasSubstr("master:0 (the chief)"), HasSubstr("stopped at")));
+  EXPECT_THAT(second.err, HasSubstr("worker:2"));
 }
 
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
@@ -115,7 +149,9 @@ TEST(NodeLayoutCommand, WithoutTensorBoardTheRunSaysSo) {
   Process run(Words({"--devices", "1", "--output_root", root.path()}, "exit 0"),
               {.environment = {{"PATH", tools.path()}}});
   EXPECT_EQ(run.Wait(), 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("TensorBoard isn't installed (pip install tensorboard): the run goes on without it"));
+  EXPECT_THAT(run.err,
+              HasSubstr("TensorBoard isn't installed (pip install tensorboard, or ./dev setup in a checkout of "
+                        "muster): the run goes on without it"));
 }
 
 TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
@@ -129,6 +165,9 @@ TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({"--layout", "node", "--devices", "0"}), HasSubstr("--devices 0: accepted are 1 to 64"));
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h1", "--dry-run"}), HasSubstr("'h1' is there twice"));
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2"}), HasSubstr("--dry-run shows the plan"));
+  EXPECT_THAT(refusal({"--first_port", "3000"}), HasSubstr("--first_port: accepted with several --nodes only"));
+  EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2", "--dry-run", "--first_port", "65534"}),
+              HasSubstr("--first_port '65534': accepted is 1 to 65532"));
   EXPECT_THAT(refusal({"--nodes", "h1"}), HasSubstr("with --layout node only"));
   EXPECT_THAT(refusal({"--tensorboard"}), HasSubstr("--output_root or --model_dir"));
 }

@@ -217,7 +217,7 @@ TEST_F(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
   gate.LetThrough();
   const Said without = Muster({"train"});
   EXPECT_EQ(without.exit_code, 0) << "it isn't what was asked for";
-  EXPECT_THAT(without.out, HasSubstr("TensorBoard isn't installed (pip install tensorboard)"));
+  EXPECT_THAT(without.out, HasSubstr("TensorBoard isn't installed (pip install tensorboard, or ./dev setup"));
 }
 
 TEST_F(ExperimentWatching, TensorboardOfTheShellThatStartedTheExperiment) {
@@ -231,7 +231,7 @@ TEST_F(ExperimentWatching, WithoutTensorboardItSaysHowToInstallIt) {
   environment_ = {"PATH=/usr/bin:/bin"};
   TrainGrid();
   environment_ = {"PATH=/nonexistent"};
-  EXPECT_THAT(Mistake({"tensorboard", "1"}), HasSubstr("pip install tensorboard"));
+  EXPECT_THAT(Mistake({"tensorboard", "1"}), HasSubstr("; pip install tensorboard, or ./dev setup in a checkout"));
   EXPECT_THAT(Mistake({"tensorboard", "1.2.master"}), HasSubstr("here 1.2"));
   EXPECT_THAT(Mistake({"tensorboard", "9"}), HasSubstr("9"));
 }

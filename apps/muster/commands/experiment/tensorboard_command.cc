@@ -24,6 +24,7 @@
 #include "muster/launch/project/build.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/system/find_program.h"
+#include "muster/launch/system/tensorboard.h"
 
 namespace muster {
 namespace {
@@ -70,7 +71,7 @@ absl::StatusOr<std::string> FindTensorboard(Registry& registry, const Experiment
   for (const std::string& search_path : search_paths)
     if (auto program = FindProgram("tensorboard", search_path); !search_path.empty() && program.ok()) return program;
   return WrongConfigurationError(absl::StrCat("TensorBoard isn't installed: neither on PATH nor where experiment ",
-                                              id.ToString(), " runs; pip install tensorboard",
+                                              id.ToString(), " runs; ", kInstallTensorBoard,
                                               environment_folder.empty() ? ""
                                                                          : absl::StrCat(", or ", environment_folder,
                                                                                         "/bin/pip install "

@@ -30,6 +30,7 @@
 #include "muster/launch/foreground/run_trace.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
+#include "muster/launch/system/tensorboard.h"
 #include "muster/launch/task/node_layout.h"
 
 namespace muster {
@@ -60,7 +61,7 @@ Examples:
 
 --layout node: the first node has a master, a ps and two workers, every other node a ps and one worker per device. Each
 process sees one device (CUDA_VISIBLE_DEVICES). TensorBoard shows the folder of --output_root, with one run per
-experiment. Only one node, this machine, can be started; for several, --dry-run shows the plan.
+experiment. Only one node, this machine, can be started; for several, --dry-run prints the lines to paste on each.
 
 Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 starting failed half-way.)";
 
@@ -83,6 +84,7 @@ struct RunFlags {
   std::string layout;
   std::string nodes;
   std::string devices = "4";
+  std::string first_port;
   bool tensorboard = false;
   bool no_tensorboard = false;
   ClusterRequest request;  // the flags that need no conversion
@@ -108,9 +110,9 @@ absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> rema
     return remaining;
   }
   const std::string& word = remaining.front();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", word, "': not a flag of muster run", NearestHint(word.substr(0, word.find('=')), flags),
-      " (see muster run --help); put the program and its arguments after --"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", word, "': not a flag of muster run", NearestHint(word.substr(0, word.find('=')), flags),
+                   " (see muster run --help); put the program and its arguments after --"));
 }
 
 absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
@@ -153,18 +155,28 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
       absl::StrCat("--devices ", wanted.devices, ": this machine has ", gpus, " GPUs; accepted are 1 to ", gpus));
 }
 
-// Returns a free port of this machine for every task. In a plan of several nodes, which is only shown, uses
-// TensorFlow's ports 2222 and up on each.
-std::vector<std::string> AddressesOf(const ClusterRequest& request, const FreePorts& ports) {
-  const bool several = std::any_of(request.layout.begin(), request.layout.end(), [&](const PlacedTask& placed) {
-    return placed.node != request.layout.front().node;
-  });
+bool HasSeveralNodes(const ClusterRequest& request) {
+  return std::any_of(request.layout.begin(), request.layout.end(),
+                     [&](const PlacedTask& placed) { return placed.node != request.layout.front().node; });
+}
+
+// Returns a free port of this machine for every task. In a plan of several nodes, which is only shown, uses the ports
+// from --first_port on of each, by default TensorFlow's 2222.
+absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, const ClusterRequest& request,
+                                                     const FreePorts& ports) {
+  const bool several = HasSeveralNodes(request);
+  if (!several && !flags.first_port.empty())
+    return absl::InvalidArgumentError("--first_port: accepted with several --nodes only");
+  int first = kFirstPlannedPort;
+  const int last = kLargestPort - AddressesNeeded(request) + 1;
+  if (!flags.first_port.empty() && (!absl::SimpleAtoi(flags.first_port, &first) || first < 1 || first > last))
+    return absl::InvalidArgumentError(absl::StrCat("--first_port '", flags.first_port, "': accepted is 1 to ", last));
   std::vector<std::string> addresses;
   std::map<std::string, int> next;
   for (int i = 0; i < AddressesNeeded(request); ++i) {
     if (several) {
       const std::string& node = request.layout[i].node;
-      addresses.push_back(absl::StrCat(node, ":", kFirstPlannedPort + next[node]++));
+      addresses.push_back(absl::StrCat(node, ":", first + next[node]++));
     } else {
       addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
     }
@@ -182,7 +194,8 @@ absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, F
   if (root.empty())
     return absl::InvalidArgumentError("--tensorboard: no folder to show; accepted with --output_root or --model_dir");
   if (!FindProgram("tensorboard", VariableIn(options.environment, "PATH")).ok()) {
-    options.notes.push_back("TensorBoard isn't installed (pip install tensorboard): the run goes on without it");
+    options.notes.push_back(
+        absl::StrCat("TensorBoard isn't installed (", kInstallTensorBoard, "): the run goes on without it"));
     return std::nullopt;
   }
   ASSIGN_OR_RETURN(std::optional<FreePorts> port, FreePorts::Reserve(1));
@@ -277,7 +290,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
     options.trace = &*trace;
   }
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
-  const std::vector<std::string> addresses = AddressesOf(request, ports);
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, ports));
   // A token that the user has chosen lets the user query the run's ps from another terminal.
   const std::string exported = VariableIn(options.environment, kJobTokenVariable);
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
@@ -315,6 +328,10 @@ void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
   command
       ->add_option("--devices", flags.devices, "With --layout: GPUs per node, or slots if it has no GPUs (default 4)")
       ->type_name("N");
+  command
+      ->add_option("--first_port,--first-port", flags.first_port,
+                   "With several nodes: each node's first port (default 2222)")
+      ->type_name("PORT");
   command
       ->add_option("--output_root,--output-root", flags.request.output_root,
                    "Folder for the experiments' folders; for programs that support it, and for TensorBoard")
@@ -357,7 +374,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
                    "Serve a status page and Prometheus metrics of each task, at this port and the following ones; 0: "
                    "free ports, named in the log")
       ->type_name("PORT");
-  command->add_flag("--dry-run", flags->dry_run, "Print commands and environment, start nothing");
+  command->add_flag("--dry-run", flags->dry_run, "Print the tasks as lines to paste into a shell, start nothing");
   command
       ->add_option(
           "--stop-grace", flags->stop_grace,
