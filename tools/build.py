@@ -4,6 +4,7 @@
 --quiet prints nothing where there is nothing to do. Targets that stand for several: programs (the command and the
 examples), libraries, tests, benchmarks. Without a target: programs and libraries."""
 
+import difflib
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ GIB = 1 << 30
 MEMORY_PER_JOB = 3 * GIB // 2
 # A file of the preset release (eight sources at once), on one processor of a cloud machine.
 SECONDS_PER_FILE = 7
+GROUPS = ["programs", "libraries", "tests", "benchmarks", "fuzzers"]
 
 
 def plain():
@@ -58,9 +60,33 @@ def configure_quietly(preset):
     return done.returncode
 
 
+def targets_of(preset):
+    """The names that can be built: groups, libraries and programs, without ninja's own names of files."""
+    listed = subprocess.run(["ninja", "-C", str(ROOT / "build" / preset), "-t", "targets", "all"], capture_output=True, text=True)
+    names = {line.rpartition(": ")[0] for line in listed.stdout.splitlines()}
+    return {name for name in names if re.fullmatch(r"\w+", name)}
+
+
+def refuse_unknown(preset, targets):
+    """Says which targets there are if one of `targets` isn't; returns the exit status to end with, or 0."""
+    known = targets_of(preset)
+    for target in targets:
+        if target in known or not known or re.search(r"\W", target):  # ninja knows files
+            continue
+        near = difflib.get_close_matches(target, known, 1)
+        # Cut to what a user builds by name; tests and benchmarks have names of their own, which the nearest is among.
+        programs = sorted(path.name for path in (ROOT / "build" / preset / "bin").glob("*")
+                          if path.name in known and not re.search(r"_test$|^bench_|^tutorial_|^peers_", path.name))
+        print(f"build: there is no target {target!r}{f' (nearest: {near[0]})' if near else ''}; accepted: "
+              f"{', '.join(group for group in GROUPS if group in known)}, the name of a test or benchmark, or a program: "
+              f"{', '.join(programs)}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def build(preset, targets, quiet=False):
     """Returns the exit status of the first step that failed, or 0."""
-    status = configure(preset)
+    status = configure(preset) or refuse_unknown(preset, targets)
     if status:
         return status
     command = ["ninja", "-C", str(ROOT / "build" / preset), "-j", str(jobs())] + (["--quiet"] if quiet else []) + targets

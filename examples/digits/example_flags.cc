@@ -1,9 +1,9 @@
 #include "examples/digits/example_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "muster/algo/choice/algorithm_choice.h"
+#include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/task_flags.h"
 #include "muster/cluster/quoted.h"
@@ -27,12 +28,12 @@ std::string WholeFromOne(const std::string& text) {
 
 std::string HelpOf(TakenBefore taken) {
   if (taken == TakenBefore::kNothing) return "";
-  std::string help =
-      absl::StrCat("How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n",
-                   muster::TaskFlagsHelp());
+  std::string help;
   if (taken == TakenBefore::kTaskAndAlgorithm)
-    absl::StrAppend(&help, "How the workers' updates are combined:\n", muster::AlgorithmFlagsHelp());
-  return help;
+    absl::StrAppend(&help, "How the workers' updates are combined:\n", muster::AlgorithmFlagsHelp(), "\n");
+  return absl::StrCat(help,
+                      "How a process learns its place in the cluster (or TF_CONFIG, or nothing for one process):\n",
+                      muster::TaskFlagsHelp());
 }
 
 // Returns the message for an unknown word. A mistyped flag may be meant for any of the parsers that read the line.
@@ -67,20 +68,27 @@ std::string NumberFromZero(const std::string& text) {
   return absl::StrCat("'", text, "': accepted is a number from 0");
 }
 
-void AddExampleFlags(CLI::App& app, ExampleFlags& flags) {
+void AddExampleFlags(CLI::App& app, ExampleFlags& flags, TakenBefore taken) {
+  const bool has_global_step = taken == TakenBefore::kTaskAndAlgorithm;
   app.add_option("--steps", flags.steps,
-                 "stop at this global step; where there is none during training (one_shot_averaging, ensemble), after "
-                 "as many minibatches of each worker")
+                 has_global_step ? "stop at this global step, which counts all workers' steps together"
+                                 : "minibatches that each worker trains on")
+      ->type_name("N")
       ->capture_default_str()
       ->check(WholeFromOne);
   app.add_option("--batch_size", flags.batch_size, "size of each worker's minibatch")
+      ->type_name("N")
       ->capture_default_str()
       ->check(WholeFromOne);
-  app.add_option("--seed", flags.seed, "determines the initial weights and the order of the data")
-      ->capture_default_str();
   app.add_option("--data_dir", flags.data_dir,
-                 "folder with MNIST's four IDX files, gzipped or not; default: the digits");
-  app.add_option("--csv", flags.csv, "the digits: 64 pixels and the label a line")->capture_default_str();
+                 "folder with MNIST's four IDX files, gzipped or not, instead of the digits")
+      ->type_name("FOLDER");
+  // The default is found anew on each machine, so it isn't shown.
+  app.add_option("--csv", flags.csv, "other digits: 64 pixels and the label a line; default: those of examples/data")
+      ->type_name("FILE");
+  app.add_option("--seed", flags.seed, "determines the initial weights and the order of the data")
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken) {
@@ -96,10 +104,15 @@ void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken) {
   }
 }
 
+std::string ByAlgorithm(const std::string& name) {
+  const muster::AlgorithmInfo* info = muster::FindAlgorithm(name);
+  return absl::StrCat("Trains a small convolutional network on handwritten digits by ", name,
+                      info == nullptr ? "." : absl::StrCat(":\n", info->summary, "."));
+}
+
 ExampleFlags ParseExampleFlags(int argc, char** argv, ExampleFlags standard, TakenBefore taken) {
-  CLI::App app("Trains a small convolutional network on handwritten digits.",
-               std::filesystem::path(argv[0]).filename().string());
-  AddExampleFlags(app, standard);
+  CLI::App app(standard.description, program_invocation_short_name);
+  AddExampleFlags(app, standard, taken);
   ParseOrExit(app, argc, argv, taken);
   return standard;
 }

@@ -18,6 +18,8 @@ struct ExampleFlags {
   uint64_t seed = 1;
   std::string data_dir;  // MNIST's four files; empty: the digits
   std::string csv = DefaultCsv();
+  // The first lines of --help: what the program does, and by which algorithm.
+  std::string description = "Trains a small convolutional network on handwritten digits.";
 };
 
 // Which parsers have already taken their flags out of the command line: --help and messages about mistyped flags
@@ -29,11 +31,14 @@ enum class TakenBefore : uint8_t {
 };
 
 // For a program with further flags: adds the shared ones to `app`, which keeps a reference to `flags`.
-void AddExampleFlags(CLI::App& app, ExampleFlags& flags);
+void AddExampleFlags(CLI::App& app, ExampleFlags& flags, TakenBefore taken = TakenBefore::kTaskAndAlgorithm);
 // A check for CLI11's options.
 std::string NumberFromZero(const std::string& text);
 // --help ends the process with 0; a mistake ends it with one line and 2.
 void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken = TakenBefore::kTaskAndAlgorithm);
+
+// Returns a description of a program that trains by this algorithm, with what `muster algorithms` says of it.
+std::string ByAlgorithm(const std::string& name);
 
 // For a program without further flags: parses the rest of the command line; flags that aren't given are as in
 // `standard`. Ends the process as ParseOrExit does.

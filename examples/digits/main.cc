@@ -33,13 +33,24 @@ struct Flags : ExampleFlags {
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Trains a small convolutional network on handwritten digits.", "digits");
+  CLI::App app(
+      "Trains a small convolutional network on handwritten digits by --algorithm:\nhogwild unless it says otherwise, "
+      "with "
+      "adam if the workers have no rule of their own.",
+      "digits");
   AddExampleFlags(app, flags);
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints; 0: none")
+      ->type_name("N")
       ->capture_default_str()
       ->check(NumberFromZero);
+  app.add_option("--threads", flags.threads, "threads that a process computes with; 0: by its host's cores and tasks")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(NumberFromZero);
+  app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file")->type_name("FILE");
   app.add_option("--ps_timeout", flags.ps_timeout,
-                 "seconds without an answer from a ps after which the process gives up")
+                 "how long a process waits for an answer from a ps before it gives up")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(NumberFromZero);
   app.add_flag("--allow_older_checkpoint", flags.allow_older_checkpoint,
@@ -48,23 +59,24 @@ Flags ParseFlags(int argc, char** argv) {
          "--apply", flags.apply,
          "what applies this worker's updates: server (the ps), direct (the worker, in the memory of the ps, which "
          "must be on its host), or auto")
+      ->type_name("WHO")
       ->capture_default_str()
       ->check(CLI::IsMember({"server", "direct", "auto"}));
   app.add_option("--transport", flags.transport,
                  "how this worker talks with ps on its host: auto (shared memory) or tcp")
+      ->type_name("HOW")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "tcp"}));
   const auto add_wire_option = [&app](const std::string& name, std::string& precision, const std::string& what) {
-    app.add_option(name, precision, what)->capture_default_str()->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+    app.add_option(name, precision, what)
+        ->type_name("TYPE")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   };
   add_wire_option("--wire_gradients", flags.wire_gradients,
                   "precision of gradients sent to the ps: bf16 and fp16 take half the bytes; fp16 makes what is above "
                   "65504 infinite");
   add_wire_option("--wire_parameters", flags.wire_parameters, "precision of parameters pulled from the ps");
-  app.add_option("--threads", flags.threads, "threads that a process computes with; 0: by its host's cores and tasks")
-      ->capture_default_str()
-      ->check(NumberFromZero);
-  app.add_option("--report", flags.report, "the chief writes a JSON report of the run to this file");
   ParseOrExit(app, argc, argv);
   return flags;
 }

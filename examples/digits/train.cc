@@ -6,11 +6,13 @@
 #include "examples/digits/net.h"
 #include "muster/muster.h"
 
-int TrainDigits(int argc, char** argv, const muster::AlgorithmChoice& standard, int64_t steps) {
+int TrainDigits(int argc, char** argv, const muster::AlgorithmChoice& standard, int64_t steps,
+                const std::string& note) {
   // Takes this process's task and the algorithm from the flags; the remaining flags are this program's own.
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, standard);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = steps});
+  const ExampleFlags flags =
+      ParseExampleFlags(argc, argv, {.steps = steps, .description = ByAlgorithm(standard.name) + note});
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // serves until training has ended

@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
                                                 .parameters = {{"window", "5"},
                                                                {"worker_rule", "adagrad:learning_rate=0.01"},
                                                                {"server_rule", "adagrad:learning_rate=0.01"}}});
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 500});  // commits of five minibatches
+  const ExampleFlags flags =  // a step is a commit of five minibatches
+      ParseExampleFlags(argc, argv, {.steps = 500, .description = ByAlgorithm("downpour")});
   // [/choice]
 
   muster::Server server(task, {.threads = 1});

@@ -10,7 +10,12 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 600}, TakenBefore::kTask);
+  const ExampleFlags flags = ParseExampleFlags(
+      argc, argv,
+      {.steps = 600,
+       .description = "Trains an ensemble of networks on handwritten digits:\neach worker alone, and the "
+                      "chief averages their answers at the end."},
+      TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // serves until training has ended

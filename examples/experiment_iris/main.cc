@@ -2,7 +2,6 @@
 // job in the cluster, in a folder named by the experiment's id.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -18,19 +17,32 @@ struct Flags {
   uint64_t seed = 1;
   std::string output_root;
   std::string schedule;
+  double eval_delay_secs = 5;
   std::string csv = IrisCsv();
 };
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Trains and evaluates a small network on irises.", std::filesystem::path(argv[0]).filename().string());
-  app.add_option("--steps", flags.steps, "train to this global step")->capture_default_str();
-  app.add_option("--seed", flags.seed, "determines the initial weights")->capture_default_str();
+  CLI::App app(
+      "Trains and evaluates a small network on irises, as an Experiment: asynchronously, with Adagrad on the ps.",
+      "experiment_iris");
+  app.add_option("--steps", flags.steps, "train to this global step")->type_name("N")->capture_default_str();
   app.add_option("--output_root", flags.output_root,
                  "model_dir is EXPERIMENT_ID, else JOB_NAME, below it (default: MUSTER_OUTPUT_ROOT, as "
-                 "`muster run --output_root` sets it, else /data/tensorflow-output)");
-  app.add_option("--schedule", flags.schedule, "what this task does, by name; default: what its job says");
-  app.add_option("--csv", flags.csv, "the irises: four lengths and the species a line")->capture_default_str();
+                 "`muster run --output_root` sets it, else /data/tensorflow-output)")
+      ->type_name("FOLDER");
+  app.add_option("--schedule", flags.schedule, "what this task does, by name; default: what its job says")
+      ->type_name("NAME");
+  app.add_option("--eval_delay_secs", flags.eval_delay_secs,
+                 "how long the schedules evaluate and continuous_eval wait before they evaluate first")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(NumberFromZero);
+  app.add_option("--seed", flags.seed, "determines the initial weights")->type_name("N")->capture_default_str();
+  // The default is found anew on each machine, so it isn't shown.
+  app.add_option("--csv", flags.csv,
+                 "other irises: four lengths and the species a line; default: those of this example")
+      ->type_name("FILE");
   ParseOrExit(app, argc, argv, TakenBefore::kTask);
   return flags;
 }
@@ -57,7 +69,8 @@ int main(int argc, char** argv) {
                                .train_input_fn = irises,
                                .eval_input_fn = irises,
                                .train_steps = flags.steps,
-                               .eval_steps = 1});  // one batch is all there is
+                               .eval_steps = 1,  // one batch is all there is
+                               .eval_delay_secs = flags.eval_delay_secs});
   };
   const auto results = muster::learn_runner::Run(make, output_dir, flags.schedule);
   // [/experiment]

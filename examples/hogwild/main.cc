@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(
       argc, argv, {.name = "hogwild", .parameters = {{"server_rule", "sgd:learning_rate=0.05"}}});
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 2000});
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 2000, .description = ByAlgorithm("hogwild")});
 
   // Anything beyond plain Hogwild may need the ps to apply updates; then it is decided automatically.
   const bool in_place =

@@ -9,7 +9,12 @@
 
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 800}, TakenBefore::kTask);
+  const ExampleFlags flags = ParseExampleFlags(
+      argc, argv,
+      {.steps = 800,
+       .description = "Trains networks on handwritten digits by one-shot averaging:\neach worker alone, "
+                      "and the chief averages their weights at the end."},
+      TakenBefore::kTask);
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // serves until training has ended

@@ -5,10 +5,13 @@
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Trains and evaluates a small convolutional network on handwritten digits.", "train_and_evaluate");
+  CLI::App app(
+      "Trains and evaluates a small convolutional network on handwritten digits,\nas an Estimator, by hogwild unless "
+      "--algorithm says otherwise.",
+      "train_and_evaluate");
   AddExampleFlags(app, flags);
   const auto add = [&app](const std::string& name, auto& value, const std::string& what) {
-    app.add_option(name, value, what)->capture_default_str()->check(NumberFromZero);
+    app.add_option(name, value, what)->type_name("N")->capture_default_str()->check(NumberFromZero);
   };
   add("--save_steps", flags.save_steps, "steps between checkpoints; 0: none but the first and the last");
   add("--throttle_secs", flags.throttle_secs, "from one evaluation's start to the next's, at least");

@@ -57,6 +57,7 @@ class CommandsTest : public ::testing::Test {
  protected:
   CommandsTest() : app_("", "muster") {
     UseHelpFormat(app_);
+    app_.require_subcommand(1);  // as in main: what follows the command is its own
     for (auto add : kCommands) add(app_, exit_code_);
   }
 

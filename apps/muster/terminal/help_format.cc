@@ -16,9 +16,8 @@ class HelpFormat : public CLI::Formatter {
     if (option->get_type_size() == 0) return "";
     const bool repeats = option->get_expected_max() == CLI::detail::expected_max_vector_size;
     const std::string type = option->get_type_name();
-    return absl::StrCat(type.empty() ? "" : " ", type,
-                        option->get_default_str().empty() ? "" : "=", option->get_default_str(), repeats ? " ..." : "",
-                        option->get_required() ? " (required)" : "");
+    return absl::StrCat(type.empty() ? "" : " ", type, option->get_default_str().empty() ? "" : "=",
+                        option->get_default_str(), repeats ? " ..." : "", option->get_required() ? " (required)" : "");
   }
 };
 

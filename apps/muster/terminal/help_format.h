@@ -1,4 +1,5 @@
-// How --help prints an option: the word for its value, and its description. What goes with what is said in descriptions.
+// How --help prints an option: the word for its value, and its description. What goes with what is said in
+// descriptions.
 #pragma once
 
 namespace CLI {

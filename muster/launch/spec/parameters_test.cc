@@ -247,7 +247,8 @@ TEST(WithOverrides, SaysWhatIsAccepted) {
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[[1]]"})), HasSubstr("NAME=[VALUE,VALUE]"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=[1,{]"})), HasSubstr("NAME=[VALUE,VALUE]"));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr=1", "lr=2"})), AllOf(HasSubstr("twice"), HasSubstr("lr=[VALUE,VALUE]")));
-  EXPECT_THAT(MistakeOf(WithOverrides({Listed("num-layers", {"1"})}, {"num_layers=2"})), HasSubstr("NUM_LAYERS"));
+  EXPECT_THAT(MistakeOf(WithOverrides({Listed("num-layers", {"1"})}, {"num_layers=2"})),
+              HasSubstr("did you mean --param num-layers=2?"));
 }
 
 // --- commands ---

@@ -46,6 +46,18 @@ std::vector<std::string_view> LinesOfYaml(std::string_view text) {
 
 int YamlLine(const YAML::Mark& mark, int otherwise) { return mark.is_null() ? otherwise : mark.line + 1; }
 
+// Returns '|' or '>' if a block begins at the mark, maybe behind an anchor and a tag; otherwise 0.
+char BlockAt(const std::vector<std::string_view>& lines, const YAML::Mark& mark) {
+  if (mark.is_null() || mark.line >= static_cast<int>(lines.size())) return 0;
+  const absl::string_view line = AbslView(lines[mark.line]);
+  const auto at = std::min(line.size(), static_cast<size_t>(mark.column));
+  for (const absl::string_view word : absl::StrSplit(line.substr(at), ' ', absl::SkipEmpty())) {
+    if (word[0] == '|' || word[0] == '>') return word[0];
+    if (word[0] != '&' && word[0] != '!') break;
+  }
+  return 0;
+}
+
 // Builds the tree from the parser's events. (The library's own builder, behind YAML::LoadAll, misses duplicate keys,
 // and never ends for a text that begins with a comma.) Size and depth are bounded because aliases are expanded.
 // status() has the reason for a refusal; an exception stops the parser.
@@ -62,7 +74,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
     node.kind = YamlKind::kScalar;
     node.text = value;
     node.quoted = tag != "?" && !tag.empty();
-    if (node.quoted) node.block = BlockAt(mark);
+    if (node.quoted) node.block = BlockAt(lines_, mark);
     if (node.block != 0) node.block_line = node.line;
     Add(std::move(node), anchor, 1);
   }
@@ -106,18 +118,6 @@ class YamlTreeBuilder : public YAML::EventHandler {
   [[noreturn]] void Refuse(absl::string_view what) {
     status_ = YamlMistake(name_, line_, what);
     throw YAML::ParserException(YAML::Mark::null_mark(), "refused");
-  }
-
-  // Returns '|' or '>' if a block begins at the mark, maybe behind an anchor and a tag; otherwise 0.
-  char BlockAt(const YAML::Mark& mark) const {
-    if (mark.is_null() || mark.line >= static_cast<int>(lines_.size())) return 0;
-    const absl::string_view line = AbslView(lines_[mark.line]);
-    const auto at = std::min(line.size(), static_cast<size_t>(mark.column));
-    for (const absl::string_view word : absl::StrSplit(line.substr(at), ' ', absl::SkipEmpty())) {
-      if (word[0] == '|' || word[0] == '>') return word[0];
-      if (word[0] != '&' && word[0] != '!') break;
-    }
-    return 0;
   }
 
   YamlNode NodeAt(const YAML::Mark& mark) {

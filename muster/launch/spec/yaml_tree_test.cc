@@ -90,7 +90,8 @@ TEST(YamlTree, WrongIndentationIsSaidWithTheLineAndACaret) {
   expect("project: a\n train:\n  run: x\n", 2, "\n   train:\n   ^");
   expect("train:\n  run: >-\n    x y\n   z\n", 4, "\n     z\n     ^");
   expect("train:\n  run:\n  - a\n - b\n", 4, "\n   - b\n   ^");
-  expect("a: 1\n\tb: 2\n", 2, "not by tabs\n   b: 2\n   ^");
+  EXPECT_THAT(Mistake("a: 1\n\tb: 2\n"),
+              AllOf(HasSubstr("indentation; indent lines by blanks"), EndsWith("\n   b: 2\n  ^")));
   EXPECT_THAT(Mistake("train:\n  run: echo a: b\n"),
               AllOf(HasSubstr("between quotes"), EndsWith("\n    run: echo a: b\n               ^")));
   EXPECT_THAT(Mistake("a: 1\nrun: x" + std::string(200, 'x') + ": b\n"), Not(HasSubstr("^")));

@@ -108,7 +108,8 @@ TEST(BadInput, ATypingMistakeIsNamedWithTheNearestCommandOrFlag) {
 }
 
 TEST(BadInput, ARunsMistypedFlagIsNamedWithTheNearest) {
-  ExpectUsageError({kMuster, "run", "--worker", "2", "--", "true"}, {}, {"muster run: '--worker'", "(nearest: --workers)"});
+  ExpectUsageError({kMuster, "run", "--worker", "2", "--", "true"}, {},
+                   {"muster run: '--worker'", "(nearest: --workers)"});
   ExpectUsageError({kMuster, "run", "--worker=2", "--", "true"}, {}, {"(nearest: --workers)"});
 }
 

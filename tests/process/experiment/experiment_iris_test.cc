@@ -118,19 +118,22 @@ TEST_F(ExperimentIris, EachWayToSayTheFolderWinsOverTheNext) {
 
 TEST_F(ExperimentIris, NobodySaysTheFolder) {
   ExpectUsageError({}, {},
-                   {"experiment_iris: no folder for checkpoints", "--model_dir", "OUTPUT_DIR", "EXPERIMENT_ID", "JOB_NAME",
-                    "/data/tensorflow-output", "--output_root"});
+                   {"experiment_iris: no folder for checkpoints", "--model_dir", "OUTPUT_DIR", "EXPERIMENT_ID",
+                    "JOB_NAME", "/data/tensorflow-output", "--output_root"});
 }
 
 // Uses a file as the root, since the test's user may be allowed to write anywhere.
 TEST_F(ExperimentIris, ARootThatCanNotBeWrittenTo) {
   const std::string file = scratch_ / "file";
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), file, {}).ok());
-  ExpectUsageError({"--output_root=" + file}, {{"EXPERIMENT_ID", "18"}},
-                   {"experiment_iris: " + file + "/18 (EXPERIMENT_ID below the output root " + file + ") can't be written to",
-                    "Not a directory", "--output_root"});
-  ExpectUsageError({}, {{"OUTPUT_DIR", file + "/out"}}, {"experiment_iris: " + file + "/out (OUTPUT_DIR) can't be written to"});
-  ExpectUsageError({"--output_root=" + scratch_.path()}, {{"JOB_NAME", "../18"}}, {"experiment_iris: JOB_NAME: \"../18\""});
+  ExpectUsageError(
+      {"--output_root=" + file}, {{"EXPERIMENT_ID", "18"}},
+      {"experiment_iris: " + file + "/18 (EXPERIMENT_ID below the output root " + file + ") can't be written to",
+       "Not a directory", "--output_root"});
+  ExpectUsageError({}, {{"OUTPUT_DIR", file + "/out"}},
+                   {"experiment_iris: " + file + "/out (OUTPUT_DIR) can't be written to"});
+  ExpectUsageError({"--output_root=" + scratch_.path()}, {{"JOB_NAME", "../18"}},
+                   {"experiment_iris: JOB_NAME: \"../18\""});
 }
 
 TEST_F(ExperimentIris, RefusesWhatItDoesNotKnow) {

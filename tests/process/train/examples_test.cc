@@ -110,6 +110,36 @@ TEST_P(EachExample, SaysThatItIsNotBuilt) {
   EXPECT_EQ(run.err, "not built yet: ./dev build\n");
 }
 
+TEST_F(ExampleRun, HelpNamesTheAlgorithmAndHasWordsForValues) {
+  const std::vector<std::pair<std::string, std::string>> programs = {
+      {"digits", "--algorithm:"},
+      {"distributed_setup", "hogwild:"},
+      {"distributed_setup_supervisor", "hogwild:"},
+      {"hogwild", "hogwild:"},
+      {"downpour", "downpour:"},
+      {"downpour_easy", "--server_rule=adagrad:learning_rate=0.01"},
+      {"agn", "agn:"},
+      {"synchronous_sgd", "synchronous:"},
+      {"synchronous_sgd_different_learning_rates", "synchronous_different_rates:"},
+      {"sagn", "sagn:"},
+      {"dynsgd", "dynsgd:"},
+      {"aeasgd", "aeasgd:"},
+      {"aeamsgd", "aeamsgd:"},
+      {"diloco", "diloco:"},
+      {"all_reduce", "all_reduce:"},
+      {"one_shot_averaging", "one-shot averaging:"},
+      {"ensemble", "an ensemble"},
+      {"train_and_evaluate", "Estimator"}};
+  for (const auto& [program, algorithm] : programs) {
+    Process help({BinFolder() + "/" + program, "--help"}, Options());
+    EXPECT_EQ(help.Wait(), 0) << program << help.err;
+    EXPECT_THAT(help.out.substr(0, help.out.find("Usage:")), HasSubstr(algorithm)) << program;
+    for (const std::string& raw :
+         {std::string(" TEXT"), std::string(" INT"), std::string(" UINT"), std::string(" FLOAT"), SourceFolder()})
+      EXPECT_THAT(help.out, Not(HasSubstr(raw))) << program;
+  }
+}
+
 TEST_F(ExampleRun, TrainsByAnotherAlgorithmWhenAsked) {
   // Impossible in the memory of the ps, as Hogwild trains.
   Process run(Script("hogwild/run.sh", "--algorithm=dynsgd --window=2 --steps=10"), Options());

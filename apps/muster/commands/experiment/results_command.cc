@@ -96,7 +96,8 @@ void AddResultsCommand(CLI::App& app, int& exit_code) {
   command->add_option("--metric", flags->metric, "The metric to sort by")->type_name("NAME");
   CLI::Option* lowest =
       command->add_flag("--lowest", flags->lowest, "Sort lowest first (default for losses and errors)");
-  command->add_flag("--highest", flags->highest, "Sort highest first (default for all others); not with --lowest")->excludes(lowest);
+  command->add_flag("--highest", flags->highest, "Sort highest first (default for all others); not with --lowest")
+      ->excludes(lowest);
   command->add_option("--html", flags->html, "Also write a page with plots")->type_name("FILE");
   command->add_flag("--json", flags->json, "Print JSON, with all metrics");
   command->footer(kResultsFooter);

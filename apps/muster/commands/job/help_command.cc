@@ -37,9 +37,10 @@ int ShowHelp(const CLI::App& app, const std::vector<std::string>& words) {
     for (const CLI::App* below : shown->get_subcommands({}))
       if (below->get_name() == word) next = below;
     if (next == nullptr)
-      return UsageError("help", absl::InvalidArgumentError(absl::StrCat(
-                                    "unknown command ", Quoted(word), NearestHint(word, names), "; accepted: ",
-                                    names.empty() ? name + " has no commands of its own" : absl::StrJoin(names, ", "))));
+      return UsageError(
+          "help", absl::InvalidArgumentError(
+                      absl::StrCat("unknown command ", Quoted(word), NearestHint(word, names), "; accepted: ",
+                                   names.empty() ? name + " has no commands of its own" : absl::StrJoin(names, ", "))));
     shown = next;
     absl::StrAppend(&name, " ", word);
   }

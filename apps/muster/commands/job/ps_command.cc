@@ -120,13 +120,15 @@ void AddPsCommand(CLI::App& app, int& exit_code) {
       ->excludes(status);
   command
       ->add_option("--apply", options->apply,
-                   "To serve, so not with --status: auto lets workers on this host apply their own updates in this ps's memory (default); "
+                   "To serve, so not with --status: auto lets workers on this host apply their own updates in this "
+                   "ps's memory (default); "
                    "server allows that to no worker")
       ->type_name("WHO")
       ->excludes(status);
   command
       ->add_option("--transport", options->transport,
-                   "To serve, so not with --status: auto uses shared memory with workers on this host (default); tcp uses TCP with all")
+                   "To serve, so not with --status: auto uses shared memory with workers on this host (default); tcp "
+                   "uses TCP with all")
       ->type_name("WHAT")
       ->excludes(status);
   command->add_flag("--json", options->json, "With --status: the whole page as JSON")->needs(status);
