@@ -9,8 +9,10 @@ import re
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 from tree import ROOT, Tree
+import build
 import run_benchmarks
 
 
@@ -24,6 +26,24 @@ class BenchmarksTest(Tree):
             self.assertEqual(run_benchmarks.main(["--help"], self.root), 0)
         self.assertIn("NAME: ps, steps\n", said.getvalue())
         self.assertIn("compares with: peers\n", said.getvalue())
+
+
+class BuildTest(unittest.TestCase):
+    def refused(self, *targets):
+        """The exit status, and what is said to a user who builds these, where there are a few targets."""
+        said = io.StringIO()
+        there = {"programs", "tests", "muster_command", "digits", "launch_test"}
+        with contextlib.redirect_stderr(said), unittest.mock.patch.object(build, "targets_of", lambda preset: there):
+            return build.refuse_unknown("release", targets), said.getvalue()
+
+    def test_an_unknown_target_is_answered_with_the_nearest_and_with_those_that_there_are(self):
+        status, said = self.refused("digits", "mustr_command")
+        self.assertEqual(status, 2)
+        self.assertIn("build: there is no target 'mustr_command' (nearest: muster_command); accepted: programs, tests,", said)
+        self.assertEqual(len(said.splitlines()), 1)
+
+    def test_known_targets_and_files_are_ninjas(self):
+        self.assertEqual(self.refused("digits", "tests", "bin/digits", "all.o"), (0, ""))
 
 
 class DevTest(unittest.TestCase):
