@@ -52,7 +52,9 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   const std::string what = unknown.empty()
                                ? error.what()
                                : "unknown argument " + muster::Quoted(unknown[0]) + muster::NearestHint(written, names);
-  return muster::UsageError(name, absl::InvalidArgumentError(what + "; accepted: " + help));
+  // A check of ours has said what is accepted.
+  const bool says_accepted = what.find("accepted") != std::string::npos;
+  return muster::UsageError(name, absl::InvalidArgumentError(what + (says_accepted ? "; " : "; accepted: ") + help));
 }
 
 // Turns a failed write of the output (a full disk behind `>`) into an error, so that cut output doesn't look complete.

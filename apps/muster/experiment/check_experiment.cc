@@ -85,9 +85,8 @@ void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
 }  // namespace
 
 ExperimentHost ExperimentHostHere() {
-  // Another index may have packages of its own for any Python.
-  const bool other_index = !OwnVariable("PIP_INDEX_URL").empty() || !OwnVariable("PIP_EXTRA_INDEX_URL").empty() ||
-                           !OwnVariable("PIP_FIND_LINKS").empty();
+  // An index beside the usual one, or its mirror, is for packages that it lacks.
+  const bool other_index = !OwnVariable("PIP_EXTRA_INDEX_URL").empty() || !OwnVariable("PIP_FIND_LINKS").empty();
   return {.machine = ThisMachine(),
           .python = other_index ? std::nullopt : PythonOnPath(OwnVariable("PATH")),
           .home = Home(ReadEnvironment().home.value_or(""))};

@@ -19,7 +19,7 @@ namespace muster {
 // What experiments run on.
 struct ExperimentHost {
   Machine machine;
-  std::optional<PythonVersion> python;  // nullopt: unknown, or pip asks an index of its own
+  std::optional<PythonVersion> python;  // nullopt: unknown, or pip has a further place for packages
   Home home;
 };
 // Returns the user's machine, python3 and MUSTER_HOME. Changes nothing.

@@ -31,7 +31,8 @@ std::string CommandLines(const std::string& command) {
 
 std::string ResourcesLine(const Resources& resources) {
   std::vector<std::string> parts;
-  if (resources.cpus.has_value()) parts.push_back(absl::StrCat(*resources.cpus, " cpus"));
+  if (resources.cpus.has_value())
+    parts.push_back(absl::StrCat(*resources.cpus, *resources.cpus == 1 ? " cpu" : " cpus"));
   if (resources.mem_bytes.has_value()) parts.push_back(MemoryText(*resources.mem_bytes) + " of memory");
   if (resources.gpus.value_or(0) > 0) parts.push_back(Counted(static_cast<size_t>(*resources.gpus), "GPU"));
   return parts.empty() ? "no limits" : absl::StrJoin(parts, ", ");
@@ -85,7 +86,8 @@ absl::StatusOr<std::string> PlanText(const ExperimentFile& file, const std::vect
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   std::string text =
       absl::StrCat(file.name, ": project ", file.project, ", framework ", AbslView(Name(file.framework)));
-  if (!file.version.empty()) absl::StrAppend(&text, " ", file.version, options.no_venv ? " (that on PATH)" : "");
+  if (!file.version.empty())
+    absl::StrAppend(&text, " ", file.version, file.gpu_version ? "-gpu" : "", options.no_venv ? " (that on PATH)" : "");
   absl::StrAppend(
       &text, "\n",
       runs.size() > 1 ? absl::StrCat("grid: ", runs.size(), " runs, ", file.concurrency, " at a time, each of ") : "",

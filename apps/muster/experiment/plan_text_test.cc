@@ -17,7 +17,7 @@ ExperimentFile FileOf(const std::string& text) { return ParseExperimentFile(text
 TEST(PlanTextTest, RisemlsFileAsItsAuthorMeantIt) {
   const std::string plan =
       PlanText(FileOf(kToasterFile), {{{"num-layers", "4"}, {"learning-rate", "0.1"}}}, {}).value();
-  EXPECT_THAT(plan, StartsWith("riseml.yml: project ai-toaster, framework tensorflow 1.2.1\n5 tasks\nparameters:\n"
+  EXPECT_THAT(plan, StartsWith("riseml.yml: project ai-toaster, framework tensorflow 1.2.1-gpu\n5 tasks\nparameters:\n"
                                "  learning-rate: 0.1\n  num-layers: 4\ntasks, with their commands:\n"));
   EXPECT_THAT(plan, HasSubstr(std::string("  ps.1, ps.2: 2 cpus, 16.0 GB of memory\n") + kCommand));
   EXPECT_THAT(plan, HasSubstr(std::string("  master: 2 cpus, 16.0 GB of memory, 4 GPUs\n") + kCommand));

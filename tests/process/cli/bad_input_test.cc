@@ -123,6 +123,13 @@ TEST(BadInput, ErrorsBeginWithTheProgramsNameWithoutItsFolder) {
   EXPECT_THAT(muster.err, ::testing::StartsWith("muster cluster: TF_CONFIG"));
 }
 
+TEST(BadInput, ANumberIsAskedForInWords) {
+  ExpectUsageError({kMuster, "gc", "--keep", "x"}, {},
+                   {"muster gc: --keep: 'x': accepted is a whole number from 0; see muster gc --help\n"});
+  ExpectUsageError({kMuster, "gc", "--older-than=-1"}, {},
+                   {"'-1': accepted is a number of days from 0 to 1000000; see"});
+}
+
 TEST(BadInput, AFileToPlaceThatIsNotThere) {
   ExpectUsageError({kMuster, "place", "--ps=2", "nosuch.json"}, {}, {"muster place: FILE: ", "muster place --help"});
 }
