@@ -288,6 +288,7 @@ absl::Status Session::FetchRaw(absl::FunctionRef<absl::Status()> fetch) {
   if (environment_.algorithm->busy()) RETURN_IF_ERROR(manager_.FinishPending());
   in_step_ = true;
   const absl::Cleanup out_of_step = [this] { in_step_ = false; };
+  feeds_ = {};
   const StepSummaries::Scope registering(step_summaries_, /*wanted=*/false);
   RETURN_IF_ERROR(WithGlobalValues(*environment_.client, environment_.algorithm->source(), fetch));
   global_step_ = environment_.client->global_step();

@@ -1,6 +1,8 @@
 // A run that trains nothing: it shows the global values, and training goes on as if nobody had looked.
 #include <gmock/gmock.h>
 
+#include <any>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -121,11 +123,19 @@ TEST(SessionFetchHooksTest, HooksSeeItAsNoStep) {
   SimulatedStore store(1, {"chief:0"});
   TrainingProcess process(store, "chief:0");
   const auto story = std::make_shared<Story>();
-  Session session = process.MakeSession({}, {LoggingTensor({.tensors = {"loss"}, .every_n_iter = 1}), story});
+  Session session = process.MakeSession({}, {LoggingTensor({.tensors = {"loss"}, .every_n_iter = 1}), story,
+                                             FeedFn([]() -> std::map<std::string, std::any> {
+                                               return {{"rate", 0.5}};
+                                             })});
   ASSERT_EQ(session.Start(), absl::OkStatus());
   EXPECT_EQ(session.Fetch(Nothing), absl::OkStatus());
   EXPECT_EQ(session.Run(), absl::OkStatus());
-  EXPECT_EQ(session.Fetch(Nothing), absl::OkStatus());
+  EXPECT_TRUE(session.Fed<double>("rate").ok());
+  EXPECT_EQ(session.Fetch([&session] {
+    EXPECT_TRUE(absl::IsNotFound(session.Fed<double>("rate").status()));
+    return absl::OkStatus();
+  }),
+            absl::OkStatus());
   EXPECT_EQ(session.FetchRaw(Nothing), absl::OkStatus());
   EXPECT_THAT(story->told, ElementsAre("AfterFetch at 0", "BeforeRun", "AfterRun", "AfterFetch at 1"));
   EXPECT_EQ(session.global_step(), 1);
