@@ -22,7 +22,8 @@
 namespace muster::experiment_iris_test {
 namespace {
 
-using ::testing::Contains, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not, ::testing::SizeIs;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not,
+    ::testing::SizeIs;
 
 const std::vector<std::string> kProgram = {BinFolder() + "/experiment_iris",
                                            "--csv=" + SourceFolder() + "/examples/experiment_iris/iris.csv"};
@@ -92,6 +93,19 @@ TEST_F(ExperimentIris, TheSameIdResumesAndSaysSo) {
   EXPECT_THAT(run(20), Not(HasSubstr("resuming from")));
   EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_ / "18/model.ckpt-20"));
   EXPECT_THAT(run(40), HasSubstr("resuming from " + scratch_ / "18/model.ckpt-40")) << "nothing is left to train";
+}
+
+// With contrib.learn's delay of 120 s this would be ended as a test that hangs.
+TEST_F(ExperimentIris, AnEvaluationByItselfBeginsWhenItIsTold) {
+  Process train(Joined(kProgram, {Root(), "--steps=20"}), Options({{"EXPERIMENT_ID", "18"}}));
+  EXPECT_EQ(train.Wait(), 0) << train.err;
+  Process evaluate(Joined(kProgram, {Root(), "--schedule=evaluate", "--eval_delay_secs=0"}),
+                   Options({{"EXPERIMENT_ID", "18"}}));
+  EXPECT_EQ(evaluate.Wait(), 0) << evaluate.err;
+  Loss(evaluate, " after 20 steps");
+  Process help(Joined(kProgram, {"--help"}), Options());
+  EXPECT_EQ(help.Wait(), 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("--eval_delay_secs SECONDS=5"), Not(HasSubstr("TEXT")), Not(HasSubstr("INT"))));
 }
 
 TEST_F(ExperimentIris, EachWayToSayTheFolderWinsOverTheNext) {
