@@ -167,7 +167,7 @@ TEST(NodeLayoutCommand, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2"}), HasSubstr("--dry-run shows the plan"));
   EXPECT_THAT(refusal({"--first_port", "3000"}), HasSubstr("--first_port: accepted with several --nodes only"));
   EXPECT_THAT(refusal({"--layout", "node", "--nodes", "h1,h2", "--dry-run", "--first_port", "65534"}),
-              HasSubstr("--first_port '65534': accepted is 1 to 65532"));
+              HasSubstr("--first_port '65534': accepted is 1 to 65527"));
   EXPECT_THAT(refusal({"--nodes", "h1"}), HasSubstr("with --layout node only"));
   EXPECT_THAT(refusal({"--tensorboard"}), HasSubstr("--output_root or --model_dir"));
 }
