@@ -130,7 +130,8 @@ AlgorithmChoice AlgorithmChoice::FromCommandLine(int& argc, char** argv, Algorit
     KeepArguments(scan->kept, argc, argv);
     return *std::move(choice);
   }
-  std::fprintf(stderr, "%s: %s\n", ProgramName().c_str(), std::string(choice.status().message()).c_str());
+  std::fprintf(stderr, "%s: %s\n", ProgramName(argc > 0 ? argv[0] : "muster").c_str(),
+               std::string(choice.status().message()).c_str());
   std::exit(2);
 }
 

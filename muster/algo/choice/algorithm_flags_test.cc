@@ -146,11 +146,11 @@ TEST(AlgorithmFlags, AreTakenOutOfMainsArguments) {
 }
 
 TEST(AlgorithmFlagsDeathTest, MainEndsWithTwoAndOneLine) {
-  std::string words[] = {"program", "--algorithm=downpuor"};
+  std::string words[] = {"some/folder/program", "--algorithm=downpuor"};
   char* argv[] = {words[0].data(), words[1].data(), nullptr};
   int argc = 2;
   EXPECT_EXIT(AlgorithmChoice::FromCommandLine(argc, argv, {}), ::testing::ExitedWithCode(2),
-              "program: unknown algorithm \"downpuor\" \\(nearest: downpour\\)");
+              "^program: unknown algorithm \"downpuor\" \\(nearest: downpour\\)");
 }
 
 TEST(AlgorithmFlags, HelpNamesTheSwitchAndWhereToReadOn) {

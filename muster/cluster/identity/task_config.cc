@@ -238,12 +238,13 @@ TaskConfig TaskConfig::FromCommandLine(int& argc, char** argv) {
   absl::StatusOr<TaskConfig> config =
       flags.ok() ? ResolveTaskConfig(InputsOf(*std::move(flags), ReadEnvironment())) : flags.status();
   if (config.ok()) return *std::move(config);
-  std::fprintf(stderr, "%s: %s\n", ProgramName().c_str(), std::string(config.status().message()).c_str());
+  std::fprintf(stderr, "%s: %s\n", ProgramName(argc > 0 ? argv[0] : "muster").c_str(),
+               std::string(config.status().message()).c_str());
   std::exit(2);
 }
 
 TaskConfig TaskConfig::FromWholeCommandLine(int& argc, char** argv) {
-  const std::string program = ProgramName();
+  const std::string program = ProgramName(argc > 0 ? argv[0] : "muster");
   for (int i = 1; i < argc; ++i) {
     if (absl::string_view(argv[i]) != "--help" && absl::string_view(argv[i]) != "-h") continue;
     std::printf(

@@ -186,7 +186,7 @@ TEST(TaskConfig, TheDeviceIsTheFlags) {
 }
 
 TEST(TaskConfigDeathTest, FromCommandLineEndsTheProcessWithTwoAndOneLine) {
-  std::string words[] = {"trainer", "--task_index=7"};
+  std::string words[] = {"../bin/trainer", "--task_index=7"};
   char* argv[] = {words[0].data(), words[1].data(), nullptr};
   int argc = 2;
   EXPECT_EXIT(TaskConfig::FromCommandLine(argc, argv), ::testing::ExitedWithCode(2),
