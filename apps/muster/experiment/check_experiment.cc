@@ -84,11 +84,11 @@ void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
 
 }  // namespace
 
-ExperimentHost ExperimentHostHere() {
+ExperimentHost ExperimentHostHere(const ExperimentFile& file) {
   // An index beside the usual one, or its mirror, is for packages that it lacks.
   const bool other_index = !OwnVariable("PIP_EXTRA_INDEX_URL").empty() || !OwnVariable("PIP_FIND_LINKS").empty();
   return {.machine = ThisMachine(),
-          .python = other_index ? std::nullopt : PythonOnPath(OwnVariable("PATH")),
+          .python = other_index || file.version.empty() ? std::nullopt : PythonOnPath(OwnVariable("PATH")),
           .home = Home(ReadEnvironment().home.value_or(""))};
 }
 

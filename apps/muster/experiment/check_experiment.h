@@ -22,8 +22,8 @@ struct ExperimentHost {
   std::optional<PythonVersion> python;  // nullopt: unknown, or pip has a further place for packages
   Home home;
 };
-// Returns the user's machine, python3 and MUSTER_HOME. Changes nothing.
-ExperimentHost ExperimentHostHere();
+// Returns the user's machine, MUSTER_HOME and, if the file asks for a version, what python3 is. Changes nothing.
+ExperimentHost ExperimentHostHere(const ExperimentFile& file);
 
 struct ExperimentCheck {
   std::vector<std::string> problems;  // a line each: all that keeps the experiment from running here

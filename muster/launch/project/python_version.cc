@@ -1,6 +1,8 @@
 #include "muster/launch/project/python_version.h"
 
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/system/find_program.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
@@ -43,11 +46,14 @@ std::string VersionText(const PythonVersion& version) { return absl::StrCat(vers
 std::optional<PythonVersion> PythonOnPath(const std::string& search_path) {
   const auto program = FindProgram("python3", search_path);
   if (!program.ok()) return std::nullopt;
-  std::error_code error;
-  const std::string name = std::filesystem::canonical(*program, error).filename();
-  constexpr absl::string_view kPython = "python";
-  if (error || !absl::StartsWith(name, kPython)) return std::nullopt;
-  return FirstTwoNumbers(name.substr(kPython.size()));
+  // The name of the program wouldn't say it: it may be a script that chooses one.
+  const std::string command = absl::StrCat("timeout 5 ", QuotedWord(*program), " -V 2>/dev/null");
+  const std::unique_ptr<FILE, int (*)(FILE*)> answer(popen(command.c_str(), "re"), pclose);
+  char line[64] = {};
+  if (answer == nullptr || std::fgets(line, sizeof line, answer.get()) == nullptr) return std::nullopt;
+  constexpr absl::string_view kPython = "Python ";
+  if (!absl::StartsWith(line, kPython)) return std::nullopt;
+  return FirstTwoNumbers(line + kPython.size());
 }
 
 std::optional<PythonVersion> NewestPythonFor(Framework framework, const std::string& version) {

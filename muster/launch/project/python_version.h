@@ -18,8 +18,8 @@ struct PythonVersion {
   auto operator<=>(const PythonVersion&) const = default;
 };
 
-// Returns the version of the python3 that `search_path` ("/usr/bin:/bin") finds, by the name of the program that it is
-// a link to: python3.11. nullopt if that doesn't say it, or there is none. Starts nothing.
+// Asks the python3 that `search_path` ("/usr/bin:/bin") finds for its version; it has 5 s. nullopt if there is none, or
+// no answer.
 std::optional<PythonVersion> PythonOnPath(const std::string& search_path);
 
 // Returns the newest Python for which the package index has this release of TensorFlow or PyTorch; nullopt if it isn't

@@ -13,22 +13,22 @@ namespace {
 
 using Python = std::optional<PythonVersion>;
 
-void WriteExecutable(const std::string& path) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path) << "#!/bin/sh\n";
+// Makes a folder with a python3 that does this, and returns it.
+std::string FolderOfPython(const ScratchFolder& scratch, const std::string& name, const std::string& script) {
+  std::filesystem::create_directory(scratch / name);
+  const std::string path = scratch / name + "/python3";
+  std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return scratch / name;
 }
 
-TEST(PythonOnPathTest, IsWhatTheProgramBehindTheLinksIsCalled) {
+TEST(PythonOnPathTest, IsWhatPythonSays) {
   const ScratchFolder scratch;
-  WriteExecutable(scratch / "lib/python3.11");
-  for (const char* folder : {"bin", "venv", "shim", "odd"}) std::filesystem::create_directory(scratch / folder);
-  std::filesystem::create_symlink(scratch / "lib/python3.11", scratch / "bin/python3");
-  std::filesystem::create_symlink(scratch / "bin/python3", scratch / "venv/python3");
-  WriteExecutable(scratch / "shim/python3");
-  EXPECT_EQ(PythonOnPath(scratch / "venv"), Python({3, 11}));
-  EXPECT_EQ(PythonOnPath(scratch / "shim"), std::nullopt) << "a script says no version";
-  EXPECT_EQ(PythonOnPath(scratch / "odd"), std::nullopt);
+  EXPECT_EQ(PythonOnPath(FolderOfPython(scratch, "it's", "echo Python 3.11.2 $1 | sed s/-V//")), Python({3, 11}));
+  EXPECT_EQ(PythonOnPath(FolderOfPython(scratch, "new", "echo Python 4.0.0a1+")), Python({4, 0}));
+  EXPECT_EQ(PythonOnPath(FolderOfPython(scratch, "odd", "echo no version")), std::nullopt);
+  EXPECT_EQ(PythonOnPath(FolderOfPython(scratch, "silent", "exit 1")), std::nullopt);
+  EXPECT_EQ(PythonOnPath("/no/such/folder"), std::nullopt);
 }
 
 TEST(NewestPythonForTest, IsThatOfTheRelease) {

@@ -58,8 +58,9 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   RETURN_IF_ERROR(kept);
   ASSIGN_OR_RETURN(const ExperimentFile file,
                    ParseExperimentFile(submission.experiment.file_text, submission.experiment.file_name));
-  ASSIGN_OR_RETURN(const ExperimentCheck check, CheckExperiment(file, submission.experiment.runs,
-                                                                submission.experiment.options, ExperimentHostHere()));
+  ASSIGN_OR_RETURN(
+      const ExperimentCheck check,
+      CheckExperiment(file, submission.experiment.runs, submission.experiment.options, ExperimentHostHere(file)));
   const std::string command = absl::StrCat("muster rerun ", name.id.ToString(), flags.no_gpus ? " --no-gpus" : "",
                                            flags.no_venv ? " --no-venv" : "");
   RETURN_IF_ERROR(StatusOf(check, command, {}));

@@ -228,7 +228,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   }
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
   ASSIGN_OR_RETURN(const ExperimentCheck check,
-                   CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere()));
+                   CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));
   if (flags.dry_run && !experiment.runs.empty()) {
     ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs, flags.options));
     std::fputs(plan.c_str(), stdout);
