@@ -96,11 +96,11 @@ TEST(NodeLayoutCommand, TheLinesOfTheNodesTrainWhenTheyArePasted) {
   ASSERT_EQ(plan.Wait(), 0) << plan.err;
   const std::vector<std::string> blocks = absl::StrSplit(plan.out, "\n# --- ");
   ASSERT_EQ(blocks.size(), 3) << plan.out;
-  Process token({"sh", "-c", blocks[0]}, options);
+  Process token({"/bin/sh", "-c", blocks[0]}, options);
   EXPECT_EQ(token.Wait(), 0) << token.err;
   EXPECT_THAT(token.out, testing::MatchesRegex("copied -p .*/\\.muster-token-[0-9a-f]+ 127\\.0\\.0\\.2:\n"));
-  Process first({"sh", "-c", "# " + blocks[1]}, options);
-  Process second({"sh", "-c", "# " + blocks[2]}, options);
+  Process first({"/bin/sh", "-c", "# " + blocks[1]}, options);
+  Process second({"/bin/sh", "-c", "# " + blocks[2]}, options);
   EXPECT_EQ(first.Wait(), 0);
   EXPECT_EQ(second.Wait(), 0);
   EXPECT_THAT(first.err, AllOf(HasSubstr("master:0"), HasSubstr("Loss for final step")));
