@@ -11,6 +11,7 @@
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/help_format.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/os/descriptor_limit.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/version.h"
 #include "muster/cluster/quoted.h"
@@ -70,6 +71,7 @@ int WrittenOut(int exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::RaiseDescriptorLimit();
   CLI::App app(kDescription, "muster");
   app.require_subcommand(1);
   app.footer(kFooter);

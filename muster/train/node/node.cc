@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
+#include "muster/base/os/descriptor_limit.h"
 #include "muster/base/os/flush_denormals.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
@@ -30,6 +31,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
   if (options.threads < 0)
     return absl::InvalidArgumentError(
         absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
+  RaiseDescriptorLimit();
   // Must come first, because threads inherit it.
   if (options.flush_denormals) FlushDenormals();
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
@@ -69,7 +71,8 @@ absl::Status Node::StartObserving() {
                                        {.title = name,
                                         .status = [view] { return TrainingStatusJson(view); },
                                         .text = TrainingStatusText,
-                                        .metrics = [view](const std::string&) { return TrainingMetricsText(view); }}));
+                                        .metrics = [view](const std::string&) { return TrainingMetricsText(view); }},
+                                       options_.token.secret));
   LogInfo(name, " shows its status at ", status_server_->url());
   return absl::OkStatus();
 }

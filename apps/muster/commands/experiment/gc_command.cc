@@ -1,6 +1,4 @@
 // `muster gc`: removes what no experiment needs any more from MUSTER_HOME.
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -88,17 +86,7 @@ std::string PlainText(const GarbageReport& report, bool dry_run) {
   return absl::StrCat(text, dry_run ? "Would free " : "Freed ", DecimalSize(report.bytes), ".\n");
 }
 
-// Raises the limit of open files: a grid is forgotten under the locks of all its runs, maybe 10,000. If that isn't
-// allowed, the locks that can't be taken are reported.
-void AllowManyLocks() {
-  rlimit files = {};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
-
 absl::StatusOr<GarbageReport> Collect(const GarbageOptions& options) {
-  AllowManyLocks();
   const auto opened = OpenHome();
   if (!opened.ok()) return opened.status();
   return CollectGarbage(opened->home, *opened->registry, RealClock(), options);
