@@ -111,7 +111,9 @@ class Listener {
     uint64_t connections = 0;                    // open now, handshake passed
     std::vector<ConnectionId> in_shared_memory;  // those of them that have moved from TCP to shared memory
     uint64_t accepted = 0;                       // in total, handshake passed
+    uint64_t in_handshake = 0;                   // open now, handshake not yet passed
     uint64_t dropped_handshake = 0;  // no or wrong handshake: random bytes, too slow, wrong token, other version
+    uint64_t dropped_for_room = 0;   // those of them that made room for newer ones
     uint64_t dropped_malformed = 0;  // after the handshake: an invalid frame, a length over the limit
     uint64_t requests = 0;
     uint64_t bytes_received = 0;

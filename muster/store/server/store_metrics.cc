@@ -60,6 +60,12 @@ void AddAll(const Json& status, const Track& track, PrometheusText& text) {
   text.Counter("muster_received_bytes_total", "From all peers.", Number(status.at("bytes_received")));
   text.Counter("muster_sent_bytes_total", "To all peers.", Number(status.at("bytes_sent")));
   text.Gauge("muster_connections", "Open ones.", Number(status.at("connections")));
+  text.Gauge("muster_connections_in_handshake", "Open ones that haven't proved that they belong to the job.",
+             Number(status.at("in_handshake")));
+  for (const auto& [why, key] : {std::pair{"handshake", "dropped_handshake"}, std::pair{"room", "dropped_for_room"},
+                                 std::pair{"malformed", "dropped_malformed"}})
+    text.Counter("muster_dropped_connections_total", "By reason; `room` (for newer ones) is part of `handshake`.",
+                 Number(status.at(key)), {{"why", why}});
   for (const auto& [method, count] : status.at("requests").items())
     text.Counter("muster_requests_total", "By method.", Number(count), {{"method", method}});
   text.Histogram("muster_staleness", "Updates of others between the pull and the push of a step.",

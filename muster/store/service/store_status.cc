@@ -164,9 +164,11 @@ std::string RenderTable(const OrderedJson& status) {
   absl::StrAppendFormat(&out, "values %s  slots %s  received %s  sent %s\n",
                         Bytes(status.at("value_bytes").get<double>()), Bytes(status.at("slot_bytes").get<double>()),
                         Bytes(status.at("bytes_received").get<double>()), Bytes(status.at("bytes_sent").get<double>()));
-  absl::StrAppendFormat(&out, "connections %d  dropped at handshake %d  dropped as malformed %d\n",
-                        status.at("connections").get<uint64_t>(), status.at("dropped_handshake").get<uint64_t>(),
-                        status.at("dropped_malformed").get<uint64_t>());
+  absl::StrAppendFormat(
+      &out, "connections %d  in handshake %d  dropped at handshake %d (for newer ones %d)  dropped as malformed %d\n",
+      status.at("connections").get<uint64_t>(), status.at("in_handshake").get<uint64_t>(),
+      status.at("dropped_handshake").get<uint64_t>(), status.at("dropped_for_room").get<uint64_t>(),
+      status.at("dropped_malformed").get<uint64_t>());
   absl::StrAppend(&out, "\nrequests\n");
   for (const auto& [method, count] : status.at("requests").items())
     absl::StrAppendFormat(&out, "  %-20s %d\n", method, count.get<uint64_t>());
@@ -236,7 +238,9 @@ std::string StatusJson(const StoreService::View& view) {
   status["bytes_received"] = view.listener.bytes_received;
   status["bytes_sent"] = view.listener.bytes_sent;
   status["connections"] = view.listener.connections;
+  status["in_handshake"] = view.listener.in_handshake;
   status["dropped_handshake"] = view.listener.dropped_handshake;
+  status["dropped_for_room"] = view.listener.dropped_for_room;
   status["dropped_malformed"] = view.listener.dropped_malformed;
   status["clients"] = ClientsJson(view);
   if (!view.queues.empty()) status["queues"] = QueuesJson(view);

@@ -8,6 +8,11 @@
 #include "muster/base/net/accept_again.h"
 
 namespace muster {
+namespace {
+
+constexpr int kMostInOneTurn = 16;
+
+}  // namespace
 
 Acceptor::Acceptor(TcpEventLoop& loop, int listening, Callback accepted)
     : loop_(loop),
@@ -21,13 +26,19 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::OnReady(bool, bool, bool) {
-  Socket connection(accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection.valid()) {
+  for (int left = kMostInOneTurn; left > 0; --left) {
+    Socket connection(accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!connection.valid()) {
+      if (ShouldAcceptLater(errno)) WaitAWhile();
+      return;
+    }
     accepted_(std::move(connection));
-  } else if (ShouldAcceptLater(errno)) {
-    loop_.poller().Change(watch_, {});
-    again_ = loop_.CallAt(loop_.Now() + kAcceptAgainAfter, [this] { loop_.poller().Change(watch_, {.read = true}); });
   }
+}
+
+void Acceptor::WaitAWhile() {
+  loop_.poller().Change(watch_, {});
+  again_ = loop_.CallAt(loop_.Now() + kAcceptAgainAfter, [this] { loop_.poller().Change(watch_, {.read = true}); });
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// Accepts the connections of a listening socket, TCP's or a unix socket's. If the process has no free descriptors, it
-// tries again a little later; the loop serves the existing connections meanwhile. Lives on its loop; not thread-safe.
-// Internal to the transport.
+// Accepts the connections of a listening socket, TCP's or a unix socket's, a few at a time, so that a full backlog is
+// emptied quickly and yet doesn't keep the loop from the existing connections. If the process has no free descriptors,
+// it tries again a little later. Lives on its loop; not thread-safe. Internal to the transport.
 #pragma once
 
 #include "absl/functional/any_invocable.h"
@@ -15,7 +15,8 @@ class Acceptor final : private Poller::Watched {
  public:
   using Callback = absl::AnyInvocable<void(Socket)>;
 
-  // `loop` must outlive this, and `listening` must stay open as long. Calls `accepted` on the loop for each connection.
+  // `loop` must outlive this; `listening` must stay open as long, and must not block. Calls `accepted`, which may not
+  // destroy this, on the loop for each connection.
   Acceptor(TcpEventLoop& loop, int listening, Callback accepted);
   ~Acceptor() override;
   Acceptor(const Acceptor&) = delete;
@@ -23,6 +24,7 @@ class Acceptor final : private Poller::Watched {
 
  private:
   void OnReady(bool readable, bool writable, bool broken) override;
+  void WaitAWhile();
 
   TcpEventLoop& loop_;
   const int listening_;

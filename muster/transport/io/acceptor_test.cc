@@ -18,7 +18,7 @@ class AcceptorTest : public ::testing::Test {
   AcceptorTest() {
     const Endpoint any = Resolve(*ParseTcpAddress("127.0.0.1:0"), /*numeric_only=*/true)->front();
     EXPECT_EQ(bind(listening_.fd(), any.get(), any.length), 0);
-    EXPECT_EQ(listen(listening_.fd(), 10), 0);
+    EXPECT_EQ(listen(listening_.fd(), 64), 0);
   }
   Socket Client() {
     const Endpoint there = LocalEndpoint(listening_.fd());
@@ -37,6 +37,15 @@ class AcceptorTest : public ::testing::Test {
 TEST_F(AcceptorTest, TakesAllWhoCome) {
   const Socket one = Client(), other = Client();
   EXPECT_TRUE(Await([&] { return accepted_.size() == 2; }));
+}
+
+TEST_F(AcceptorTest, TakesSeveralInOneTurnOfTheLoopButNotAll) {
+  std::vector<Socket> clients;
+  for (int i = 0; i < 40; ++i) clients.push_back(Client());
+  EXPECT_FALSE(loop_.RunUntil([] { return false; }, absl::InfinitePast()));
+  EXPECT_GT(accepted_.size(), 1);
+  EXPECT_LT(accepted_.size(), 40);
+  EXPECT_TRUE(Await([&] { return accepted_.size() == 40; }));
 }
 
 TEST_F(AcceptorTest, WithoutFreeDescriptorsWhoComesWaitsAndTheLoopDoesNotTurnWithoutEnd) {

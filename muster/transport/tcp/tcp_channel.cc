@@ -92,7 +92,7 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
   connection_ = std::make_shared<TcpConnection>(loop_, *std::move(socket), options_,
                                                 std::make_unique<ClientHandshake>(identity_, RandomNonce()),
                                                 static_cast<TcpConnection::Owner*>(this));
-  connection_->Start();
+  connection_->Start(options_.handshake_timeout);
 }
 
 void TcpChannel::OnMoved(uint64_t sent, uint64_t received) {

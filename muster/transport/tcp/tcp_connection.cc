@@ -34,14 +34,24 @@ TcpConnection::TcpConnection(TcpEventLoop& loop, Socket socket, const TcpOptions
       stream_(std::make_unique<SocketStream>(loop.poller(), std::move(socket))),
       handshake_(std::move(handshake)) {}
 
-void TcpConnection::Start() {
+void TcpConnection::Start(absl::Duration hello_timeout) {
   stream_->Start({.read = true}, this);
-  handshake_timer_ = loop_.CallAt(loop_.Now() + options_.handshake_timeout, [weak = weak_from_this()] {
-    if (std::shared_ptr<TcpConnection> self = weak.lock()) {
-      self->Fail(absl::UnavailableError("the handshake took too long"), Fault::kHandshake);
-    }
-  });
+  const absl::Time now = loop_.Now();
+  handshake_deadline_ = now + options_.handshake_timeout;
+  LimitHandshake(std::min(now + hello_timeout, handshake_deadline_));
   Read();
+}
+
+void TcpConnection::LimitHandshake(absl::Time until) {
+  loop_.CancelTimer(handshake_timer_);
+  handshake_timer_ = loop_.CallAt(until, [weak = weak_from_this(), until] {
+    const std::shared_ptr<TcpConnection> self = weak.lock();
+    if (self == nullptr) return;
+    // Reads first: bytes that arrived while this process itself was busy count.
+    self->Read();
+    const bool got_on = self->ready() || (self->greeted_ && until < self->handshake_deadline_);
+    if (!got_on) self->Fail(absl::UnavailableError("the handshake took too long"), Fault::kHandshake);
+  });
 }
 
 void TcpConnection::Close() {
@@ -294,6 +304,7 @@ bool TcpConnection::Parse() {
 bool TcpConnection::ParseHandshake() {
   Handshake::Step step = handshake_->Advance(ByteSpan(staging_).subspan(staged_begin_, staged_end_ - staged_begin_));
   staged_begin_ += step.used;
+  if (step.used > 0 && !std::exchange(greeted_, true)) LimitHandshake(handshake_deadline_);
   const bool sent = !step.to_send.empty();
   if (sent) {
     OutgoingFrame frame;

@@ -41,7 +41,8 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   TcpConnection(TcpEventLoop& loop, Socket socket, const TcpOptions& options, std::unique_ptr<Handshake> handshake,
                 Owner* owner);
 
-  void Start();
+  // The peer's hello must come within `hello_timeout`, the whole handshake within that of the options.
+  void Start(absl::Duration hello_timeout);
   // Ends the connection at once and silently. The owner isn't called any more, and memory borrowed by the connection is
   // free.
   void Close();
@@ -71,6 +72,7 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   // While paused it receives nothing, and the peer's sends come to a halt.
   void SetPaused(bool paused);
 
+  bool greeted() const { return greeted_; }  // the peer's hello has come
   bool ready() const { return handshake_ == nullptr; }
   uint16_t agreed() const { return agreed_; }  // once ready: the offers that both ends support
   // Where bulk may go beside the stream; null: nowhere.
@@ -86,6 +88,7 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   void Read();
   bool Parse();
   bool ParseHandshake();
+  void LimitHandshake(absl::Time until);
   bool ParseHeader();
   bool ParseControl();
   bool ParsePlace();
@@ -117,6 +120,8 @@ class TcpConnection final : public std::enable_shared_from_this<TcpConnection>, 
   std::unique_ptr<ByteStream> left_;    // the previous stream, until something has come through this one
 
   std::unique_ptr<Handshake> handshake_;  // null once passed
+  absl::Time handshake_deadline_;
+  bool greeted_ = false;
   EventLoop::TimerId handshake_timer_{};
   uint16_t agreed_ = 0;
 

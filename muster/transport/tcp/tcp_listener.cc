@@ -2,19 +2,34 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/base/os/descriptor_limit.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
+namespace {
+
+// Checkpoint files, code to load, a status page: enough for all that a ps opens at once beside its connections.
+constexpr size_t kReservedDescriptors = 64;
+
+// "127.0.0.1" of "127.0.0.1:2222".
+std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+}  // namespace
 
 TcpListener::TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeIdentity identity,
                          const TcpOptions& options)
-    : loop_(loop), handler_(handler), identity_(std::move(identity)), options_(options) {}
+    : loop_(loop),
+      handler_(handler),
+      identity_(std::move(identity)),
+      options_(options),
+      strangers_(options.max_strangers, options.max_strangers_per_address) {}
 
 TcpListener::~TcpListener() {
   acceptor_.reset();
@@ -32,6 +47,8 @@ absl::Status TcpListener::Start(const std::string& address) {
                      " is none: set MUSTER_JOB_TOKEN to the same secret in all processes of the job"));
   }
   RETURN_IF_ERROR(Bind(endpoint, address));
+  const size_t descriptors = options_.max_descriptors > 0 ? options_.max_descriptors : DescriptorLimit();
+  first_reserved_ = static_cast<int>(descriptors - std::min(kReservedDescriptors, descriptors / 4));
   const Endpoint bound = LocalEndpoint(socket_.fd());
   const bool numeric = Resolve(target, /*numeric_only=*/true).ok();
   address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
@@ -67,21 +84,35 @@ absl::Status TcpListener::Bind(const Endpoint& endpoint, const std::string& addr
 }
 
 void TcpListener::OnAccepted(Socket socket) {
-  const bool busy = connections_.size() >= options_.max_connections;
-  // Beyond this limit, even a refusal isn't worth a place.
-  if (connections_.size() >= 2 * options_.max_connections) {
-    ++stats_.dropped_handshake;
-    return;
-  }
-  const uint64_t id = next_id_++;
   const std::string peer = RemoteEndpoint(socket.fd()).ToString();
+  const bool busy = !MakeRoom(socket, HostOf(peer));
+  const uint64_t id = next_id_++;
+  strangers_.Add(id, HostOf(peer));
   auto connection = std::make_shared<TcpServerConnection>(
       loop_, options_, handler_, static_cast<TcpServerConnection::Host&>(*this), port_.get(), ConnectionId{id}, peer);
   connections_[id] = connection;
   connection->Start(std::move(socket), std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy));
 }
 
-void TcpListener::OnPassed() { ++stats_.accepted; }
+bool TcpListener::MakeRoom(const Socket& socket, const std::string& address) {
+  // The system gives the lowest free number, so all below this one are in use.
+  const bool short_of_descriptors = socket.fd() >= first_reserved_;
+  const auto has_greeted = [this](uint64_t id) { return connections_.at(id)->connection().greeted(); };
+  const std::optional<uint64_t> goes = strangers_.WhoMakesRoom(address, short_of_descriptors, has_greeted);
+  if (goes) {
+    ++stats_.dropped_for_room;
+    const std::shared_ptr<TcpServerConnection> connection = connections_.at(*goes);
+    connection->Close();
+    OnEnd(ConnectionId{*goes}, TcpConnection::Fault::kHandshake);
+  }
+  const size_t members = connections_.size() - strangers_.size();
+  return members < options_.max_connections && (goes || !short_of_descriptors);
+}
+
+void TcpListener::OnPassed(ConnectionId id) {
+  strangers_.Remove(static_cast<uint64_t>(id));
+  ++stats_.accepted;
+}
 
 void TcpListener::OnEnd(ConnectionId id, TcpConnection::Fault fault) {
   auto it = connections_.find(static_cast<uint64_t>(id));
@@ -94,11 +125,13 @@ void TcpListener::OnEnd(ConnectionId id, TcpConnection::Fault fault) {
   stats_.requests += connection.requests();
   stats_.bytes_received += connection.connection().bytes_received();
   stats_.bytes_sent += connection.connection().bytes_sent();
+  strangers_.Remove(static_cast<uint64_t>(id));
   connections_.erase(it);
 }
 
 Listener::Stats TcpListener::stats() const {
   Stats stats = stats_;
+  stats.in_handshake = strangers_.size();
   for (const auto& [id, connection] : connections_) {
     if (connection->passed()) ++stats.connections;
     if (connection->in_shared_memory()) stats.in_shared_memory.push_back(ConnectionId{id});

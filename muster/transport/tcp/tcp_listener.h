@@ -15,6 +15,7 @@
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
 #include "muster/transport/shm/shm_acceptor.h"
+#include "muster/transport/tcp/stranger_pool.h"
 #include "muster/transport/tcp/tcp_options.h"
 #include "muster/transport/tcp/tcp_server_connection.h"
 
@@ -33,11 +34,14 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
 
  private:
   // TcpServerConnection::Host
-  void OnPassed() override;
+  void OnPassed(ConnectionId id) override;
   void OnEnd(ConnectionId id, TcpConnection::Fault fault) override;
 
   absl::Status Bind(const Endpoint& endpoint, const std::string& address);
   void OnAccepted(Socket socket);
+  // Ends older connections in the handshake, as far as a new one from `address` needs their place. False: there is no
+  // place for a client, but for telling it so.
+  bool MakeRoom(const Socket& socket, const std::string& address);
 
   TcpEventLoop& loop_;
   RequestHandler& handler_;
@@ -49,8 +53,10 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
   std::optional<Acceptor> acceptor_;
   std::unique_ptr<ShmAcceptor> port_;  // null: all clients stay on TCP
   uint64_t next_id_ = 1;
-  absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;
-  Stats stats_;  // without the counts of the open connections
+  absl::flat_hash_map<uint64_t, std::shared_ptr<TcpServerConnection>> connections_;  // strangers included
+  StrangerPool strangers_;
+  int first_reserved_ = 0;  // descriptors from this one on are for files; constant after Start
+  Stats stats_;             // without the counts of the open connections
 };
 
 }  // namespace muster

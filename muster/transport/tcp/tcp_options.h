@@ -21,6 +21,8 @@ struct TcpOptions {
   SharedMemoryOptions shared_memory;
 
   absl::Duration handshake_timeout = absl::Seconds(5);
+  // A listener's: how long it waits for a client's first message. It is sent with the connection itself.
+  absl::Duration hello_timeout = absl::Seconds(1);
   absl::Duration connect_timeout = absl::Seconds(5);  // for one attempt
   BackoffOptions backoff;
 
@@ -35,6 +37,13 @@ struct TcpOptions {
 
   // Limit for one listener; further clients are told that it is busy.
   size_t max_connections = 4096;
+  // Limits of connections in the handshake, for one listener and for one address of clients; above any of them the
+  // oldest makes room for the newest.
+  size_t max_strangers = 256;
+  size_t max_strangers_per_address = 64;
+  // Of all the process's descriptors; 0: as many as the system lets it have. A listener leaves some for files, so that
+  // a flood of connections can't stop a checkpoint.
+  size_t max_descriptors = 0;
   // Limits for one connection of a listener; above any of them it reads no further request from it.
   size_t max_unanswered = 1024;
   size_t max_unanswered_control_bytes = size_t{64} << 20;

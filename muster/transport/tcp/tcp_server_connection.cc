@@ -48,7 +48,7 @@ void TcpServerConnection::Start(Socket socket, std::unique_ptr<Handshake> handsh
   sink_ = std::make_shared<TcpSink>(weak_from_this());
   connection_ = std::make_shared<TcpConnection>(loop_, std::move(socket), options_, std::move(handshake),
                                                 static_cast<TcpConnection::Owner*>(this));
-  connection_->Start();
+  connection_->Start(options_.hello_timeout);
 }
 
 void TcpServerConnection::Close() {
@@ -60,7 +60,7 @@ void TcpServerConnection::Close() {
 
 void TcpServerConnection::OnReady() {
   passed_ = true;
-  host_.OnPassed();
+  host_.OnPassed(id_);
   handler_.OnConnect(id_, peer_);
   if (port_ == nullptr || (connection_->agreed() & kOfferSharedMemory) == 0) return;
   offered_nonce_ = port_->Expect([this](std::unique_ptr<ByteStream> stream) {

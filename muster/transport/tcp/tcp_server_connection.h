@@ -23,7 +23,7 @@ class TcpServerConnection final : public std::enable_shared_from_this<TcpServerC
   class Host {
    public:
     virtual ~Host() = default;
-    virtual void OnPassed() = 0;  // the handshake
+    virtual void OnPassed(ConnectionId id) = 0;  // the handshake
     // The connection has ended without Close; the host must release it.
     virtual void OnEnd(ConnectionId id, TcpConnection::Fault fault) = 0;
   };

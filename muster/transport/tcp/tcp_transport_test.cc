@@ -3,6 +3,7 @@
 #include "muster/transport/tcp/tcp_transport.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -166,6 +167,64 @@ TEST_F(TcpTransportTest, AHandshakeThatDoesntGetOnIsDropped) {
   EXPECT_TRUE(AwaitClosed(silent));
   EXPECT_TRUE(AwaitClosed(slow));
   EXPECT_TRUE(Await([&] { return listener_->stats().dropped_handshake == 2; }));
+  EXPECT_TRUE(Works());
+}
+
+TEST_F(TcpTransportTest, AClientWithoutAHelloIsDroppedSoonAndOneWithAHelloHasLonger) {
+  options_.hello_timeout = absl::Milliseconds(200);
+  options_.handshake_timeout = absl::Hours(1);
+  Start();
+  RawPeer greeted(listener_->address());
+  greeted.Send(ClientHandshake({.token = token_}, RandomNonce()).Advance({}).to_send);
+  ASSERT_TRUE(Await([&] { return greeted.Receive() && !greeted.received().empty(); }));
+  RawPeer silent(listener_->address());
+  RawPeer slow(listener_->address());
+  slow.Send("MUSTER\r\n");
+  EXPECT_TRUE(AwaitClosed(silent));
+  EXPECT_TRUE(AwaitClosed(slow));
+  EXPECT_TRUE(greeted.Receive());
+  EXPECT_TRUE(Await([&] { return listener_->stats().in_handshake == 1; }));
+  EXPECT_EQ(listener_->stats().dropped_for_room, 0);
+}
+
+TEST_F(TcpTransportTest, OlderStrangersMakeRoomForNewcomers) {
+  options_.hello_timeout = options_.handshake_timeout = absl::Hours(1);
+  options_.max_strangers_per_address = 8;
+  Start();
+  std::vector<std::unique_ptr<RawPeer>> idle;
+  for (int i = 0; i < 8; ++i) idle.push_back(std::make_unique<RawPeer>(listener_->address()));
+  ASSERT_TRUE(Await([&] { return listener_->stats().in_handshake == 8; }));
+  EXPECT_TRUE(Works());
+  EXPECT_TRUE(AwaitClosed(*idle[0]));
+  for (size_t i = 1; i < idle.size(); ++i) EXPECT_TRUE(idle[i]->Receive()) << i;
+  EXPECT_EQ(listener_->stats().dropped_for_room, 1);
+  EXPECT_EQ(listener_->stats().dropped_handshake, 1);
+  EXPECT_EQ(listener_->stats().in_handshake, 7);
+  for (int i = 0; i < 20; ++i) idle.push_back(std::make_unique<RawPeer>(listener_->address()));
+  ASSERT_TRUE(Await([&] { return listener_->stats().dropped_for_room == 20; }));
+  EXPECT_EQ(listener_->stats().in_handshake, 8);
+  EXPECT_TRUE(Works()) << "a member stays";
+  EXPECT_EQ(channel_->stats().connects, 1);
+}
+
+// Returns the lowest descriptor that is free.
+int LowestFree() { return Socket(dup(STDERR_FILENO)).fd(); }
+
+TEST_F(TcpTransportTest, DescriptorsForFilesAreLeftToThem) {
+  options_.hello_timeout = options_.handshake_timeout = absl::Hours(1);
+  // The first three quarters are for connections; a peer of this test takes one for each of its two ends.
+  options_.max_descriptors = (LowestFree() + 40) / 3 * 4;
+  Start();
+  ASSERT_TRUE(Works());
+  std::vector<std::unique_ptr<RawPeer>> idle;
+  for (int i = 0; i < 40; ++i) {
+    idle.push_back(std::make_unique<RawPeer>(listener_->address()));
+    ASSERT_TRUE(Await([&] { return listener_->stats().in_handshake + listener_->stats().dropped_for_room == i + 1; }));
+  }
+  EXPECT_GT(listener_->stats().dropped_for_room, 10);
+  EXPECT_LT(listener_->stats().in_handshake, 30);
+  const std::unique_ptr<Channel> newcomer = transport_->Connect(listener_->address());
+  EXPECT_TRUE(Ask(*newcomer, Method::kEcho).ok()) << "it takes the place of an idle one";
   EXPECT_TRUE(Works());
 }
 
