@@ -45,16 +45,17 @@ PsServer::~PsServer() = default;
 absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
   const std::string address = options.address;
   const std::optional<StatusAddress> status_address = options.status_address;
+  const std::string token = options.token.secret;
   auto port = options.direct ? ArenaListener::OpenOrWarn() : nullptr;
   auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options), std::move(port)));
   RETURN_IF_ERROR(server->service_.Recover());
   ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));
   server->service_.SetListenerStats([listener = server->listener_.get()] { return listener->stats(); });
-  if (status_address && server->track_ != nullptr) RETURN_IF_ERROR(server->ShowStatus(*status_address));
+  if (status_address && server->track_ != nullptr) RETURN_IF_ERROR(server->ShowStatus(*status_address, token));
   return server;
 }
 
-absl::Status PsServer::ShowStatus(const StatusAddress& address) {
+absl::Status PsServer::ShowStatus(const StatusAddress& address, const std::string& token) {
   StatusSource source{.title = task_};
   source.status = [this] {
     return AskLoop(
@@ -66,7 +67,7 @@ absl::Status PsServer::ShowStatus(const StatusAddress& address) {
     return times.empty() ? text : absl::StrCat(text, "\nwhere the time of a push or pull goes\n", times);
   };
   source.metrics = [this](const std::string& status) { return StoreMetricsText(status, *track_); };
-  ASSIGN_OR_RETURN(status_server_, StatusServer::Start(address, std::move(source)));
+  ASSIGN_OR_RETURN(status_server_, StatusServer::Start(address, std::move(source), token));
   LogInfo(task_, " shows its status at ", status_server_->url());
   return absl::OkStatus();
 }

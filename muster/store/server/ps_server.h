@@ -42,7 +42,7 @@ class PsServer {
 
  private:
   PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port);
-  [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address);
+  [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address, const std::string& token);
 
   const std::string task_;
   Track* const track_;  // null: nothing is recorded
