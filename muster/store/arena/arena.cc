@@ -10,6 +10,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/optim/kernels/add_gradient.h"
 #include "muster/optim/kernels/value_math.h"
+#include "muster/store/arena/arena_locks.h"
 #include "muster/store/arena/arena_rows.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
@@ -47,6 +48,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(const StoreModel& model, in
                      .model_bytes = description.size(),
                      .state = ArenaState::kLoading,
                      .chief = {.client = -1}};
+  Locks(*arena).TakeOver();
   arena->InitializeStripes();
   Publish(arena->header().magic, kArenaMagic);
   return arena;

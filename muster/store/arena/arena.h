@@ -96,6 +96,7 @@ class Arena {
 
   using Counted = ArenaCount;
   class CountLock;  // count_lock.h
+  class Locks;      // arena_locks.h
   // Changes the counters and a client's numbers, together or not at all. Only the ps process calls it, for models that
   // no direct worker counts for.
   void Count(const Counted& counted);
@@ -111,7 +112,6 @@ class Arena {
   std::vector<uint64_t> AsideSteps() const;
   // Ends the mark, finished or not, and frees the aside memory, which then reads as zeros. Only for the ps process.
   void DiscardAside();
-
   using Contents = ArenaContents;
   // Replaces all values, for example from a checkpoint. The state is kLoading until it returns; gradients computed with
   // older values can't be applied any more. Only the ps process calls it; the lengths must be right.

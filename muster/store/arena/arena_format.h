@@ -11,7 +11,7 @@
 namespace muster {
 
 constexpr uint64_t kArenaMagic = 0x30616e6572613030;  // "00arena0", little endian
-constexpr uint32_t kArenaVersion = 7;
+constexpr uint32_t kArenaVersion = 8;
 
 // Staleness is counted exactly up to here, far beyond what a usable number of workers produces; the last count includes
 // everything above.
@@ -107,6 +107,8 @@ struct ArenaHeader {
   uint64_t one_process;  // 1: the arena ends with the only process that has it, so nothing is ever undone
   RoundControl rounds;
   uint64_t work_kept;  // which of the two places holds the work queue's state: 1 or 2; 0: neither
+  int64_t server;      // the ps's process
+  uint64_t outlives;   // 1: another process keeps this memory when that one is killed
 };
 
 // What must be remembered of a client when the ps process dies, to recognise retries. Only the ps process writes it,

@@ -42,7 +42,7 @@ absl::Status NoMemory(uint64_t bytes, const std::string& why) {
 absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Create() {
   const int fd = memfd_create("muster-arena", MFD_CLOEXEC);
   if (fd < 0) return NoMemory(0, absl::StrCat("memfd_create: ", std::strerror(errno)));
-  return std::unique_ptr<ArenaMemory>(new ArenaMemory(fd));
+  return std::unique_ptr<ArenaMemory>(new ArenaMemory(fd, /*is_kept=*/false));
 }
 
 absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Adopt(int fd) {
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Adopt(int fd) {
     if (own >= 0) close(own);
     return absl::InvalidArgumentError(absl::StrCat("descriptor ", fd, " is no memory file that an arena can lie in"));
   }
-  auto memory = std::unique_ptr<ArenaMemory>(new ArenaMemory(own));
+  auto memory = std::unique_ptr<ArenaMemory>(new ArenaMemory(own, /*is_kept=*/true));
   RETURN_IF_ERROR(memory->Map(static_cast<uint64_t>(info.st_size)));
   return memory;
 }

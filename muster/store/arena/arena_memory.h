@@ -22,6 +22,8 @@ class ArenaMemory {
   ArenaMemory(const ArenaMemory&) = delete;
   ArenaMemory& operator=(const ArenaMemory&) = delete;
 
+  // Whether another process has the descriptor too, and keeps the content: the memory was adopted.
+  bool is_kept() const { return is_kept_; }
   int fd() const { return fd_; }
   std::byte* data() const { return data_; }
   uint64_t size() const { return size_; }
@@ -38,11 +40,12 @@ class ArenaMemory {
   void MakePrivate(uint64_t offset, uint64_t bytes);
 
  private:
-  explicit ArenaMemory(int fd) : fd_(fd) {}
+  ArenaMemory(int fd, bool is_kept) : fd_(fd), is_kept_(is_kept) {}
   [[nodiscard]] absl::Status Map(uint64_t bytes);
   void Unmap();
 
   const int fd_;
+  const bool is_kept_;
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
 };

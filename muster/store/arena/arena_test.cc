@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/store/arena/arena_locks.h"
 #include "muster/store/testing/scripted_death.h"
 #include "muster/store/testing/simulated_store.h"
 
@@ -133,6 +134,31 @@ TEST(ArenaTest, ANumberThatWasSeenLeavesTheStripeButIsAnsweredWithItsValue) {
   arena->Apply(0, {.client = 1, .sequence = 1, .learning_rate = 0.1}, gradient, {});
   EXPECT_NE(ReadAll(*arena, 0), once);
   EXPECT_EQ(arena->ReadSteps(), std::vector<uint64_t>(3, 2));
+}
+
+TEST(ArenaTest, AStoppedPsIsKilledOnlyIfItsLauncherKeepsTheModel) {
+  const pid_t worker = getpid() + 1;
+  const auto by_hand = MakeArena({{.name = "w", .shape = {20}}}, {});
+  EXPECT_FALSE(Arena::Locks(*by_hand).MayKill(getpid())) << "the model would be lost";
+  EXPECT_TRUE(Arena::Locks(*by_hand).MayKill(worker));
+
+  const auto launchers = ArenaMemory::Create().value();
+  const auto below_a_launcher =
+      Arena::Create(ModelOn({{.name = "w", .shape = {20}}}, {}), 2, ArenaMemory::Adopt(launchers->fd()).value())
+          .value();
+  EXPECT_TRUE(Arena::Locks(*below_a_launcher).MayKill(getpid()));
+
+  // A worker that attaches sees the same.
+  const std::vector<std::byte> zeros(below_a_launcher->layout().value_bytes());
+  below_a_launcher->Load({.values = zeros});
+  below_a_launcher->header().outlives = 0;
+  const auto attached = Arena::Attach(ArenaMemory::Adopt(launchers->fd()).value(), 2).value();
+  EXPECT_FALSE(Arena::Locks(*attached).MayKill(getpid()));
+  Arena::Locks(*attached).TakeOver();
+  EXPECT_TRUE(Arena::Locks(*attached).MayKill(getpid())) << "a restarted ps";
+  int mutexes = 0;
+  Arena::Locks(*attached).ForEachMutex([&mutexes](pthread_mutex_t*) { ++mutexes; });
+  EXPECT_EQ(mutexes, 2) << "the counters' and the only stripe's";
 }
 
 TEST(ArenaTest, ABufferTakesTheBytesAndKnowsNoRule) {

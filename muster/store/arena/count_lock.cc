@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "muster/store/arena/robust_lock.h"
+#include "muster/store/arena/arena_locks.h"
 #include "muster/store/arena/shared_memory_order.h"
 
 namespace muster {
 
 Arena::CountLock::CountLock(Arena& arena) : arena_(arena) {
-  const int error = LockRobust(&arena.header().count_mutex);
+  Locks locks(arena);
+  const int error = LockRobust(&arena.header().count_mutex, locks);
   FinishJournal();
   if (error == EOWNERDEAD) pthread_mutex_consistent(&arena.header().count_mutex);
 }

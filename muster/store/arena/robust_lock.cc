@@ -4,9 +4,12 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <fstream>
+#include <map>
+#include <set>
 #include <string>
 
 #include "absl/time/clock.h"
@@ -55,35 +58,68 @@ pid_t HolderOf(pthread_mutex_t* mutex) {
   return static_cast<pid_t>(std::atomic_ref(mutex->__data.__lock).load() & FUTEX_TID_MASK);
 }
 
-int WaitForHolder(pthread_mutex_t* mutex, absl::Duration patience) {
-  constexpr int kLooks = 10;
-  pid_t seen = 0;
-  for (int looks = 0;;) {
+constexpr int kLooks = 10;  // at a stopped process, before its time is over
+constexpr absl::Duration kSayEvery = absl::Seconds(10);
+
+// The stopped processes that hold mutexes of a memory, as one waiting process sees them.
+class StoppedHolders {
+ public:
+  StoppedHolders(LockedMemory& memory, absl::Duration between_looks)
+      : memory_(memory), looks_between_words_(std::max<int64_t>(1, kSayEvery / between_looks)) {}
+
+  // Looks once at all holders. Kills those that were stopped at each of the last kLooks, as far as that may be.
+  void Look() {
+    std::set<pid_t> threads;
+    memory_.ForEachMutex([&threads](pthread_mutex_t* mutex) { threads.insert(HolderOf(mutex)); });
+    std::set<pid_t> stopped;
+    for (const pid_t thread : threads)
+      if (const pid_t process = thread == 0 ? 0 : StoppedProcessOf(thread); process != 0) stopped.insert(process);
+    std::erase_if(looks_, [&stopped](const auto& one) { return !stopped.contains(one.first); });
+    for (const pid_t process : stopped)
+      if (++looks_[process] >= kLooks) OnOverdue(process, looks_[process]);
+  }
+
+ private:
+  void OnOverdue(pid_t process, int64_t looks) {
+    if (!memory_.MayKill(process)) {
+      if ((looks - kLooks) % looks_between_words_ == 0)
+        LogWarning("waiting for process ", process,
+                   ", the ps, which is stopped and keeps a lock of its memory: it has ", "to go on (kill -CONT ",
+                   process, "), or to be ended with the loss of its model");
+      return;
+    }
+    const auto identity = IdentifyProcess(process);
+    if (!identity) return;
+    LogWarning("killing process ", process, ", which is stopped and keeps a lock of the ps's memory");
+    EndProcess(*identity);
+    looks_.erase(process);
+  }
+
+  LockedMemory& memory_;
+  const int64_t looks_between_words_;
+  std::map<pid_t, int64_t> looks_;  // at how many in a row a process was stopped
+};
+
+int WaitForHolder(pthread_mutex_t* mutex, LockedMemory& memory, absl::Duration patience) {
+  StoppedHolders holders(memory, patience / kLooks);
+  for (;;) {
     const timespec until = absl::ToTimespec(absl::Now() + patience / kLooks);
     const int error = pthread_mutex_timedlock(mutex, &until);
     if (error == EOWNERDEAD) TellSanitizerOfLock(mutex);
     if (error != ETIMEDOUT) return error;
-    const pid_t holder = StoppedProcessOf(HolderOf(mutex));
-    looks = holder == 0 ? 0 : holder == seen ? looks + 1 : 1;
-    seen = holder;
-    if (looks < kLooks) continue;
-    if (const auto process = IdentifyProcess(holder)) {
-      LogWarning("killing process ", holder, ", which is stopped and keeps a lock of the ps's memory");
-      EndProcess(*process);
-    }
-    looks = 0;
+    holders.Look();
   }
 }
 
 }  // namespace
 
-int LockRobust(pthread_mutex_t* mutex, absl::Duration patience) {
+int LockRobust(pthread_mutex_t* mutex, LockedMemory& memory, absl::Duration patience) {
   int error = pthread_mutex_trylock(mutex);
   for (int looks = 0; error == EBUSY && looks < kLooksBeforeSleep; ++looks) {
     sched_yield();
     error = pthread_mutex_trylock(mutex);
   }
-  if (error == EBUSY) error = WaitForHolder(mutex, patience);
+  if (error == EBUSY) error = WaitForHolder(mutex, memory, patience);
   MUSTER_CHECK(error == 0 || error == EOWNERDEAD);
   return error;
 }

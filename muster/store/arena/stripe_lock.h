@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "muster/store/arena/arena.h"
-#include "muster/store/arena/robust_lock.h"
+#include "muster/store/arena/arena_locks.h"
 
 namespace muster {
 
@@ -15,7 +15,8 @@ class Arena::StripeLock {
  public:
   StripeLock(Arena& arena, int64_t stripe) : arena_(arena), mutex_(&arena.stripe(stripe).mutex) {
     arena.At(ArenaPoint::kBeforeLock);
-    if (LockRobust(mutex_) == EOWNERDEAD) {
+    Locks locks(arena);
+    if (LockRobust(mutex_, locks) == EOWNERDEAD) {
       arena.At(ArenaPoint::kOwnerDied);
       if (!arena.Has(PlantedBug::kSkipRestore)) arena.RestoreStripe(stripe);
       pthread_mutex_consistent(mutex_);

@@ -17,7 +17,7 @@
 #include "muster/base/net/accept_again.h"
 #include "muster/base/os/process_identity.h"
 #include "muster/base/testing/no_free_descriptors.h"
-#include "muster/store/arena/robust_lock.h"
+#include "muster/store/arena/arena_locks.h"
 #include "muster/store/direct/arena_attachment.h"
 #include "muster/store/direct/attach_message.h"
 #include "muster/store/direct/direct_access.h"
@@ -166,7 +166,8 @@ TEST_F(ArenaListenerTest, AStoppedProcessThatKeepsALockIsKilledByWhoWaits) {
   const pid_t child = StartAttached(Open(1));
   kill(child, SIGSTOP);
   auto* head = reinterpret_cast<StripeHeader*>(arena_->memory().data() + arena_->layout().stripe_offset(0));
-  EXPECT_EQ(LockRobust(&head->mutex, absl::Milliseconds(50)), EOWNERDEAD);
+  Arena::Locks locks(*arena_);
+  EXPECT_EQ(LockRobust(&head->mutex, locks, absl::Milliseconds(50)), EOWNERDEAD);
   pthread_mutex_consistent(&head->mutex);
   pthread_mutex_unlock(&head->mutex);
   siginfo_t info = {};

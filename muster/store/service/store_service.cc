@@ -10,6 +10,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/store/arena/arena_locks.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
@@ -68,6 +69,7 @@ absl::Status StoreService::Recover() {
   if (absl::IsNotFound(attached.status())) return absl::OkStatus();
   RETURN_IF_ERROR(attached.status());
   ps_.arena = *std::move(attached);
+  Arena::Locks(*ps_.arena).TakeOver();
   { const Arena::CountLock finishes_what_was_begun(*ps_.arena); }
   const bool forget = ps_.options.probe != nullptr && ps_.options.probe->Has(PlantedBug::kForgetClients);
   for (int i = 0; i < ps_.arena->layout().num_writers(); ++i) ps_.arena->RecoverWriter(i);
