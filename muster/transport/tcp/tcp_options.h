@@ -41,8 +41,8 @@ struct TcpOptions {
   // oldest makes room for the newest.
   size_t max_strangers = 256;
   size_t max_strangers_per_address = 64;
-  // Of all the process's descriptors; 0: as many as the system lets it have. A listener leaves some for files, so that
-  // a flood of connections can't stop a checkpoint.
+  // Limit for all descriptors of the process; 0: the system's. A listener leaves some for files, so that a flood of
+  // connections can't stop a checkpoint.
   size_t max_descriptors = 0;
   // Limits for one connection of a listener; above any of them it reads no further request from it.
   size_t max_unanswered = 1024;
