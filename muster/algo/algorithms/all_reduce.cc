@@ -8,8 +8,8 @@
 #include "muster/algo/sources/train_in_place.h"
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
+#include "muster/base/os/processors.h"
 #include "muster/base/status_macros.h"
-#include "muster/cluster/identity/compute_threads.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 
@@ -33,7 +33,7 @@ absl::Status WorthTryingAgain(const absl::Status& status) {
 // worker has a processor for it besides the one on which it computes.
 ReduceWhen Chosen(const AllReduceOptions& options, int workers) {
   if (options.when != ReduceWhen::kAuto) return options.when;
-  return AvailableCores() >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
+  return UsableProcessors().count >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
 }
 
 template <typename T>

@@ -18,6 +18,11 @@ struct Environment {
   std::optional<std::string> trace;        // MUSTER_TRACE: the default of --trace
   std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: the default of --status_port
 
+  // How many processors and threads (compute_threads.h).
+  std::optional<std::string> processors;           // MUSTER_PROCESSORS: of this host, for all tasks of the job
+  std::optional<std::string> omp_num_threads;      // OMP_NUM_THREADS: for each process
+  std::optional<std::string> slurm_cpus_per_task;  // SLURM_CPUS_PER_TASK: for each process that Slurm starts
+
   // MUSTER_HOME, where experiments are kept; else HOME/.muster; unset if neither variable is set.
   std::optional<std::string> home;
 

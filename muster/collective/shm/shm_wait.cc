@@ -13,6 +13,8 @@
 #include <immintrin.h>
 #endif
 
+#include "muster/base/os/processors.h"
+
 namespace muster {
 namespace {
 
@@ -30,12 +32,7 @@ void Pause() {
 
 }  // namespace
 
-ShortWait ShortWaitFor(int ranks) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  return known && CPU_COUNT(&allowed) >= ranks ? ShortWait::kSpin : ShortWait::kYield;
-}
+ShortWait ShortWaitFor(int ranks) { return UsableProcessors().count >= ranks ? ShortWait::kSpin : ShortWait::kYield; }
 
 bool HasCounted(ShmCounter& counter, uint32_t chunks) {
   return static_cast<int32_t>(std::atomic_ref(counter.chunks).load(std::memory_order_acquire) - chunks) >= 0;

@@ -1,10 +1,11 @@
 #include "muster/collective/shm/shm_wait.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
 #include <thread>
+
+#include "muster/base/os/processors.h"
 
 namespace muster::shm_wait_test {
 namespace {
@@ -12,11 +13,9 @@ namespace {
 bool IsSomebodyAsleep(ShmCounter& counter) { return std::atomic_ref(counter.sleeping).load() != 0; }
 
 TEST(ShmWaitTest, KeepsAProcessorOnlyIfThereIsOneForEachRank) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  EXPECT_EQ(ShortWaitFor(CPU_COUNT(&allowed)), ShortWait::kSpin);
-  EXPECT_EQ(ShortWaitFor(CPU_COUNT(&allowed) + 1), ShortWait::kYield);
+  const int processors = UsableProcessors().count;
+  EXPECT_EQ(ShortWaitFor(processors), ShortWait::kSpin);
+  EXPECT_EQ(ShortWaitFor(processors + 1), ShortWait::kYield);
 }
 
 // An unbounded wait would hang here.

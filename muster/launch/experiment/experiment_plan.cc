@@ -1,6 +1,7 @@
 #include "muster/launch/experiment/experiment_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -95,12 +96,8 @@ absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, co
 
 // Writes TF_CONFIG as TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the
 // evaluator isn't part of the cluster.
-std::string PlanTfConfig(const ClusterSpec& cluster, const TaskId& task) {
-  nlohmann::json config;
-  config["cluster"] = nlohmann::json::parse(cluster.ToJson());
-  config["task"] = {{"type", task.job}, {"index", task.index}};
-  config["environment"] = "cloud";
-  return config.dump();
+std::string PlanTfConfig(const std::string& cluster, const TaskId& task) {
+  return TfConfigText(cluster, {{"environment", "cloud"}, {"task", {{"type", task.job}, {"index", task.index}}}});
 }
 
 absl::StatusOr<std::vector<std::string>> FilledCommands(const ExperimentFile& file, const ParameterValues& parameters) {
@@ -204,10 +201,12 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
       RETURN_IF_ERROR(cluster.AddTask(tasks[i], planned.process.address));
     const bool muster_ps = file.framework == Framework::kMuster && tasks[i].job == kPsJob;
     planned.process.arguments = muster_ps ? std::vector<std::string>{request.muster_command, "ps"} : program;
-    planned.process.environment = shared;
+    planned.resources = ResourcesOfTask(file, tasks[i], request.no_gpus);
+    if (planned.resources.cpus.has_value() && !request.has_threads)
+      planned.process.environment = {{kThreadsVariable, absl::StrCat(std::ceil(*planned.resources.cpus))}};
+    planned.process.environment.insert(planned.process.environment.end(), shared.begin(), shared.end());
     if (!request.status_ports.empty())
       planned.process.environment.emplace_back(kStatusPortVariable, absl::StrCat(request.status_ports[i]));
-    planned.resources = ResourcesOfTask(file, tasks[i], request.no_gpus);
     planned.process.directory = request.work_folder;
     planned.process.limits = {.cpus = planned.resources.cpus, .mem_bytes = planned.resources.mem_bytes};
     for (const VolumeSpec& volume : file.volumes)
@@ -216,10 +215,11 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
     planned.gpu_group = file.torchrun.has_value() ? tasks[i].index / file.torchrun->processes : static_cast<int>(i);
     plan.tasks.push_back(std::move(planned));
   }
+  const std::string cluster_text = cluster.ToJson();
   for (PlannedTask& planned : plan.tasks) {
     PlanVariables& variables = planned.process.environment;
     if (file.distributed.has_value())
-      variables.emplace_back(kTfConfigVariable, PlanTfConfig(cluster, planned.process.task));
+      variables.emplace_back(kTfConfigVariable, PlanTfConfig(cluster_text, planned.process.task));
     for (auto& variable : TorchrunVariables(file, request, planned.process.task.index))
       variables.push_back(std::move(variable));
   }

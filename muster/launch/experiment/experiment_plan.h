@@ -37,6 +37,7 @@ struct ExperimentPlanRequest {
   std::string muster_command;      // this program, for a ps of framework muster
   std::string job_token, run_id;
   bool no_gpus = false;
+  bool has_threads = false;            // the user's environment says how many threads a process computes with
   std::vector<std::string> addresses;  // AddressesNeeded(file) many, in the order of TasksOfFile
   std::vector<int> status_ports;       // of framework muster: one per task; otherwise empty
 };

@@ -205,6 +205,20 @@ TEST(ExperimentPlan, WhereTasksRunAndWhatTheySeeAndMayUse) {
   EXPECT_FALSE(plan.tasks[0].process.limits.mem_bytes.has_value());
 }
 
+TEST(ExperimentPlan, ATaskWithACpuLimitComputesWithAsManyThreads) {
+  ExperimentFile file = Distributed();
+  file.distributed->master.resources.cpus = 1.5;
+  ExperimentPlanRequest request = RequestFor(file);
+  EXPECT_EQ(Variables(Plan(file, request).tasks[3]).at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(Variables(Plan(file, request).tasks[2]).at("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(Variables(Plan(file, request).tasks[0]).count("OMP_NUM_THREADS"), 0) << "it has no limit";
+  request.has_threads = true;
+  EXPECT_EQ(Variables(Plan(file, request).tasks[3]).count("OMP_NUM_THREADS"), 0) << "the user has chosen";
+  request.has_threads = false;
+  file.env.emplace_back("OMP_NUM_THREADS", "7");
+  EXPECT_EQ(Variables(Plan(file, request).tasks[3]).at("OMP_NUM_THREADS"), "7") << "the file has chosen";
+}
+
 TEST(ExperimentPlan, APsOfOurOwnIsTheCommand) {
   ExperimentFile file = Distributed();
   file.framework = Framework::kMuster;

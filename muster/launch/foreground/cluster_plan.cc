@@ -49,12 +49,11 @@ TaskId ChiefOf(const ClusterRequest& request) {
   return {request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
 }
 
-std::string TfConfig(const ClusterSpec& cluster, const TaskId& task, const std::string& model_dir) {
-  nlohmann::json config;
-  config["cluster"] = nlohmann::json::parse(cluster.ToJson());
-  config["task"] = {{"type", task.job}, {"index", task.index}};
-  if (!model_dir.empty()) config["model_dir"] = model_dir;
-  return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string TfConfigOf(const std::string& cluster, const TaskId& task, const std::string& model_dir) {
+  nlohmann::json rest;
+  rest["task"] = {{"type", task.job}, {"index", task.index}};
+  if (!model_dir.empty()) rest["model_dir"] = model_dir;
+  return TfConfigText(cluster, rest);
 }
 
 // Prints 64 hexadecimal digits.
@@ -83,6 +82,11 @@ std::string PastedTasks(const ClusterPlan& plan, const std::string& node) {
 
 }  // namespace
 
+std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest) {
+  const std::string others = rest.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return absl::StrCat("{\"cluster\":", cluster, ",", others.substr(1));
+}
+
 int TasksOf(const ClusterRequest& request) { return AddressesNeeded(request) + (request.evaluator ? 1 : 0); }
 
 int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }
@@ -91,6 +95,8 @@ absl::Status ValidateRequest(const ClusterRequest& request) {
   RETURN_IF_ERROR(CheckCount("--ps", request.ps, kMostTasks));
   RETURN_IF_ERROR(CheckCount("--workers", request.workers, kMostTasks));
   RETURN_IF_ERROR(CheckCount("--chief", request.chiefs, 1));
+  if (request.processors.value_or(1) < 1)
+    return absl::InvalidArgumentError(absl::StrCat("--processors ", *request.processors, ": accepted are 1 and more"));
   if (request.workers + request.chiefs == 0) {
     return absl::InvalidArgumentError("--workers 0 --chief 0: nobody would train; accepted is at least one of them");
   }
@@ -110,6 +116,7 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
   for (size_t i = 0; i < tasks.size(); ++i) RETURN_IF_ERROR(cluster.AddTask(tasks[i], addresses[i]));
   if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});  // after the spec, as it isn't in the cluster
 
+  const std::string cluster_text = cluster.ToJson();
   ClusterPlan plan;
   plan.chief = ChiefOf(request);
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -127,8 +134,9 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
       process.environment.emplace_back(kDevicesVariable,
                                        VisibleDevice(request.layout[i].device, request.visible_devices));
     }
+    if (request.processors) process.environment.emplace_back(kProcessorsVariable, absl::StrCat(*request.processors));
     if (!request.output_root.empty()) process.environment.emplace_back(kOutputRootVariable, request.output_root);
-    process.environment.emplace_back(kTfConfigVariable, TfConfig(cluster, tasks[i], request.model_dir));
+    process.environment.emplace_back(kTfConfigVariable, TfConfigOf(cluster_text, tasks[i], request.model_dir));
     process.environment.emplace_back(kJobTokenVariable, job_token);
     process.environment.emplace_back(kRunIdVariable, run_id);
     if (!request.trace_parts.empty()) process.environment.emplace_back(kTraceVariable, request.trace_parts);

@@ -2,6 +2,8 @@
 // TF_CONFIG, command and environment of each. Pure functions, thread-safe.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct ClusterRequest {
   std::string model_dir;             // goes into TF_CONFIG if not empty
   std::string output_root;           // for all processes, if not empty
   std::vector<std::string> program;  // with its arguments
+  std::optional<int> processors;     // of this machine, for all processes together; unset: as many as they may use
   // "NAME=VALUE" each, for all processes.
   std::vector<std::string> environment;
   // Prefix of the files with the tasks' parts of the trace (TracePartOf); empty: no trace.
@@ -39,6 +42,9 @@ struct ClusterPlan {
   TaskId chief;
   std::vector<ProcessSpec> processes;  // in the order in which to start them: ps, chief, workers, evaluator
 };
+
+// Returns TF_CONFIG: the cluster's JSON, which is the same text for all tasks, and the other keys of one task.
+std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest);
 
 // Returns the number of tasks, each of which may have a status page.
 int TasksOf(const ClusterRequest& request);

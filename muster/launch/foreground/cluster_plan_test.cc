@@ -71,6 +71,16 @@ TEST(ClusterPlan, EveryTaskIsToldWhoItIs) {
   EXPECT_THAT(tasks, ElementsAre("ps:0", "chief:0", "worker:0", "worker:1", "evaluator:0"));
 }
 
+TEST(ClusterPlan, TheJobsProcessorsAreToldToEveryTask) {
+  ClusterRequest request = Request();
+  EXPECT_EQ(Environment(Plan(request).processes[0]).count("MUSTER_PROCESSORS"), 0);
+  request.processors = 8;
+  for (const ProcessSpec& process : Plan(request).processes)
+    EXPECT_EQ(Environment(process)["MUSTER_PROCESSORS"], "8") << process.task.ToString();
+  request.processors = 0;
+  EXPECT_THAT(ErrorOf(request), HasSubstr("--processors 0: accepted are 1 and more"));
+}
+
 TEST(ClusterPlan, WithoutAChiefWorkerZeroIsIt) {
   ClusterRequest request = Request();
   request.chiefs = 0;

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/files/file_system.h"
-#include "muster/cluster/identity/compute_threads.h"
+#include "muster/base/os/processors.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/task/node_layout.h"
 
@@ -109,18 +109,14 @@ std::string MemoryText(int64_t bytes) {
 }
 
 Machine ThisMachine(const MachineFolders& folders) {
-  Machine machine{.cores = AvailableCores(), .mem_bytes = TotalMemory(folders), .gpus = CountGpus(folders.gpus)};
+  Machine machine{.cores = UsableProcessors({}, {.proc = folders.proc, .cgroups = folders.cgroups}).count,
+                  .mem_bytes = TotalMemory(folders),
+                  .gpus = CountGpus(folders.gpus)};
   for (const std::string& cgroup : CgroupsOfMachine(folders)) {
     int64_t limit = 0;
     const std::vector<std::string> memory = WordsOfMachine(cgroup + "/memory.max");  // "max": none
     if (!memory.empty() && absl::SimpleAtoi(memory[0], &limit))
       machine.mem_bytes = machine.mem_bytes == 0 ? limit : std::min(machine.mem_bytes, limit);
-    // "200000 100000" means 200000 µs of every 100000 µs.
-    const std::vector<std::string> cpu = WordsOfMachine(cgroup + "/cpu.max");
-    int64_t quota = 0;
-    int64_t period = 0;
-    if (cpu.size() == 2 && absl::SimpleAtoi(cpu[0], &quota) && absl::SimpleAtoi(cpu[1], &period) && period > 0)
-      machine.cores = static_cast<int>(std::clamp<int64_t>((quota + period - 1) / period, 1, machine.cores));
   }
   return machine;
 }

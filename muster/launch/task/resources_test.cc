@@ -5,8 +5,8 @@
 #include <regex>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/os/processors.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/cluster/identity/compute_threads.h"
 
 namespace muster::resources_test {
 namespace {
@@ -90,7 +90,7 @@ TEST_F(ThisMachineTest, HasWhatTheKernelSays) {
   Write("proc/meminfo", "MemTotal:       16384 kB\nMemFree:        100 kB\n");
   ASSERT_TRUE(PosixFileSystem().CreateDirectory(root_ / "gpus/0000:17:00.0").ok());
   const Machine machine = ThisMachine(folders_);
-  EXPECT_EQ(machine.cores, AvailableCores());
+  EXPECT_EQ(machine.cores, UsableProcessors({}, {.proc = folders_.proc, .cgroups = folders_.cgroups}).count);
   EXPECT_EQ(machine.mem_bytes, 16 * kMb);
   EXPECT_EQ(machine.gpus, 1);
 }
@@ -113,7 +113,7 @@ TEST_F(ThisMachineTest, UnlimitedCgroupsAndNonsenseInThemChangeNothing) {
   Write("cgroup/cpu.max", "max 100000\n");
   const Machine machine = ThisMachine(folders_);
   EXPECT_EQ(machine.mem_bytes, 16 * kMb);
-  EXPECT_EQ(machine.cores, AvailableCores());
+  EXPECT_EQ(machine.cores, UsableProcessors({}, {.proc = folders_.proc, .cgroups = folders_.cgroups}).count);
 }
 
 TEST_F(ThisMachineTest, NothingToReadIsNoMemoryKnown) { EXPECT_EQ(ThisMachine(folders_).mem_bytes, 0); }

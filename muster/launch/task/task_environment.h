@@ -14,6 +14,10 @@ inline constexpr char kStatusPortVariable[] = "MUSTER_STATUS_PORT";
 inline constexpr char kOutputRootVariable[] = "MUSTER_OUTPUT_ROOT";
 // The one device that a task of a layout sees.
 inline constexpr char kDevicesVariable[] = "CUDA_VISIBLE_DEVICES";
+// How many processors of this machine all tasks of the job may use together.
+inline constexpr char kProcessorsVariable[] = "MUSTER_PROCESSORS";
+// The number of threads that a process computes with, for every program that uses OpenMP or knows its variable.
+inline constexpr char kThreadsVariable[] = "OMP_NUM_THREADS";
 // Set for every process of a run and so inherited by all that they start, which makes them findable.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 

@@ -24,16 +24,18 @@ NodeOptions WithToken(NodeOptions options) {
   return options;
 }
 
+ComputeThreads ThreadsOf(const TaskConfig& task) {
+  const Environment environment = ReadEnvironment();
+  return ComputeThreadsOf(task, environment, ValueOrThrow(ProcessorsOfJob(environment)));
+}
+
 void SetThreads(const TaskConfig& task, int asked) {
   if (task.is_ps()) return;
-  const int cores = AvailableCores();
-  const ComputeThreads here = ComputeThreadsOf(task, cores);
+  const ComputeThreads here = ThreadsOf(task);
   const int threads = asked > 0 ? asked : here.threads;
   at::set_num_threads(threads);
-  LogInfo("computes with ", threads, threads == 1 ? " thread" : " threads",
-          asked > 0 ? " (the program says so)"
-                    : absl::StrCat(" (", cores, " cores; tasks on this host: ", here.computing, " computing, ", here.ps,
-                                   " ps)"));
+  LogInfo("computes with ", threads, threads == 1 ? " thread (" : " threads (",
+          asked > 0 ? "the program says so" : here.why, ")");
 }
 
 SessionConfig ConfigOf(const SessionOptions& options) {
@@ -118,8 +120,7 @@ AllReduceAlgorithm::Join AllReduceJoinOf(Server& server) {
 }
 
 AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options) {
-  if (options.workers_on_this_host == 0)
-    options.workers_on_this_host = ComputeThreadsOf(server.task(), AvailableCores()).computing;
+  if (options.workers_on_this_host == 0) options.workers_on_this_host = ThreadsOf(server.task()).computing;
   return options;
 }
 

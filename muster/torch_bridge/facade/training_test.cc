@@ -62,7 +62,8 @@ TEST(PipelinedTrainerTest, OneProcessIsGradientDescentWithADelayOfOne) {
 
 TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
   const int before = at::get_num_threads();
-  const int cores = AvailableCores();
+  unsetenv("OMP_NUM_THREADS");
+  const int cores = ProcessorsOfJob({})->count;
   const auto threads_of = [cores](int workers, int asked) {
     at::set_num_threads(cores + 1);  // not a number that any share gives
     std::vector<std::string> addresses;
@@ -73,8 +74,14 @@ TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
   EXPECT_EQ(threads_of(2, 0), std::max(1, cores / 2));
   EXPECT_EQ(threads_of(cores + 1, 0), 1);
   EXPECT_EQ(threads_of(2, cores + 2), cores + 2) << "the program insists on it";
-  const auto alone = Server::CreateLocal();
-  EXPECT_EQ(at::get_num_threads(), cores);
+  {
+    const auto alone = Server::CreateLocal();
+    EXPECT_EQ(at::get_num_threads(), cores);
+  }
+  setenv("OMP_NUM_THREADS", "1", 1);
+  EXPECT_EQ(threads_of(1, 0), 1) << "the user insists on it";
+  EXPECT_EQ(threads_of(1, 3), 3);
+  unsetenv("OMP_NUM_THREADS");
   at::set_num_threads(before);
 }
 

@@ -56,8 +56,13 @@ Examples:
   muster run --ps 1 --workers 2 --muster-ps --log-dir logs -- ./train --epochs 3
   muster run --ps 2 --workers 4 --dry-run -- ./train
   muster run --ps 1 --workers 2 --trace run.json --status_port 9100 -- ./train
+  muster run --ps 1 --workers 4 --processors 8 -- ./train
   muster run --layout node --output_root runs -- ./experiment
   muster run --layout node --nodes h1,h2 --devices 8 --dry-run -- ./experiment
+
+The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
+this command) among themselves. Two jobs on one machine know nothing of each other: give each its part by --processors,
+MUSTER_PROCESSORS or taskset. OMP_NUM_THREADS is the number of each process instead.
 
 --layout node: the first node has a master, a ps and two workers, every other node a ps and one worker per device. Each
 process sees one device (CUDA_VISIBLE_DEVICES). TensorBoard shows the folder of --output_root, with one run per
@@ -74,6 +79,7 @@ struct RunFlags {
   std::optional<std::string> ps;       // 1
   std::optional<std::string> workers;  // 1
   std::optional<std::string> chiefs;   // 0
+  std::optional<std::string> processors;
   std::string stop_grace = "30";
   std::string max_restarts = "10";
   std::string color = "auto";
@@ -260,6 +266,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
   RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
   RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
+  if (flags.processors) RETURN_IF_ERROR(ParseCount("--processors", *flags.processors, request.processors.emplace()));
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -358,6 +365,11 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->add_option("--model_dir,--model-dir", flags->request.model_dir,
                    "Folder for checkpoints, passed to the tasks in TF_CONFIG")
       ->type_name("DIR");
+  command
+      ->add_option(
+          "--processors", flags->processors,
+          "How many processors of this machine all tasks may use together, if another job runs beside this one")
+      ->type_name("N");
   command->add_option("--env", flags->request.environment, "Set a variable for every process; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
