@@ -22,15 +22,15 @@ bool IsRefusal(const absl::Status& status) {
 }  // namespace
 
 void RunProgress::Add(const TaskId& task) {
+  places_[task] = tasks_.size();
   tasks_.push_back({.task = task, .state = RunState::kCreated, .since = clock_.Now()});
   logs_.AddState(task, RunState::kCreated);
 }
 
 TaskRecord& RunProgress::task(const TaskId& task) {
-  const auto record =
-      std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskRecord& known) { return known.task == task; });
-  MUSTER_CHECK(record != tasks_.end());
-  return *record;
+  const auto place = places_.find(task);
+  MUSTER_CHECK(place != places_.end());
+  return tasks_[place->second];
 }
 
 std::vector<TaskId> RunProgress::OpenTasks() const {

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,7 @@ class RunProgress {
 
   RunRecord run_;
   std::vector<TaskRecord> tasks_;
+  std::map<TaskId, size_t> places_;  // in tasks_
   TaskLogs& logs_;
   const Clock& clock_;
   const Write write_;

@@ -193,9 +193,11 @@ void TaskSupervisor::OnInterrupt() {
 }
 
 void TaskSupervisor::OnTime() {
-  const std::map<TaskId, absl::Time> due = restarts_due_;
-  for (const auto& [task, when] : due)
-    if (when <= clock_.Now() && restarts_due_.count(task) > 0) Restart(task);
+  std::vector<TaskId> due;
+  for (const auto& [task, when] : restarts_due_)
+    if (when <= clock_.Now()) due.push_back(task);
+  for (const TaskId& task : due)
+    if (restarts_due_.count(task) > 0) Restart(task);
   if (done() || clock_.Now() < deadline_) return;
   if (phase_ == Phase::kTrained) {
     if (succeeded_ && OnlyServersRun()) {
@@ -231,8 +233,8 @@ void TaskSupervisor::EndServersOfTheLost() {
 }
 
 bool TaskSupervisor::TrainersAreDone() const {
-  const std::set<TaskId> rest = TheRest();
-  return std::none_of(rest.begin(), rest.end(), IsTrainer);
+  return std::none_of(running_.begin(), running_.end(), IsTrainer) &&
+         std::none_of(restarts_due_.begin(), restarts_due_.end(), [](const auto& one) { return IsTrainer(one.first); });
 }
 
 bool TaskSupervisor::OnlyServersRun() const { return std::all_of(running_.begin(), running_.end(), IsServer); }

@@ -1,6 +1,7 @@
 // Waits for whatever happens first among file descriptors and a deadline: the one place where the launcher blocks.
 // Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing has to be checked now
-// and then. Not thread-safe.
+// and then. A round costs what its ready descriptors cost, however many others there are: a run may have thousands.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,13 @@ namespace muster {
 
 class FdLoop {
  public:
-  explicit FdLoop(const Clock& clock) : clock_(clock) {}
+  explicit FdLoop(const Clock& clock);
+  ~FdLoop();
+  FdLoop(const FdLoop&) = delete;
+  FdLoop& operator=(const FdLoop&) = delete;
 
-  // Calls `ready` with what poll found, each time one of `events` (POLLIN, POLLOUT), an end or an error is present. The
-  // caller keeps the descriptor and must call Forget before closing it.
+  // Calls `ready` with what was found, each time one of `events` (POLLIN, POLLOUT), an end or an error is present. The
+  // caller keeps the descriptor and must call Forget before closing it. Files on disk are always ready.
   void Watch(int fd, short events, std::function<void(short found)> ready);
   // With 0, the descriptor is ignored until the next call, even its end.
   void SetEvents(int fd, short events);
@@ -25,17 +29,27 @@ class FdLoop {
 
   // Blocks until a descriptor is ready or `deadline` is reached, then calls back. Callbacks may call Watch and Forget.
   void RunOnce(absl::Time deadline);
+  // Returns how often that was called. What was ready in one round was so before any of its callbacks.
+  uint64_t rounds() const { return rounds_; }
 
  private:
   struct Entry {
     short events;
-    uint64_t id;  // tells a descriptor from a later one with the same number
+    uint32_t id;   // tells a descriptor from a later one with the same number
+    bool is_file;  // the kernel can't watch it
     std::function<void(short found)> ready;
   };
 
+  void Register(int fd, Entry& entry);
+  void Unregister(int fd, Entry& entry);
+  void CallBack(int fd, uint32_t id, short found);
+
   const Clock& clock_;
+  const int epoll_;
   std::map<int, Entry> entries_;
-  uint64_t next_id_ = 0;
+  uint32_t next_id_ = 0;
+  int files_ = 0;  // entries that are files, and aren't ignored
+  uint64_t rounds_ = 0;
 };
 
 }  // namespace muster

@@ -20,7 +20,6 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
-#include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/task/task_environment.h"
 
@@ -85,6 +84,7 @@ int LocalBackend::Stop() {
     close(child.pid_fd);
   }
   running_.clear();
+  leaders_.clear();
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
   const int strays = KillProcessesOfRun(options_.run_id);
@@ -113,6 +113,7 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   if (spec.cgroup_fd >= 0) close(spec.cgroup_fd);
   RETURN_IF_ERROR(child.status());
   const TaskId task = process.task;
+  leaders_.insert(child->pid);
   running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
   if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
   WatchOutput(task, OutputStream::kStdout);
@@ -305,8 +306,10 @@ void LocalBackend::OnMemberEnd(const TaskId& task) {
 
 bool LocalBackend::AwaitMember(const TaskId& task) {
   Running& running = running_.at(task);
-  const int64_t now = TicksSinceBoot();
-  for (const GroupProcess& process : ProcessesOfGroup(running.child.pid)) {
+  const ProcessGroups& all = GroupsOfThisRound();
+  const auto group = all.groups.find(running.child.pid);
+  if (group == all.groups.end()) return false;
+  for (const GroupProcess& process : group->second) {
     const int fd = OpenPidFd(process.pid);
     if (fd < 0) continue;
     const bool is_member =
@@ -320,12 +323,17 @@ bool LocalBackend::AwaitMember(const TaskId& task) {
     running.member_fd = fd;
     loop_.Watch(fd, POLLIN, [this, task](short) { OnMemberEnd(task); });
   }
-  running.asked_at = now;
+  running.asked_at = std::max(running.asked_at, all.began);
   return running.member_fd >= 0;
 }
 
-bool LocalBackend::IsTask(pid_t pid) const {
-  return std::any_of(running_.begin(), running_.end(), [pid](const auto& one) { return one.second.child.pid == pid; });
+const ProcessGroups& LocalBackend::GroupsOfThisRound() {
+  if (looks_ == 0 || groups_round_ != loop_.rounds()) {
+    groups_ = ReadProcessGroups();
+    groups_round_ = loop_.rounds();
+    ++looks_;
+  }
+  return groups_;
 }
 
 void LocalBackend::ForgetMember(Running& running) {
@@ -349,6 +357,7 @@ void LocalBackend::Finish(const TaskId& task) {
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);
+  leaders_.erase(child.pid);
   orphans_->Reap();  // those that ended after it
   events_.OnExit(task, status);
 }

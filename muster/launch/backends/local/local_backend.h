@@ -21,6 +21,7 @@
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/memory_watch.h"
 #include "muster/launch/backends/local/orphans.h"
+#include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/fd_loop.h"
 
 namespace muster {
@@ -39,6 +40,8 @@ class LocalBackend final : public Backend {
   absl::Time deadline() const override { return memory_watch_.deadline(); }
   void OnTime() override;
   LocalProcess ProcessOf(const TaskId& task) const override;
+  // How often it has looked through all processes of the machine, which takes time in proportion to their number.
+  int looks() const { return looks_; }
 
  private:
   // A running task.
@@ -73,8 +76,11 @@ class LocalBackend final : public Backend {
   bool AwaitMember(const TaskId& task);
   void ForgetMember(Running& running);
   void Finish(const TaskId& task);
+  // Returns the machine's process groups as they are after the ends that this round of the loop tells of: many tasks
+  // that end together, as they do when they are asked to, are looked up at once.
+  const ProcessGroups& GroupsOfThisRound();
   // Returns whether it is a task's first process, whose end OnEnd handles.
-  bool IsTask(pid_t pid) const;
+  bool IsTask(pid_t pid) const { return leaders_.contains(pid); }
 
   // Constant after construction.
   const BackendOptions options_;
@@ -84,6 +90,10 @@ class LocalBackend final : public Backend {
   std::unique_ptr<Guard> guard_;      // while started
   std::unique_ptr<Orphans> orphans_;  // while started
   std::map<TaskId, Running> running_;
+  std::set<pid_t> leaders_;  // their first processes
+  ProcessGroups groups_;
+  uint64_t groups_round_ = 0;  // the loop's round of which groups_ is
+  int looks_ = 0;
   std::map<TaskId, int> memories_;
   MemoryWatch memory_watch_;
   std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted

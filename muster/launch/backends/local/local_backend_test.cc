@@ -267,6 +267,18 @@ TEST_F(LocalBackendTest, WhatAShellStartsAfterItWasAskedToEndIsAskedToo) {
   unlink(fifo.c_str());
 }
 
+TEST_F(LocalBackendTest, TasksThatEndTogetherAreLookedUpTogether) {
+  constexpr int kTasks = 40;
+  for (int i = 0; i < kTasks; ++i) ASSERT_TRUE(Shell({kWorkerJob, i}, "exec sleep 1000").ok());
+  for (int i = 0; i < kTasks; ++i) backend_.End({kWorkerJob, i}, EndMode::kGently);
+  for (int i = 0; i < kTasks; ++i) {
+    siginfo_t ended;
+    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf({kWorkerJob, i}).pid, &ended, WEXITED | WNOWAIT), 0);
+  }
+  for (int i = 0; i < kTasks; ++i) RunUntilExit({kWorkerJob, i});
+  EXPECT_EQ(backend_.looks(), 1) << "each look reads all processes of the machine";
+}
+
 TEST_F(LocalBackendTest, WhatAShellHasStartedAndWillNotEndIsKilled) {
   ASSERT_TRUE(Shell(kTask, "sh -c 'trap \"\" TERM; echo $$; sleep 1000 & wait'; true").ok());
   const Watched child = StartedBy(kTask);

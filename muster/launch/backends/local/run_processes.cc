@@ -50,20 +50,21 @@ bool HasVariable(const std::string& folder, const std::string& variable) {
   return false;
 }
 
-// Parses proc(5): "PID (NAME) STATE PARENT GROUP …". NAME may contain anything; field 22 is the start time.
-std::optional<GroupProcess> InGroup(pid_t pid, const std::string& stat_file, pid_t group) {
+// Parses proc(5): "PID (NAME) STATE PARENT GROUP …". NAME may contain anything; field 22 is the start time. Returns the
+// group with its process.
+std::optional<std::pair<pid_t, GroupProcess>> WithItsGroup(pid_t pid, const std::string& stat_file) {
   const std::string line = ReadKernelFile(stat_file).value_or("");
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name_end + 1));
   char state = 'X';
-  pid_t parent = 0, its_group = 0;
-  rest >> state >> parent >> its_group;
-  if (its_group != group || state == 'Z' || state == 'X') return std::nullopt;
+  pid_t parent = 0, group = 0;
+  rest >> state >> parent >> group;
+  if (state == 'Z' || state == 'X') return std::nullopt;
   GroupProcess process = {.pid = pid, .started = 0};
   for (int field = 6; field <= 22; ++field) rest >> process.started;
   if (rest.fail()) return std::nullopt;
-  return process;
+  return std::pair{group, process};
 }
 
 void ForEachProcess(const std::function<void(pid_t pid, const std::string& folder)>& take) {
@@ -102,10 +103,12 @@ std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
   return found;
 }
 
-std::vector<GroupProcess> ProcessesOfGroup(pid_t group) {
-  std::vector<GroupProcess> found;
+ProcessGroups ReadProcessGroups() {
+  ProcessGroups found;
+  found.began = TicksSinceBoot();
   ForEachProcess([&](pid_t pid, const std::string& folder) {
-    if (const auto process = InGroup(pid, folder + "/stat", group)) found.push_back(*process);
+    if (const auto process = WithItsGroup(pid, folder + "/stat"))
+      found.groups[process->first].push_back(process->second);
   });
   return found;
 }

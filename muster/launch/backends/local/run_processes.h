@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,12 @@ struct GroupProcess {
   int64_t started;  // clock ticks since the machine's start
 };
 
-// Returns the processes of a group that still run (no zombies), including its leader if it does.
-std::vector<GroupProcess> ProcessesOfGroup(pid_t group);
+// The processes of all groups that still run (no zombies).
+struct ProcessGroups {
+  int64_t began = 0;  // TicksSinceBoot when reading began: what started later may be missing
+  std::map<pid_t, std::vector<GroupProcess>> groups;
+};
+ProcessGroups ReadProcessGroups();
 
 // Returns the time since boot in the unit of `started`: sysconf(_SC_CLK_TCK) ticks per second.
 int64_t TicksSinceBoot();
