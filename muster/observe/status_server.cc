@@ -89,7 +89,8 @@ class StatusGuard {
   }
   // A client without a Host header is no browser.
   bool IsOwnName(const std::string& host) const {
-    return host.empty() || IsAddressLiteral(host) || host == "localhost" || host == host_name_ || host == bound_name_;
+    return host.empty() || IsAddressLiteral(host) || host == "localhost" || host == host_name_ ||
+           host == host_name_.substr(0, host_name_.find('.')) || host == bound_name_;
   }
 
   const std::string bound_name_;

@@ -33,10 +33,12 @@ TEST(Progress, WhatIsNotThereStaysUnset) {
 }
 
 TEST(Progress, IsReadFromThePage) {
-  const auto page = StatusServer::Start({}, {.title = "worker:0",
-                                             .status = [] { return std::string(kWorker); },
-                                             .text = [](const std::string&) { return std::string(); },
-                                             .metrics = [](const std::string&) { return std::string(); }});
+  const auto page = StatusServer::Start({},
+                                        {.title = "worker:0",
+                                         .status = [] { return std::string(kWorker); },
+                                         .text = [](const std::string&) { return std::string(); },
+                                         .metrics = [](const std::string&) { return std::string(); }},
+                                        "");
   ASSERT_TRUE(page.ok()) << page.status();
   const std::string url = (*page)->url();
   const std::string address = url.substr(url.find("//") + 2, url.size() - url.find("//") - 3);
