@@ -186,7 +186,7 @@ bool CheckpointState::IsPreserved(const std::string& name) const {
 
 absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
-  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id)))));
+  ASSIGN_OR_RETURN(auto file, files.CreateFile(JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id)))));
   RETURN_IF_ERROR(file->Append(AsBytes(save_id.data(), save_id.size())));
   return file->Close();
 }

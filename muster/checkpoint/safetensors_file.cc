@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<TensorFileWriter>> TensorFileWriter::Create(FileS
     total_bytes += tensor.bytes;
   }
   std::unique_ptr<TensorFileWriter> writer(new TensorFileWriter(path, std::move(tensors), total_bytes));
-  ASSIGN_OR_RETURN(writer->file_, files.OpenForWriting(path));
+  ASSIGN_OR_RETURN(writer->file_, files.CreateFile(path));
   const uint64_t length = header->size();
   RETURN_IF_ERROR(writer->AppendChecksummed(AsBytes(&length, 1)));
   RETURN_IF_ERROR(writer->AppendChecksummed(AsBytes(header->data(), header->size())));

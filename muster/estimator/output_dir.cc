@@ -57,7 +57,7 @@ absl::Status TryToWrite(const std::string& directory, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(directory));
   // The tasks of a cluster try this at the same time.
   const std::string trial = JoinPath(directory, absl::StrCat(".writable.tmp", getpid()));
-  ASSIGN_OR_RETURN(const auto file, files.OpenForWriting(trial));
+  ASSIGN_OR_RETURN(const auto file, files.CreateFile(trial));
   RETURN_IF_ERROR(file->Close());
   const absl::Status removed = files.Remove(trial);
   // A task on another host with the same process id has removed it.

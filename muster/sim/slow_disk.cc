@@ -38,6 +38,12 @@ absl::StatusOr<std::unique_ptr<WritableFile>> SlowDisk::OpenForWriting(const std
   return std::make_unique<File>(*this, std::move(file));
 }
 
+absl::StatusOr<std::unique_ptr<WritableFile>> SlowDisk::CreateFile(const std::string& path) {
+  RETURN_IF_ERROR(Wait());
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, inner_.CreateFile(path));
+  return std::make_unique<File>(*this, std::move(file));
+}
+
 absl::Status SlowDisk::CreateDirectory(const std::string& path) {
   RETURN_IF_ERROR(Wait());
   return inner_.CreateDirectory(path);

@@ -17,6 +17,7 @@ class SlowDisk final : public ForwardingFileSystem {
       : ForwardingFileSystem(inner), world_(world), longest_(longest) {}
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   absl::Status CreateDirectory(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;

@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(FileSyste
                                            options.host.empty() ? MachineName() : options.host,
                                            options.suffix.empty() ? absl::StrCat(".", getpid()) : options.suffix);
   const std::string path = FreePath(files, directory, name);
-  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(path));
+  ASSIGN_OR_RETURN(auto file, files.CreateFile(path));
   auto writer = std::unique_ptr<EventFileWriter>(
       new EventFileWriter(clock, path, options.flush_interval, std::move(taken), std::move(file)));
   std::string event;

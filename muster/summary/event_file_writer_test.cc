@@ -178,7 +178,7 @@ class CountingFile final : public WritableFile {
 class CountingFileSystem final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
-  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string&) override {
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string&) override {
     return std::make_unique<CountingFile>(flushes_);
   }
   int flushes() const { return flushes_; }

@@ -18,6 +18,11 @@
 namespace muster {
 namespace {
 
+// CreateFile takes away what has its name, and gives up if something new is there each time.
+constexpr int kCreateAttempts = 8;
+// Of a lock's file: a holder's name is shorter.
+constexpr size_t kMaxHolderBytes = 4096;
+
 absl::Status Error(const std::string& what, const std::string& path, int error = errno) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
@@ -82,6 +87,17 @@ class Posix final : public FileSystem {
     return std::make_unique<PosixWritableFile>(path, fd);
   }
 
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+    for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
+      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      if (fd >= 0) return std::make_unique<PosixWritableFile>(path, fd);
+      if (errno != EEXIST) return Error("write", path);
+      if (unlink(path.c_str()) != 0 && errno != ENOENT) return Error("replace", path);
+    }
+    return absl::AlreadyExistsError(
+        absl::StrCat("cannot write ", path, ": somebody keeps putting another file there; use a folder of your own"));
+  }
+
   absl::StatusOr<std::string> ReadFile(const std::string& path) override {
     Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (fd.get() < 0) return Error("read", path);
@@ -94,6 +110,26 @@ class Posix final : public FileSystem {
       if (got == 0) return content;
       content.append(buffer, got);
     }
+  }
+
+  absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override {
+    Descriptor fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (fd.get() < 0 && errno != ELOOP) return Error("read", path);
+    struct stat info {};
+    if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+      return absl::FailedPreconditionError(absl::StrCat(path, " is not a plain file"));
+    std::string content(limit + 1, '\0');  // one more byte shows that the file is longer
+    size_t size = 0;
+    while (size < content.size()) {
+      const ssize_t got = read(fd.get(), &content[size], content.size() - size);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return Error("read", path);
+      if (got == 0) break;
+      size += got;
+    }
+    if (size > limit) return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
+    content.resize(size);
+    return content;
   }
 
   absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
@@ -165,14 +201,19 @@ class Posix final : public FileSystem {
   // Uses flock, not fcntl's locks, which belong to the process: two writers in one process would share them. The file
   // isn't removed with the lock, because another process may have opened it and would then lock a file without a name.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override {
-    Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd.get() < 0) return Error("lock", path);
+    Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+    struct stat info {};
+    const bool is_link = fd.get() < 0 && errno == ELOOP;
+    if (fd.get() < 0 && !is_link) return Error("lock", path);
+    // Writing the holder's name must not change a file that somebody has linked here.
+    if (is_link || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
+      return absl::InvalidArgumentError(absl::StrCat("cannot lock ", path, ": it is a link or not a plain file; remove it"));
     while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS || errno == EINVAL)
         return absl::UnimplementedError(absl::StrCat("cannot lock ", path, ": this file system has no locks"));
       if (errno != EWOULDBLOCK) return Error("lock", path);
-      const auto found = ReadFile(path);
+      const auto found = ReadShortFile(path, kMaxHolderBytes);
       return absl::FailedPreconditionError(found.ok() && !found->empty() ? *found : "somebody who left no name");
     }
     if (ftruncate(fd.get(), 0) != 0) return Error("write", path);
@@ -191,7 +232,7 @@ FileSystem& PosixFileSystem() {
 
 absl::Status WriteFileAtomically(FileSystem& files, const std::string& path, ByteSpan bytes) {
   const std::string temporary = absl::StrCat(path, ".tmp", getpid());
-  ASSIGN_OR_RETURN(auto file, files.OpenForWriting(temporary));
+  ASSIGN_OR_RETURN(auto file, files.CreateFile(temporary));
   absl::Status status = file->Append(bytes);
   if (status.ok()) status = file->Sync();
   if (status.ok()) status = file->Close();

@@ -31,14 +31,22 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
-// Thread-safe. Paths are as the operating system takes them.
+// Thread-safe. Paths are as the operating system takes them. In a folder that others may write, too, a name can stand for
+// something that somebody else has put there: CreateFile and ReadShortFile are for such folders.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Creates or truncates the file.
+  // Creates the file, or truncates what the path leads to. For a path that the user has named: it may be a link or a
+  // device.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) = 0;
+  // Creates a new file. What has the name, a file left over or a link, is removed first and never written through.
+  // AlreadyExists: somebody else keeps putting something there.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
   // NotFound if the file doesn't exist.
   virtual absl::StatusOr<std::string> ReadFile(const std::string& path) = 0;
+  // Reads a whole file of at most `limit` bytes, and never waits for a writer. NotFound if it doesn't exist.
+  // FailedPrecondition: it is longer, or a link, a pipe or anything else that isn't a plain file.
+  virtual absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) = 0;
   // Reads exactly `into.size()` bytes at `offset`; DataLoss if the file is shorter.
   [[nodiscard]] virtual absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) = 0;
   virtual absl::StatusOr<uint64_t> FileSize(const std::string& path) = 0;
@@ -57,7 +65,8 @@ class FileSystem {
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
   // Takes the lock that the file at `path` stands for, and writes `holder` into the file. The file is created if
   // needed, and stays when the lock is released. Doesn't wait. FailedPrecondition: another holder has it, in this
-  // process or another; the message is that holder's text. Unimplemented: this file system has no locks.
+  // process or another; the message is that holder's text. InvalidArgument: the path isn't a plain file with one name.
+  // Unimplemented: this file system has no locks.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) = 0;
 };
 
@@ -65,7 +74,7 @@ class FileSystem {
 FileSystem& PosixFileSystem();
 
 // Writes a temporary file, syncs it, renames it and syncs the directory: a reader sees the old file or the whole new
-// one.
+// one. A link at `path` is replaced, and what it leads to stays as it is.
 [[nodiscard]] absl::Status WriteFileAtomically(FileSystem& files, const std::string& path, ByteSpan bytes);
 
 // Joins "a" and "b" to "a/b"; an absolute `name` wins.

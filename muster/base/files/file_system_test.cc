@@ -1,6 +1,7 @@
 #include "muster/base/files/file_system.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,13 +46,33 @@ TEST_P(FileSystemTest, WritesReadsAndTruncatesOnOpening) {
   EXPECT_TRUE(absl::IsDataLoss(beyond)) << beyond;
 }
 
+TEST_P(FileSystemTest, ANewFileReplacesAnotherWhoseWriterGoesOnWithItsOwn) {
+  auto old = files().CreateFile(Path("a")).value();
+  ASSERT_TRUE(old->Append(Bytes("old")).ok());
+  auto fresh = files().CreateFile(Path("a")).value();
+  ASSERT_TRUE(fresh->Append(Bytes("new")).ok());
+  ASSERT_TRUE(old->Append(Bytes("er")).ok());
+  ASSERT_TRUE(old->Close().ok());
+  ASSERT_TRUE(fresh->Close().ok());
+  EXPECT_EQ(*files().ReadFile(Path("a")), "new");
+}
+
+TEST_P(FileSystemTest, AShortFileIsReadUpToItsLimit) {
+  Put("a", "four");
+  EXPECT_EQ(*files().ReadShortFile(Path("a"), 4), "four");
+  const absl::Status longer = files().ReadShortFile(Path("a"), 3).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(longer)) << longer;
+  EXPECT_THAT(std::string(longer.message()), HasSubstr(Path("a")));
+}
+
 TEST_P(FileSystemTest, MissingFilesAreNotFoundAndNamed) {
   const std::string path = Path("nothing");
   std::byte byte{};
   for (const absl::Status& status :
        {files().ReadFile(path).status(), files().FileSize(path).status(), files().Remove(path),
         files().Rename(path, Path("b")), files().ReadAt(path, 0, {&byte, 1}), files().ListDirectory(path).status(),
-        files().OpenForWriting(Path("no/file")).status(), files().SyncDirectory(path)}) {
+        files().OpenForWriting(Path("no/file")).status(), files().SyncDirectory(path),
+        files().CreateFile(Path("no/file")).status(), files().ReadShortFile(path, 10).status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(root_.path()));
   }
@@ -94,6 +115,56 @@ TEST_P(FileSystemTest, ALockHasOneHolderWhoIsNamed) {
 
 TEST_P(FileSystemTest, ALockNeedsItsDirectory) {
   EXPECT_TRUE(absl::IsNotFound(files().Lock(Path("none/lock"), "me").status()));
+}
+
+// A folder that others may write, too: what they put there under a name that is written leads nowhere.
+class SharedFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(files_.CreateDirectory(root_.path()).ok());
+    ASSERT_TRUE(WriteFileAtomically(files_, victim_, Bytes("mine")).ok());
+  }
+  void Link(const std::string& name) { ASSERT_EQ(symlink(victim_.c_str(), (root_ / name).c_str()), 0); }
+
+  FileSystem& files_ = PosixFileSystem();
+  const ScratchFolder root_;
+  const std::string victim_ = root_ / "victim";
+};
+
+TEST_F(SharedFolderTest, ANewFileIsNotWrittenThroughALink) {
+  Link("part");
+  auto file = files_.CreateFile(root_ / "part").value();
+  ASSERT_TRUE(file->Append(Bytes("theirs")).ok());
+  EXPECT_EQ(*files_.ReadFile(victim_), "mine");
+  EXPECT_EQ(*files_.ReadFile(root_ / "part"), "theirs");
+}
+
+TEST_F(SharedFolderTest, AnAtomicWriteFollowsNoLinkUnderEitherName) {
+  Link("state");
+  Link("state.tmp" + std::to_string(getpid()));
+  ASSERT_TRUE(WriteFileAtomically(files_, root_ / "state", Bytes("theirs")).ok());
+  EXPECT_EQ(*files_.ReadFile(victim_), "mine");
+  EXPECT_EQ(*files_.ReadFile(root_ / "state"), "theirs");
+}
+
+TEST_F(SharedFolderTest, ALockIsNotWrittenIntoAnotherFile) {
+  Link("lock");
+  ASSERT_EQ(link(victim_.c_str(), (root_ / "second_name").c_str()), 0);
+  ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
+  for (const char* name : {"lock", "second_name", "pipe"}) {
+    const absl::Status refused = files_.Lock(root_ / name, "me").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << name << ": " << refused;
+  }
+  EXPECT_EQ(*files_.ReadFile(victim_), "mine");
+}
+
+TEST_F(SharedFolderTest, AShortFileIsAPlainFileAndAPipeDoesNotHoldItsReaderUp) {
+  Link("link");
+  ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {root_ / "link", root_ / "pipe", root_.path(), std::string("/dev/zero")}) {
+    const absl::Status refused = files_.ReadShortFile(path, 64).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << path << ": " << refused;
+  }
 }
 
 TEST(PosixFileLockTest, EndsWithItsProcess) {

@@ -18,7 +18,13 @@ class ForwardingFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
     return inner_.OpenForWriting(path);
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+    return inner_.CreateFile(path);
+  }
   absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
+  absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override {
+    return inner_.ReadShortFile(path, limit);
+  }
   absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
     return inner_.ReadAt(path, offset, into);
   }

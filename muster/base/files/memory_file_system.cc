@@ -169,10 +169,22 @@ absl::Status MemoryFileSystem::WriteFile(const std::string& path, const std::str
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::OpenForWriting(const std::string& path) {
+  return Open(path, /*replace=*/false);
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::CreateFile(const std::string& path) {
+  return Open(path, /*replace=*/true);
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::Open(const std::string& path, bool replace) {
   MutexLock lock(mutex_);
   const std::string normal = Normal(path);
   const std::string parent = Parent(normal);
   if (parent != "." && parent != "/" && !directories_.contains(parent)) return Missing(path);
+  if (replace && nodes_.contains(normal)) {
+    RETURN_IF_ERROR(Change("replace", path));
+    nodes_.erase(normal);
+  }
   RETURN_IF_ERROR(Change("write", path));
   std::shared_ptr<Node>& node = nodes_[normal];
   if (node == nullptr) node = std::make_shared<Node>();
@@ -205,6 +217,14 @@ absl::Status MemoryFileSystem::Sync(const std::string& path, Node& node, uint64_
 absl::StatusOr<std::string> MemoryFileSystem::ReadFile(const std::string& path) {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto node, Find(path));
+  return node->content;
+}
+
+absl::StatusOr<std::string> MemoryFileSystem::ReadShortFile(const std::string& path, size_t limit) {
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto node, Find(path));
+  if (node->content.size() > limit)
+    return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
   return node->content;
 }
 

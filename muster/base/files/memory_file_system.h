@@ -45,7 +45,9 @@ class MemoryFileSystem final : public FileSystem {
   [[nodiscard]] absl::Status WriteFile(const std::string& path, const std::string& content);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
+  absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override;
   [[nodiscard]] absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override;
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override;
   bool Exists(const std::string& path) override;
@@ -72,6 +74,8 @@ class MemoryFileSystem final : public FileSystem {
   [[nodiscard]] absl::Status Change(const std::string& what, const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Node>> Find(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // With `replace` the file is a new one, and who writes the old one goes on writing that.
+  absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path, bool replace);
   [[nodiscard]] absl::Status Append(const std::string& path, Node& node, uint64_t writer, ByteSpan bytes);
   [[nodiscard]] absl::Status Sync(const std::string& path, Node& node, uint64_t writer);
 

@@ -34,7 +34,7 @@ absl::Status LogMux::AddTask(const TaskId& task) {
   if (!options_.log_dir.empty()) {
     RETURN_IF_ERROR(files_.CreateDirectory(options_.log_dir));
     const std::string path = JoinPath(options_.log_dir, absl::StrCat(task.job, "-", task.index, ".log"));
-    ASSIGN_OR_RETURN(added.log, files_.OpenForWriting(path));
+    ASSIGN_OR_RETURN(added.log, files_.CreateFile(path));
   }
   tasks_.insert_or_assign(task, std::move(added));
   return absl::OkStatus();

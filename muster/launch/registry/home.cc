@@ -29,7 +29,7 @@ absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
   RETURN_IF_ERROR(files.CreateDirectory(path));
   // Uses a random name, because several commands may try at the same time.
   const std::string trial = JoinPath(path, absl::StrCat(".writable.tmp", RandomHex(8)));
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.OpenForWriting(trial));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.CreateFile(trial));
   RETURN_IF_ERROR(file->Close());
   return files.Remove(trial);
 }
