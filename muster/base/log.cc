@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "muster/base/mutex.h"
+#include "muster/base/text/one_line.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -30,6 +32,18 @@ class CurrentLogger {
   std::shared_ptr<spdlog::logger> logger_ ABSL_GUARDED_BY(mutex_) = spdlog::default_logger();
 };
 
+// A line may have words of another process in it. They can neither change the terminal nor look like lines of their
+// own: control characters are written out, and what follows a line break is indented.
+std::string Harmless(const std::string& line) {
+  std::string shown;
+  for (size_t begin = 0;; shown += "\n    ") {
+    const size_t end = line.find('\n', begin);
+    shown += OneLine(std::string_view(line).substr(begin, end - begin));
+    if (end == std::string::npos) return shown;
+    begin = end + 1;
+  }
+}
+
 CurrentLogger& TheLogger() {
   static CurrentLogger* const logger = new CurrentLogger;  // never destroyed: threads write until the very end
   return *logger;
@@ -50,7 +64,7 @@ void LogLine(LogLevel level, const std::string& line) {
   TheLogger().Get()->log(level == LogLevel::kInfo      ? spdlog::level::info
                          : level == LogLevel::kWarning ? spdlog::level::warn
                                                        : spdlog::level::err,
-                         "{}", line);
+                         "{}", Harmless(line));
 }
 
 void LogLineOnce(LogLevel level, const std::string& line) {

@@ -34,6 +34,15 @@ TEST(LogTest, WhatIsSaidOnceIsSaidOnceAProcess) {
   EXPECT_NE(Logged(NewLine(), 1), "") << "another line";
 }
 
+TEST(LogTest, WordsOfOthersCannotLookLikeALineOfTheLogNorReachTheTerminal) {
+  testing::internal::CaptureStderr();
+  SetUpLog("");
+  LogInfo("worker:1 joined (\x1b[2Jhost\n00:00:00.000 E [ps:0] all is lost)");
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(absl::StrContains(shown, " I worker:1 joined (\\x1b[2Jhost\n    00:00:00.000 E [ps:0] all is lost)\n"))
+      << shown;
+}
+
 // Several servers in one process call SetUpLog with their task while the others write.
 TEST(LogTest, MayBeSetUpAnewWhileOthersWrite) {
   constexpr int kLines = 2000;

@@ -26,6 +26,7 @@ constexpr char kPartMark[] = ".part-";
 constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically appends a process id
 constexpr char kStateFile[] = "checkpoint";
+constexpr size_t kMaxAnnouncementBytes = 64;
 constexpr double kMaxSeconds = 1e12;  // limit of the times in the state file: far beyond any, and exact in milliseconds
 
 std::optional<int64_t> StepOf(absl::string_view name) {
@@ -179,6 +180,10 @@ std::string TemporaryName(std::string_view file) { return absl::StrCat(AbslView(
 
 std::optional<int64_t> StepOfCheckpoint(std::string_view name) { return StepOf(AbslView(name)); }
 
+bool MayBePart(std::string_view file) {
+  return IsFileName(file) && file.starts_with(kNamePrefix) && file.ends_with(kPartSuffix);
+}
+
 bool CheckpointState::IsPreserved(const std::string& name) const {
   const auto time = saved.find(name);
   return last_preserved && time != saved.end() && time->second <= *last_preserved;
@@ -192,7 +197,8 @@ absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::
 }
 
 bool SeesSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
-  const auto content = files.ReadFile(JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id))));
+  const std::string path = JoinPath(directory, absl::StrCat(kSavePrefix, AbslView(save_id)));
+  const auto content = files.ReadShortFile(path, kMaxAnnouncementBytes);
   return content.ok() && *content == save_id;
 }
 

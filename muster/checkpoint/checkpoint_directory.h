@@ -37,6 +37,8 @@ std::string PartFileName(int64_t global_step, int part, int num_parts, std::stri
 std::string TemporaryName(std::string_view file);
 // Returns the step in "model.ckpt-100"; nullopt for any other text.
 std::optional<int64_t> StepOfCheckpoint(std::string_view name);
+// Whether a ps may be asked to write a part under this name: no path, and none of the directory's other files.
+bool MayBePart(std::string_view file);
 
 // Write and look for a small file that shows another process whether it sees the same directory (a shared file system
 // or one host) as the process that leads the save. RemoveLeftovers removes the file.

@@ -36,16 +36,6 @@ absl::Status Invalid(const Pieces&... pieces) {
   return absl::InvalidArgumentError(absl::StrCat(pieces...));
 }
 
-bool IsSaveId(std::string_view id) {
-  return !id.empty() && id.size() <= 64 &&
-         std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
-}
-
-bool IsFileName(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
-         name.find('\0') == std::string_view::npos;
-}
-
 // Checks that slice i of n has the rows i, i + n, …, and that all rows are covered.
 absl::Status CheckSteps(const std::string& owner, const std::vector<ManifestSlice>& slices,
                         const std::vector<int64_t>& shape) {
@@ -338,6 +328,16 @@ const ManifestVariable* Manifest::Find(std::string_view name) const {
   for (const ManifestVariable& variable : variables)
     if (variable.name == name) return &variable;
   return nullptr;
+}
+
+bool IsSaveId(std::string_view id) {
+  return !id.empty() && id.size() <= 64 &&
+         std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+}
+
+bool IsFileName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
 }
 
 absl::Status ValidateManifest(const Manifest& manifest) {

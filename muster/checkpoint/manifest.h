@@ -87,6 +87,11 @@ struct Manifest {
   const ManifestVariable* Find(std::string_view name) const;
 };
 
+// What names from outside must be before they become parts of a path: the id of a save (1 to 64 of a-z, 0-9), and the
+// name of a file, not a path.
+bool IsSaveId(std::string_view id);
+bool IsFileName(std::string_view name);
+
 // Checks what readers rely on: names distinct and UTF-8, parts in range, no path in a file name, the slices of each
 // variable and slot together exactly the whole. InvalidArgument names the variable and the mistake.
 [[nodiscard]] absl::Status ValidateManifest(const Manifest& manifest);

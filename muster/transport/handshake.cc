@@ -101,8 +101,22 @@ std::string Proof(const JobToken& token, const char (&label)[n], const std::stri
   return proof;
 }
 
-bool SameProof(const std::string& expected, ByteSpan received) {
-  return CRYPTO_memcmp(expected.data(), received.data(), kProofBytes) == 0;
+// Everybody can make the proof of an empty token, so it proves nothing.
+template <size_t n>
+bool IsProof(ByteSpan received, const JobToken& token, const char (&label)[n], const std::string& client_hello,
+             const std::string& server_hello) {
+  const std::string expected = Proof(token, label, client_hello, server_hello);
+  return !token.secret.empty() && CRYPTO_memcmp(expected.data(), received.data(), kProofBytes) == 0;
+}
+
+absl::Status OtherJob(const JobToken& token) {
+  if (!token.secret.empty())
+    return absl::PermissionDeniedError(
+        "it belongs to another job: its job token differs from this process's (MUSTER_JOB_TOKEN)");
+  return absl::PermissionDeniedError(
+      "it belongs to another job or to another user: this process has no job token, and has found none that a process "
+      "of this user left for it on this host; start both as the same user on the same host (neither in a container), "
+      "or set the same MUSTER_JOB_TOKEN for both");
 }
 
 Handshake::Step Refused(absl::Status status) {
@@ -119,8 +133,10 @@ HandshakeNonce RandomNonce() {
   return nonce;
 }
 
-ClientHandshake::ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce)
-    : identity_(std::move(identity)), hello_(EncodeHello(identity_, identity_.offers, Result::kAccepted, nonce)) {}
+ClientHandshake::ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, FindToken find)
+    : identity_(std::move(identity)),
+      find_(std::move(find)),
+      hello_(EncodeHello(identity_, identity_.offers, Result::kAccepted, nonce)) {}
 
 Handshake::Step ClientHandshake::Advance(ByteSpan received) {
   if (!hello_sent_) {
@@ -130,6 +146,13 @@ Handshake::Step ClientHandshake::Advance(ByteSpan received) {
     return step;
   }
   return server_hello_.empty() ? TakeServerHello(received) : TakeVerdict(received);
+}
+
+absl::Status ClientHandshake::NeedToken() {
+  if (!identity_.token.secret.empty() || !find_) return absl::OkStatus();
+  absl::StatusOr<JobToken> found = find_();
+  if (found.ok()) identity_.token = *std::move(found);
+  return absl::IsNotFound(found.status()) ? absl::OkStatus() : found.status();
 }
 
 Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
@@ -148,6 +171,7 @@ Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
   if ((server.flags & ~identity_.offers) != 0) {
     return Refused(absl::FailedPreconditionError("it accepted an offer that this process didn't make"));
   }
+  if (absl::Status status = NeedToken(); !status.ok()) return Refused(std::move(status));
   agreed_ = server.flags;
   server_hello_ = Text(received.first(server.bytes));
   Step step;
@@ -159,14 +183,11 @@ Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
 Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
   if (received.size() < kVerdictBytes) return {};
   const uint16_t result = LoadLittleEndian<uint16_t>(&received[0]);
-  if (result == static_cast<uint16_t>(Result::kOtherJob)) {
-    return Refused(absl::PermissionDeniedError(
-        "it belongs to another job: its job token differs from this process's (MUSTER_JOB_TOKEN)"));
-  }
+  if (result == static_cast<uint16_t>(Result::kOtherJob)) return Refused(OtherJob(identity_.token));
   if (result != 0) {
     return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process; reason ", result)));
   }
-  if (!SameProof(Proof(identity_.token, kServerLabel, hello_, server_hello_), received.subspan(8, kProofBytes))) {
+  if (!IsProof(received.subspan(8, kProofBytes), identity_.token, kServerLabel, hello_, server_hello_)) {
     return Refused(absl::PermissionDeniedError("it couldn't prove that it knows this job's token (MUSTER_JOB_TOKEN)"));
   }
   Step step;
@@ -212,7 +233,7 @@ Handshake::Step ServerHandshake::TakeProof(ByteSpan received) {
   step.used = kProofBytes;
   step.to_send.assign(kVerdictBytes, '\0');
   auto* verdict = reinterpret_cast<std::byte*>(step.to_send.data());
-  if (!SameProof(Proof(identity_.token, kClientLabel, client_hello_, server_hello_), received.first(kProofBytes))) {
+  if (!IsProof(received.first(kProofBytes), identity_.token, kClientLabel, client_hello_, server_hello_)) {
     StoreLittleEndian(static_cast<uint16_t>(Result::kOtherJob), verdict);
     step.status = absl::PermissionDeniedError("it doesn't know this job's token");
     return step;

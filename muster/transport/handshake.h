@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/base/version.h"
@@ -23,7 +24,7 @@ using HandshakeNonce = std::array<std::byte, 32>;
 HandshakeNonce RandomNonce();
 
 struct HandshakeIdentity {
-  JobToken token;
+  JobToken token;  // an end without one passes no handshake
   uint16_t protocol_version = kProtocolVersion;
   std::string build_version = std::string("muster ") + kMusterVersion;  // at most 64 characters
   uint16_t offers = 0;                                                  // a server's: the offers that it accepts
@@ -49,14 +50,21 @@ class Handshake {
 
 class ClientHandshake final : public Handshake {
  public:
-  ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce);
+  // Finds the token of a job that was given none. NotFound: there is none to be found, and the server will refuse.
+  using FindToken = absl::AnyInvocable<absl::StatusOr<JobToken>()>;
+
+  // `find` is called, if the identity has no token, once the server's hello has come: by then the server has published
+  // what is looked for.
+  ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, FindToken find = nullptr);
   Step Advance(ByteSpan received) override;  // the first call, with nothing received, makes the hello
 
  private:
   Step TakeServerHello(ByteSpan received);
   Step TakeVerdict(ByteSpan received);
+  [[nodiscard]] absl::Status NeedToken();
 
-  const HandshakeIdentity identity_;
+  HandshakeIdentity identity_;  // constant but for the token
+  FindToken find_;
   const std::string hello_;
   bool hello_sent_ = false;
   std::string server_hello_;  // empty until received

@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "openssl/evp.h"
+#include "openssl/hmac.h"
 
 namespace muster::handshake_test {
 namespace {
@@ -64,13 +66,57 @@ Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identi
 HandshakeIdentity Identity(const std::string& secret) { return {.token = {secret}}; }
 
 TEST(HandshakeTest, TwoOfOneJobPassInPiecesOfAnySize) {
-  for (const char* secret : {"", "token"}) {
-    for (size_t piece : {1, 7, 48, 1000}) {
-      const Outcome outcome = Shake(Identity(secret), Identity(secret), piece);
-      EXPECT_TRUE(outcome.client_passed) << outcome.client;
-      EXPECT_TRUE(outcome.server_passed) << outcome.server;
-    }
+  for (size_t piece : {1, 7, 48, 1000}) {
+    const Outcome outcome = Shake(Identity("token"), Identity("token"), piece);
+    EXPECT_TRUE(outcome.client_passed) << outcome.client;
+    EXPECT_TRUE(outcome.server_passed) << outcome.server;
   }
+}
+
+TEST(HandshakeTest, AnEmptyTokenPassesNoHandshake) {
+  const Outcome outcome = Shake(Identity(""), Identity(""));
+  EXPECT_FALSE(outcome.server_passed);
+  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kPermissionDenied) << outcome.client;
+  EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("same user on the same host"));
+  EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("MUSTER_JOB_TOKEN"));
+}
+
+// A stranger that a client without a token has reached can make the proof of an empty one.
+TEST(HandshakeTest, AClientWithoutATokenBelievesNoProof) {
+  ClientHandshake client(Identity(""), kClientNonce);
+  ServerHandshake server(Identity("token"), kServerNonce);
+  const std::string to_server = client.Advance({}).to_send;
+  const std::string to_client = server.Advance(AsBytes(to_server.data(), to_server.size())).to_send;
+  EXPECT_EQ(client.Advance(AsBytes(to_client.data(), to_client.size())).to_send.size(), 32);
+  std::string signed_text("muster server proof 1\0", 22);
+  signed_text += to_server + to_client;
+  unsigned char proof[32];
+  HMAC(EVP_sha256(), "", 0, reinterpret_cast<const unsigned char*>(signed_text.data()), signed_text.size(), proof,
+       nullptr);
+  const std::string accepted = std::string(8, '\0') + std::string(reinterpret_cast<char*>(proof), sizeof proof);
+  const Handshake::Step step = client.Advance(AsBytes(accepted.data(), accepted.size()));
+  EXPECT_FALSE(step.passed);
+  EXPECT_EQ(step.status.code(), absl::StatusCode::kPermissionDenied) << step.status;
+}
+
+TEST(HandshakeTest, ATokenIsLookedForOnceTheServerHasAnswered) {
+  int asked = 0;
+  ClientHandshake client(Identity(""), kClientNonce, [&asked]() -> absl::StatusOr<JobToken> {
+    ++asked;
+    return JobToken{"found"};
+  });
+  ServerHandshake server(Identity("found"), kServerNonce);
+  std::string to_server = client.Advance({}).to_send;
+  EXPECT_EQ(asked, 0);
+  const std::string hello = server.Advance(AsBytes(to_server.data(), to_server.size())).to_send;
+  to_server = client.Advance(AsBytes(hello.data(), hello.size())).to_send;
+  EXPECT_EQ(asked, 1);
+  const std::string verdict = server.Advance(AsBytes(to_server.data(), to_server.size())).to_send;
+  EXPECT_TRUE(client.Advance(AsBytes(verdict.data(), verdict.size())).passed);
+  ClientHandshake unlucky(Identity(""), kClientNonce,
+                          []() -> absl::StatusOr<JobToken> { return absl::FailedPreconditionError("a bad folder"); });
+  EXPECT_TRUE(unlucky.Advance({}).status.ok());
+  EXPECT_EQ(unlucky.Advance(AsBytes(hello.data(), hello.size())).status, absl::FailedPreconditionError("a bad folder"));
 }
 
 TEST(HandshakeTest, TheMessagesAreThoseOfTheDocument) {

@@ -12,7 +12,8 @@
 namespace muster {
 
 // Proves that both ends belong to one job. The launcher makes it and passes it in the environment (MUSTER_JOB_TOKEN);
-// it is never sent. Empty: no proof, and then only loopback addresses are served.
+// it is never sent. Empty: only loopback addresses are served, each with a secret of its own that only processes of the
+// same user on the same host find.
 struct JobToken {
   std::string secret;
 };
@@ -25,6 +26,7 @@ class Transport {
 
   // Serves `address` ("host:port", "[v6]:port"; port 0 takes a free one). `handler` must outlive the listener.
   // AlreadyExists: the port is in use (the message names it). PermissionDenied: not a loopback address and no token.
+  // FailedPrecondition: no token, and no folder that is this user's alone for the port's secret.
   // InvalidArgument: an address that can't be parsed or doesn't resolve.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address, RequestHandler& handler) = 0;
 

@@ -5,16 +5,16 @@
 
 namespace muster {
 
-std::string OneLine(std::string_view text) {
+std::string OneLine(std::string_view text, size_t most) {
   std::string line;
-  for (const char c : text) {
+  for (const char c : text.substr(0, most)) {
     if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
       absl::StrAppendFormat(&line, "\\x%02x", static_cast<unsigned char>(c));
     } else {
       line += c;
     }
   }
-  return line;
+  return text.size() > most ? line + "…" : line;
 }
 
 }  // namespace muster

@@ -10,6 +10,11 @@ TEST(OneLine, ControlCharactersAreWrittenOut) {
   EXPECT_EQ(OneLine(std::string_view("\0", 1)), "\\x00");
 }
 
+TEST(OneLine, OnlyTheBeginningOfALongTextIsShown) {
+  EXPECT_EQ(OneLine("abc", 3), "abc");
+  EXPECT_EQ(OneLine("ab\ncd", 3), "ab\\x0a…");
+}
+
 TEST(OneLine, TheRestStays) {
   EXPECT_EQ(OneLine("Köln \"x\" \\n"), "Köln \"x\" \\n");
   EXPECT_EQ(OneLine(""), "");

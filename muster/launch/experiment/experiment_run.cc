@@ -15,6 +15,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/identity/job_token.h"
 #include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
@@ -218,6 +219,7 @@ absl::Status ExperimentRun::Plan() {
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(addresses));
   ports_.emplace(std::move(ports));
   const std::string users_token = ValueIn(order_.environment, kJobTokenVariable);
+  RETURN_IF_ERROR(CheckJobToken(users_token));
   ExperimentPlanRequest request;
   request.id = order_.run.id;
   request.parameters = order_.run.parameters;

@@ -7,29 +7,18 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/os/available_memory.h"
+#include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
 
 namespace muster {
 namespace {
 
 uint64_t MiB(uint64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
-
-// Returns the memory that the kernel says is available without swapping; 0 if it doesn't say.
-uint64_t AvailableBytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name, unit;
-  uint64_t kilobytes = 0;
-  while (meminfo >> name >> kilobytes) {
-    std::getline(meminfo, unit);
-    if (name == "MemAvailable:") return kilobytes << 10;
-  }
-  return 0;
-}
 
 absl::Status NoMemory(uint64_t bytes, const std::string& why) {
   return absl::ResourceExhaustedError(absl::StrCat("no memory for the model: ", MiB(bytes),
@@ -40,7 +29,7 @@ absl::Status NoMemory(uint64_t bytes, const std::string& why) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Create() {
-  const int fd = memfd_create("muster-arena", MFD_CLOEXEC);
+  const int fd = CreateMemoryFile("muster-arena");
   if (fd < 0) return NoMemory(0, absl::StrCat("memfd_create: ", std::strerror(errno)));
   return std::unique_ptr<ArenaMemory>(new ArenaMemory(fd, /*is_kept=*/false));
 }
@@ -84,9 +73,13 @@ absl::Status ArenaMemory::Reset(uint64_t bytes, uint64_t unlikely) {
   struct stat info {};
   const uint64_t old = fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
   if (old > 0) Discard(0, old);
-  // Pages are allocated when they are touched, and a machine without free ones kills then: better to refuse now.
-  if (const uint64_t available = AvailableBytes(); available != 0 && bytes - unlikely > available)
-    return NoMemory(bytes - unlikely, absl::StrCat("this machine has ", MiB(available), " MiB available"));
+  // Pages are allocated when they are touched, and where there are no free ones the kernel kills then: better to refuse
+  // now.
+  if (const AvailableMemory available = MemoryToTake(); available.bytes != 0 && bytes - unlikely > available.bytes)
+    return NoMemory(
+        bytes - unlikely,
+        absl::StrCat(available.of_a_group ? "the limit of this process's control group leaves " : "this machine has ",
+                     MiB(available.bytes), " MiB", available.of_a_group ? "" : " available"));
   if (bytes > old && ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
     return NoMemory(bytes, absl::StrCat("ftruncate: ", std::strerror(errno)));
   return Map(bytes);

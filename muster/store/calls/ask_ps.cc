@@ -1,6 +1,8 @@
 #include "muster/store/calls/ask_ps.h"
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/cluster/identity/job_token.h"
 #include "muster/transport/choice/transport_choice.h"
 #include "muster/transport/io/tcp_event_loop.h"
 
@@ -20,6 +22,7 @@ absl::Status WithAdvice(const absl::Status& status) {
 
 absl::StatusOr<std::string> AskPs(const std::string& address, const JobToken& token, StoreMethod method,
                                   std::string control, absl::Duration patience) {
+  RETURN_IF_ERROR(CheckJobToken(token.secret));
   TcpEventLoop loop;
   const auto transport = MakeTransport(TransportChoice::kTcp, loop, token);
   const auto channel = transport->Connect(address);

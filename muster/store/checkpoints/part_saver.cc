@@ -15,8 +15,11 @@ absl::Status MarkIsGone() { return absl::OutOfRangeError("the mark of this part 
 
 }  // namespace
 
-PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background)
-    : loop_(loop), files_(files), background_(std::move(background)) {}
+PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background, const std::string& model_dir)
+    : loop_(loop),
+      files_(files),
+      background_(std::move(background)),
+      where_(std::make_shared<SaveDirectory>(files, model_dir)) {}
 
 void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   if (!answer.ok()) return responder.Fail(answer.status());
@@ -34,6 +37,18 @@ void PartSaver::Drop() {
   if (!IsPrepared(true)) return;
   marked_->arena->DiscardAside();
   marked_.reset();
+}
+
+void PartSaver::FindDirectory(const std::string& directory, const std::string& save_id, Found found) {
+  const uint64_t number = ++last_search_;
+  searches_.emplace(number, std::move(found));
+  background_([this, &loop = loop_, token = lifetime_.token(), where = where_, directory, save_id, number]() mutable {
+    loop.Post([this, token = std::move(token), answer = where->For(directory, save_id), number]() mutable {
+      if (!token.alive()) return;
+      auto waiting = searches_.extract(number);
+      if (!waiting.empty()) waiting.mapped()(std::move(answer));
+    });
+  });
 }
 
 void PartSaver::Save(const std::string& path, bool of_mark, Responder responder) {
@@ -81,14 +96,15 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
                        Responder responder) {
   const uint64_t number = ++last_commit_;
   commits_.emplace(number, std::move(responder));
-  const auto commit = [&files = files_, directory, text, retention]() -> absl::StatusOr<Answer> {
+  const auto commit = [&files = files_, where = where_, directory, text, retention]() -> absl::StatusOr<Answer> {
     ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(text, "the chief's manifest"));
-    if (!SeesSave(files, directory, manifest.save_id))
-      return absl::NotFoundError(absl::StrCat("ps 0 does not see ", directory, ": the chief commits"));
-    RETURN_IF_ERROR(CommitManifest(files, directory, manifest));
+    const absl::StatusOr<std::string> own = where->For(directory, manifest.save_id);
+    if (!own.ok())
+      return absl::NotFoundError(absl::StrCat("ps 0 does not see ", own.status().message(), ": the chief commits"));
+    RETURN_IF_ERROR(CommitManifest(files, *own, manifest));
     // The new checkpoint is safe; trouble in tidying up is no reason to stop training. Commits run here one after the
     // other, so that a chief that has lost its lease meanwhile can't remove its successor's files.
-    if (const absl::Status tidied = Tidy(files, directory, retention, manifest.save_id); !tidied.ok())
+    if (const absl::Status tidied = Tidy(files, *own, retention, manifest.save_id); !tidied.ok())
       LogWarning("old checkpoints could not be removed: ", tidied.ToString());
     return Answer{};
   };
@@ -104,6 +120,7 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
 void PartSaver::FailAll(const absl::Status& status) {
   for (Responder& responder : std::exchange(waiting_, {})) responder.Fail(status);
   for (auto& [number, responder] : std::exchange(commits_, {})) responder.Fail(status);
+  for (auto& [number, found] : std::exchange(searches_, {})) found(status);
 }
 
 }  // namespace muster

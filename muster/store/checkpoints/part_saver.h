@@ -17,6 +17,7 @@
 #include "muster/base/lifetime.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/arena/arena.h"
+#include "muster/store/checkpoints/save_directory.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
 
@@ -27,8 +28,8 @@ class PartSaver {
   // Runs its arguments later, one after the other, on any thread.
   using Background = std::function<void(absl::AnyInvocable<void()>)>;
 
-  // Borrows all of them for its life; what `background` runs may outlive it.
-  PartSaver(EventLoop& loop, FileSystem& files, Background background);
+  // Borrows all of them for its life; what `background` runs may outlive it. `model_dir`: see SaveDirectory.
+  PartSaver(EventLoop& loop, FileSystem& files, Background background, const std::string& model_dir);
 
   // Sets the mark of the next part. Only when idle.
   void Prepare(std::shared_ptr<Arena> arena);
@@ -37,6 +38,11 @@ class PartSaver {
   // Whether no mark waits for its part and none is being written.
   bool idle() const { return !marked_; }
 
+  // Looks up, in the background because a disk may hang, where to write for that save (SaveDirectory::For), and tells
+  // `found` on the loop.
+  using Found = absl::AnyInvocable<void(absl::StatusOr<std::string> directory)>;
+  void FindDirectory(const std::string& directory, const std::string& save_id, Found found);
+
   // Answers with SavePartReply once the part is in the file `path`. `of_mark`: the request means the mark that was set
   // last. OutOfRange: it doesn't, or the mark was used. A path that was already written isn't written again: by the
   // time a request arrives twice, its file may have been committed.
@@ -44,8 +50,8 @@ class PartSaver {
   // Answers with ExportPartReply and the part as its bulk; otherwise likewise.
   void Export(bool of_mark, Responder responder);
 
-  // Answers once the manifest (JSON) is committed in `directory` and old checkpoints are removed. NotFound: the
-  // directory isn't visible from here.
+  // Answers once the manifest (JSON) is committed and old checkpoints are removed. NotFound: `directory` isn't where
+  // this ps may write.
   void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
               Responder responder);
 
@@ -73,10 +79,13 @@ class PartSaver {
   EventLoop& loop_;
   FileSystem& files_;
   const Background background_;
+  const std::shared_ptr<SaveDirectory> where_;  // used in the background only
   std::optional<Marked> marked_;
   std::vector<Responder> waiting_;         // for the current part
   std::map<uint64_t, Responder> commits_;  // under way
   uint64_t last_commit_ = 0;
+  std::map<uint64_t, Found> searches_;  // under way
+  uint64_t last_search_ = 0;
   std::string last_path_;
   std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
   Lifetime lifetime_;                                  // what runs in the background may outlive this

@@ -4,9 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
+
+constexpr size_t kMostOfWhere = 200;  // of the words by which a client says where it runs
 
 std::string Described(const ClientTable::Client& client) {
   return client.task + (client.incarnation == 0 ? " (never joined)" : "");
@@ -45,7 +48,7 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
                                                    "), last heard of ", absl::FormatDuration(now - row->last_heard),
                                                    " ago; give each process its own task index"));
     row->incarnation = request.incarnation;
-    row->where = request.where;
+    row->where = OneLine(request.where, kMostOfWhere);
     row->connections.clear();
     row->done = false;
     row->waiting_for.clear();

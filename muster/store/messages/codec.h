@@ -1,6 +1,8 @@
 // Messages as bytes: protocol buffers, written with protozero after the fields that a message declares (fields.h).
 #pragma once
 
+#include <cstddef>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -59,10 +61,32 @@ struct UnknownWirePrecision final : protozero::exception {
   const char* what() const noexcept override { return "unknown wire precision; accepted: 0 fp32, 1 bf16, 2 fp16"; }
 };
 
+// What a message may take in memory, so that a short one can't fill it: an element of a list takes up to eight times
+// the bytes that it has on the wire (a number of one byte becomes eight), a little list of anything some more.
+class DecodedSize {
+ public:
+  explicit DecodedSize(size_t wire_bytes) : left_(kAtLeast + kPerByte * wire_bytes) {}
+  // Throws if that is too much.
+  void Take(size_t bytes) {
+    if (bytes > left_) throw TooManyElements();
+    left_ -= bytes;
+  }
+
+ private:
+  static constexpr size_t kPerByte = 8;
+  static constexpr size_t kAtLeast = size_t{64} << 10;
+  struct TooManyElements final : public protozero::exception {
+    const char* what() const noexcept override { return "lists with more elements than its bytes can mean"; }
+  };
+
+  size_t left_;
+};
+
 // Hands each field to the member whose number it carries; others are skipped, so that a later version may add fields.
 class MessageReader {
  public:
-  explicit MessageReader(protozero::pbf_reader pbf) : pbf_(pbf) {}
+  // `size` must outlive it.
+  MessageReader(protozero::pbf_reader pbf, DecodedSize& size) : pbf_(pbf), size_(size) {}
 
   template <typename Message>
   void ReadFields(Message& message) {
@@ -99,7 +123,7 @@ class MessageReader {
       value = static_cast<T>(number);
     } else {
       Expect(protozero::pbf_wire_type::length_delimited);
-      MessageReader(pbf_.get_message()).ReadFields(value);
+      MessageReader(pbf_.get_message(), size_).ReadFields(value);
     }
   }
   template <typename T>
@@ -109,14 +133,18 @@ class MessageReader {
       for (uint64_t value : pbf_.get_packed_uint64()) values.push_back(static_cast<T>(value));
     } else if constexpr (std::is_floating_point_v<T>) {
       for (double value : pbf_.get_packed_double()) values.push_back(value);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      values.push_back(pbf_.get_string());
     } else {
-      MessageReader(pbf_.get_message()).ReadFields(values.emplace_back());
+      size_.Take(sizeof(T));
+      if constexpr (std::is_same_v<T, std::string>) {
+        values.push_back(pbf_.get_string());
+      } else {
+        MessageReader(pbf_.get_message(), size_).ReadFields(values.emplace_back());
+      }
     }
   }
 
   protozero::pbf_reader pbf_;
+  DecodedSize& size_;
 };
 
 // Into memory that was used before.
@@ -134,7 +162,8 @@ std::string Encode(const Message& message) {
   return bytes;
 }
 
-// InvalidArgument if the bytes aren't such a message. A message without fields is any bytes.
+// InvalidArgument if the bytes aren't such a message, ResourceExhausted if there is no memory for it. A message without
+// fields is any bytes.
 template <typename Message>
 [[nodiscard]] absl::Status Decode(const std::string& bytes, Message& message) {
   if constexpr (requires { message.Clear(); }) {
@@ -144,9 +173,13 @@ template <typename Message>
   }
   if constexpr (kFieldsOf<Message>.kSize > 0) {
     try {
-      MessageReader(protozero::pbf_reader(bytes)).ReadFields(message);
+      DecodedSize size(bytes.size());
+      MessageReader(protozero::pbf_reader(bytes), size).ReadFields(message);
     } catch (const protozero::exception& error) {
       return absl::InvalidArgumentError(std::string("malformed control message: ") + error.what());
+    } catch (const std::bad_alloc&) {
+      message = Message();
+      return absl::ResourceExhaustedError("no memory for a control message");
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <new>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <random>
@@ -374,6 +375,42 @@ TEST(MessagesTest, ATruncatedMessageIsNoOther) {
   ExpectOnlyWholeFields(TakeWorkReply{WorkAnswer::kUnit, kHighest, 2, 64, 960});
   ExpectOnlyWholeFields(GiveUpWorkRequest{kStamp, {5, kHighest}});
   ExpectOnlyWholeFields(WorkState{{"train", 100, 32, 3}, 2, 64, {{1, 0, 32, 4, 9, true}}, {{3, kHighest, 11, 12, 13}}});
+}
+
+// Empty elements take two bytes each on the wire and some hundred in memory.
+TEST(MessagesTest, ListsOfEmptyElementsAreRefusedBeforeTheyFillTheMemory) {
+  std::string model;
+  for (int i = 0; i < (1 << 16); ++i) model.append("\x12\x00", 2);  // field 2: an empty slice
+  std::string bytes;
+  protozero::pbf_writer(bytes).add_message(2, model);
+  AwaitReadyRequest request;
+  const absl::Status status = Decode(bytes, request);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_LT(request.model.slices.capacity() * sizeof(PlacedSlice), 64 * bytes.size());
+}
+
+struct Greedy {
+  Greedy() { throw std::bad_alloc(); }
+  using Fields = FieldList<>;
+};
+struct GreedyList {
+  std::vector<Greedy> elements;
+  using Fields = FieldList<Field<1, &GreedyList::elements>>;
+};
+
+TEST(MessagesTest, AMessageForWhichThereIsNoMemoryIsAnError) {
+  GreedyList message;
+  EXPECT_TRUE(absl::IsResourceExhausted(Decode(std::string("\x0a\x00", 2), message)));
+}
+
+// Real models are far from the limit: a job with many small variables.
+TEST(MessagesTest, ALargeModelIsAccepted) {
+  std::vector<VariableSpec> variables;
+  for (int i = 0; i < 20000; ++i) variables.push_back({.name = absl::StrCat(i), .shape = {}});
+  const AwaitReadyRequest sent{kStamp, ModelOn(variables, {})};
+  AwaitReadyRequest received;
+  EXPECT_EQ(Decode(Encode(sent), received), absl::OkStatus());
+  EXPECT_EQ(received.model.slices.size(), 20000u);
 }
 
 TEST(MessagesTest, GarbageIsSurvived) {

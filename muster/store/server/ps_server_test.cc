@@ -1,6 +1,7 @@
 #include "muster/store/server/ps_server.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,8 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/store/calls/lease_beat.h"
 #include "muster/store/calls/lease_keeper.h"
+#include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/testing/joining.h"
 #include "muster/store/testing/simulated_store.h"
 #include "muster/store/testing/update_way.h"
@@ -173,6 +176,21 @@ TEST_P(PsServerTest, ServesUntilTrainingHasEnded) {
   const auto page = nlohmann::json::parse(client->ps_calls().Status(0).value_or("{}"));
   EXPECT_EQ(page["task"], "ps:0");
   EXPECT_GT(page["bytes_received"], 0) << "the listener's counters are on the page";
+  EXPECT_EQ(client->Done(), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());
+}
+
+// A folder that others may write, too: one of them puts a pipe where the announcement is looked for.
+TEST_P(PsServerTest, APipeInTheModelDirLeavesThePsAnswering) {
+  const ScratchFolder model_dir;
+  ASSERT_EQ(mkfifo((model_dir / "model.ckpt.save-a1").c_str(), 0600), 0);
+  Serve();
+  const auto client = Client();
+  ASSERT_EQ(JoinAsChief(*client, model_.binding), absl::OkStatus());
+  const absl::Status saved =
+      SavePart(*client, 0, model_dir.path(), "a1", "model.ckpt-1.part-00000-of-00001.a1.safetensors", 1).status();
+  EXPECT_TRUE(absl::IsNotFound(saved)) << saved;
+  EXPECT_TRUE(client->ps_calls().Status(0).ok());
   EXPECT_EQ(client->Done(), absl::OkStatus());
   EXPECT_EQ(End(), absl::OkStatus());
 }

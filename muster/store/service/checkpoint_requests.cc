@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/checkpoint/manifest.h"
 #include "muster/store/messages/codec.h"
 
 namespace muster {
@@ -26,11 +29,22 @@ absl::Status CheckpointRequests::On(const MarkRequest& message, IncomingCall& ca
 absl::Status CheckpointRequests::On(const SavePartRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
   RETURN_IF_ERROR(ps_.NeedModel());
-  if (!SeesSave(*ps_.options.files, message.directory, message.save_id))
-    return absl::NotFoundError(
-        absl::StrCat(ps_.options.task, " does not see ", message.directory, ": its part goes through the chief"));
-  saver_.Save(JoinPath(message.directory, TemporaryName(message.file)), cut_.Marked(message.stamp, message.hold),
-              std::move(call.responder));
+  if (!IsSaveId(message.save_id))
+    return absl::InvalidArgumentError(
+        absl::StrCat("the id of a save is '", absl::CHexEscape(message.save_id), "'; accepted: 1 to 64 of a-z, 0-9"));
+  if (!MayBePart(message.file))
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", absl::CHexEscape(message.file), "' is not the name of a checkpoint's part"));
+  saver_.FindDirectory(
+      message.directory, message.save_id,
+      [this, message, responder = std::move(call.responder)](const absl::StatusOr<std::string>& directory) mutable {
+        if (absl::IsNotFound(directory.status()))
+          return responder.Fail(absl::NotFoundError(absl::StrCat(
+              ps_.options.task, " does not see ", directory.status().message(), ": its part goes through the chief")));
+        if (!directory.ok()) return responder.Fail(directory.status());
+        saver_.Save(JoinPath(*directory, TemporaryName(message.file)), cut_.Marked(message.stamp, message.hold),
+                    std::move(responder));
+      });
   return absl::OkStatus();
 }
 
@@ -77,7 +91,7 @@ absl::Status CheckpointRequests::On(const ReportLoadRequest& message, IncomingCa
   if (message.error.empty()) {
     load.responder.Send(Encode(LoadCheckpointReply{message.global_step}));
   } else {
-    load.responder.Fail(absl::FailedPreconditionError(message.error));
+    load.responder.Fail(absl::FailedPreconditionError(OneLine(message.error)));
   }
   return absl::OkStatus();
 }

@@ -30,6 +30,8 @@ struct StoreOptions {
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);
   FileSystem* files = nullptr;  // borrowed for the service's life
+  // The only directory into which checkpoints are written; empty: the first in which a chief announces a save.
+  std::string model_dir;
   PartSaver::Background background;
   // Where the model is kept. A process that holds its descriptor can start another service on it after this one was
   // killed, which continues where this one was. Null: memory of its own, gone with it.

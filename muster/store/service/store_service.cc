@@ -10,6 +10,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/store/arena/arena_locks.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
@@ -18,6 +19,8 @@
 
 namespace muster {
 namespace {
+
+constexpr size_t kMostOfReason = 200;  // of the words by which a shutdown is asked for
 
 // Cancelled if a client would wait for a model that nobody will bring.
 absl::Status NeedChief(const Arena* arena, const ClientTable& clients) {
@@ -48,7 +51,7 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
       queues_(loop, {ps_.options.task, ps_.options.queue_bytes}),
       work_(ps_.options.work, ps_.clients),
       access_(ps_.options.port),
-      part_saver_(loop, *ps_.options.files, ps_.options.background),
+      part_saver_(loop, *ps_.options.files, ps_.options.background, ps_.options.model_dir),
       cut_(loop, ps_.clients, gates_, part_saver_,
            {ps_.options.lead, ps_.options.probe, [this](Arena& arena) { return work_.Save(arena); }},
            [this](IncomingRequest request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
@@ -244,7 +247,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
     reply.global_step = Observe(ps_.arena->header().counters.global_step);
   }
   if (!ps_.options.one_process)
-    LogInfo(message.task, " joined (", message.where, ")", message.chief ? ", it is the chief" : "");
+    LogInfo(message.task, " joined (", ps_.clients.client(client).where, ")", message.chief ? ", it is the chief" : "");
   call.responder.Send(Encode(reply));
   CheckEnd();
   return absl::OkStatus();
@@ -388,7 +391,7 @@ absl::Status StoreService::On(const BarrierRequest& message, IncomingCall& call)
 
 absl::Status StoreService::On(const ShutdownRequest& message, IncomingCall& call) {
   call.responder.Send({});
-  Shutdown(message.reason);
+  Shutdown(OneLine(message.reason, kMostOfReason));
   return absl::OkStatus();
 }
 

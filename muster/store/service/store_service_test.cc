@@ -242,6 +242,32 @@ TEST_F(HostileTest, OnlyTheChiefInitialisesSavesAndCommits) {
   }
 }
 
+TEST_F(HostileTest, NoNameFromOutsideLeavesTheModelDir) {
+  auto chief = Chief(store_);
+  const std::string part = "model.ckpt-1.part-00000-of-00001.a1.safetensors";
+  for (const std::string& file :
+       {"/elsewhere/" + part, "../" + part, "model.ckpt-1/../../" + part, std::string("checkpoint"), std::string(),
+        std::string("model.ckpt-1.manifest.json"), part + std::string("\0.safetensors", 13)}) {
+    const absl::Status status = SavePart(*chief, 0, "model", "a1", file, 1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << file << ": " << status;
+  }
+  for (const std::string& id : {std::string("../a"), std::string(), std::string("A"), std::string(65, 'a')}) {
+    const absl::Status status = SavePart(*chief, 0, "model", id, part, 1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << id << ": " << status;
+  }
+  EXPECT_TRUE(absl::IsNotFound(SavePart(*chief, 0, "model", "a1", part, 1).status()));
+}
+
+TEST_F(HostileTest, WhatAPeerSaysOfItselfIsShortAndHasNoControlCharacters) {
+  const std::string words = "host\n00:00:00.000 E [ps:0] all is lost\x1b[2J" + std::string(1 << 20, 'x');
+  EXPECT_EQ(Send(StoreMethod::kJoin, JoinRequest{"worker:1", 5, false, words}), absl::OkStatus());
+  const std::string shown = Status(store_)["clients"][1]["where"];
+  EXPECT_THAT(shown, ::testing::StartsWith("host\\x0a00:00:00.000 E [ps:0] all is lost\\x1b[2Jxx"));
+  EXPECT_LT(shown.size(), 300u);
+  EXPECT_EQ(Send(StoreMethod::kShutdown, ShutdownRequest{words}), absl::OkStatus());
+  EXPECT_LT(store_.service(0).MakeView().ending.size(), 300u);
+}
+
 TEST_F(HostileTest, PushesThatCannotBeMeantAreRefusedAndChangeNothing) {
   auto chief = Chief(store_);
   const Stamp stamp = Join();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "muster/base/text/one_line.h"
 #include "muster/store/arena/shared_memory_order.h"
 
 namespace muster {
@@ -125,7 +126,8 @@ std::string Bytes(double bytes) {
   return absl::StrFormat("%.2f GB", bytes / 1e9);
 }
 
-std::string Text(const OrderedJson& value) { return value.get<std::string>(); }
+// For a terminal: names are the peers' words.
+std::string Text(const OrderedJson& value) { return OneLine(value.get<std::string>()); }
 
 void AppendQueues(const OrderedJson& status, std::string& out) {
   if (!status.contains("queues")) return;

@@ -130,6 +130,8 @@ class SimulatedStore {
   }
   // Makes the handler between a ps that is started from now on and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
+  // The model_dir of ps that are started from now on.
+  std::string model_dir;
   // Ps that are started from now on don't give their memory away.
   void KeepMemories() { direct_ = false; }
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
@@ -144,6 +146,7 @@ class SimulatedStore {
                            .lease = lease_,
                            .incarnation = ++incarnations_,
                            .files = files != nullptr ? files : &this->files,
+                           .model_dir = model_dir,
                            .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
                            .memory = *ArenaMemory::Adopt(memories_[ps]->fd()),
                            .port = server.port.get(),

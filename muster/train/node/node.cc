@@ -8,6 +8,7 @@
 #include "muster/base/os/flush_denormals.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/cluster/identity/job_token.h"
 #include "muster/store/messages/incarnation.h"
 #include "muster/store/queues/queue_spec.h"
 #include "muster/store/work/local_work.h"
@@ -32,6 +33,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
     return absl::InvalidArgumentError(
         absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
   RaiseDescriptorLimit();
+  RETURN_IF_ERROR(CheckJobToken(options.token.secret));
   // Must come first, because threads inherit it.
   if (options.flush_denormals) FlushDenormals();
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
@@ -96,6 +98,7 @@ absl::Status Node::StartPs() {
                                                    .lead = task_.task().index == 0,
                                                    .workers = std::move(workers),
                                                    .lease = options_.lease,
+                                                   .model_dir = task_.model_dir(),
                                                    .memory = std::move(memory)},
                                          .transport = options_.transport,
                                          .direct = options_.apply != ApplyChoice::kServer,

@@ -72,7 +72,8 @@ struct WorkQueueOptions {
 class Node {
  public:
   // From here on a ps listens, and if the task asks for them the status page is served and the trace begins.
-  // AlreadyExists: its port is in use. InvalidArgument: the status page's port is in use; the trace can't be written.
+  // AlreadyExists: its port is in use. InvalidArgument: the status page's port is in use; the trace can't be written; a
+  // token that is too short (IsWrongConfiguration).
   static absl::StatusOr<std::unique_ptr<Node>> Create(const TaskConfig& task, NodeOptions options);
   ~Node();
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
@@ -179,6 +180,49 @@ TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
     ASSERT_EQ(**second.Restore(), 10);
     second.Steps(5);
     EXPECT_EQ(second.Values(), undisturbed);
+  }
+}
+
+// A disk that notes every file that is made, renamed or removed.
+class NotingDisk final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
+    changed.push_back(path);
+    return ForwardingFileSystem::OpenForWriting(path);
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+    changed.push_back(path);
+    return ForwardingFileSystem::CreateFile(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    changed.push_back(to);
+    return ForwardingFileSystem::Rename(from, to);
+  }
+  absl::Status Remove(const std::string& path) override {
+    changed.push_back(path);
+    return ForwardingFileSystem::Remove(path);
+  }
+
+  std::vector<std::string> changed;
+};
+
+TEST(SaverTest, APsWithAModelDirWritesNowhereElseAndTheChiefDoesIt) {
+  MemoryFileSystem disk;
+  NotingDisk of_ps(disk);
+  Job job(disk, 2);
+  for (const char* model_dir : {"configured", "model"}) {
+    job.store.model_dir = model_dir;
+    for (int ps = 0; ps < 2; ++ps) {
+      job.store.KillPs(ps);
+      job.store.StartPs(ps, &of_ps);
+    }
+    if (job.store.model_dir == "configured") job.Start();
+    job.Steps(1);
+    const auto path = job.saver->Save();
+    ASSERT_TRUE(path.ok()) << path.status();
+    EXPECT_TRUE(CheckpointReader::Open(disk, *path).ok());
+    EXPECT_EQ(of_ps.changed.empty(), job.store.model_dir == "configured") << absl::StrJoin(of_ps.changed, ", ");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/monotonic.h"
+#include "muster/transport/tcp/port_secret.h"
 
 namespace muster {
 namespace {
@@ -89,8 +90,9 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
     return;
   }
   proven_ = false;
-  connection_ = std::make_shared<TcpConnection>(loop_, *std::move(socket), options_,
-                                                std::make_unique<ClientHandshake>(identity_, RandomNonce()),
+  auto handshake = std::make_unique<ClientHandshake>(
+      identity_, RandomNonce(), [server = RemoteEndpoint(socket->fd())] { return FindPortSecret(server); });
+  connection_ = std::make_shared<TcpConnection>(loop_, *std::move(socket), options_, std::move(handshake),
                                                 static_cast<TcpConnection::Owner*>(this));
   connection_->Start(options_.handshake_timeout);
 }

@@ -20,6 +20,8 @@ constexpr size_t kReservedDescriptors = 64;
 
 // "127.0.0.1" of "127.0.0.1:2222".
 std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+// How often to look whether the file with the port's secret is still there.
+constexpr absl::Duration kKeepInterval = absl::Seconds(10);
 
 }  // namespace
 
@@ -32,6 +34,8 @@ TcpListener::TcpListener(TcpEventLoop& loop, RequestHandler& handler, HandshakeI
       strangers_(options.max_strangers, options.max_strangers_per_address) {}
 
 TcpListener::~TcpListener() {
+  loop_.CancelTimer(keep_timer_);
+  secret_.reset();  // while the port is still taken, so that the next one's file isn't there yet
   acceptor_.reset();
   for (auto& [id, connection] : connections_) connection->Close();
 }
@@ -52,6 +56,11 @@ absl::Status TcpListener::Start(const std::string& address) {
   const Endpoint bound = LocalEndpoint(socket_.fd());
   const bool numeric = Resolve(target, /*numeric_only=*/true).ok();
   address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
+  if (identity_.token.secret.empty()) {
+    ASSIGN_OR_RETURN(secret_, PortSecret::Publish(bound));
+    identity_.token = secret_->token();
+    KeepSecretLater();
+  }
   acceptor_.emplace(loop_, socket_.fd(), [this](Socket connection) { OnAccepted(std::move(connection)); });
   if ((identity_.offers & kOfferSharedMemory) == 0) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<ShmAcceptor>> port =
@@ -63,6 +72,14 @@ absl::Status TcpListener::Start(const std::string& address) {
     identity_.offers = 0;
   }
   return absl::OkStatus();
+}
+
+void TcpListener::KeepSecretLater() {
+  keep_timer_ = loop_.CallAt(loop_.Now() + kKeepInterval, [this] {
+    if (const absl::Status kept = secret_->Keep(); !kept.ok())
+      LogWarning("new processes can't join at ", address_, ": ", kept.message());
+    KeepSecretLater();
+  });
 }
 
 absl::Status TcpListener::Bind(const Endpoint& endpoint, const std::string& address) {

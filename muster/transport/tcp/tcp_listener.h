@@ -15,6 +15,7 @@
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/listener.h"
 #include "muster/transport/shm/shm_acceptor.h"
+#include "muster/transport/tcp/port_secret.h"
 #include "muster/transport/tcp/stranger_pool.h"
 #include "muster/transport/tcp/tcp_options.h"
 #include "muster/transport/tcp/tcp_server_connection.h"
@@ -38,6 +39,7 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
   void OnEnd(ConnectionId id, TcpConnection::Fault fault) override;
 
   absl::Status Bind(const Endpoint& endpoint, const std::string& address);
+  void KeepSecretLater();
   void OnAccepted(Socket socket);
   // Ends older connections in the handshake, as far as a new one from `address` needs their place. False: there is no
   // place for a client, but for telling it so.
@@ -50,6 +52,8 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
   std::string address_;
 
   Socket socket_;
+  std::unique_ptr<PortSecret> secret_;  // null: the job has a token
+  EventLoop::TimerId keep_timer_{};
   std::optional<Acceptor> acceptor_;
   std::unique_ptr<ShmAcceptor> port_;  // null: all clients stay on TCP
   uint64_t next_id_ = 1;

@@ -76,6 +76,8 @@ std::string RequestFrame(uint64_t id, uint16_t method, const std::string& contro
 
 class TcpTransportTest : public ::testing::Test {
  protected:
+  explicit TcpTransportTest(JobToken token = {"token"}) : token_(std::move(token)) {}
+
   // Call after setting the options.
   void Start(const std::string& address = "127.0.0.1:0") {
     transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
@@ -125,7 +127,7 @@ class TcpTransportTest : public ::testing::Test {
     return Await([&] { return !peer.Receive(); });
   }
 
-  const JobToken token_{"token"};
+  const JobToken token_;
   TcpOptions options_;
   TcpEventLoop loop_;
   ScriptedHandler handler_;
@@ -390,6 +392,62 @@ TEST_F(TcpTransportTest, WithoutATokenOnlyLoopbackIsServed) {
   }
   EXPECT_TRUE(open.Listen("127.0.0.1:0", handler_).ok());
   EXPECT_TRUE(TcpTransport(loop_, token_).Listen("0.0.0.0:0", handler_).ok());
+}
+
+// A job without a token on loopback: its processes find the port's secret by themselves.
+class NoTokenTest : public TcpTransportTest {
+ protected:
+  NoTokenTest() : TcpTransportTest(JobToken{}) {}
+};
+
+TEST_F(NoTokenTest, ProcessesOfOneUserFindEachOther) {
+  for (const char* address : {"localhost:0", "[::1]:0", "127.0.0.1:0"}) {
+    Start(address);
+    EXPECT_TRUE(Works()) << listener_->address();
+  }
+}
+
+// What another user's process can do: it reaches the port, but can't read the file.
+TEST_F(NoTokenTest, TheEmptyKeyIsRefused) {
+  Start();
+  RawPeer peer(listener_->address());
+  ClientHandshake handshake({}, RandomNonce());
+  peer.Send(handshake.Advance({}).to_send);
+  absl::Status refused;
+  ASSERT_TRUE(Await([&] {
+    if (!peer.Receive()) return true;
+    const Handshake::Step step = handshake.Advance(AsBytes(peer.received().data(), peer.received().size()));
+    peer.received().erase(0, step.used);
+    if (!step.to_send.empty()) peer.Send(step.to_send);
+    refused = step.status;
+    return step.passed || !step.status.ok();
+  }));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_TRUE(AwaitClosed(peer));
+  EXPECT_TRUE(Await([&] { return listener_->stats().dropped_handshake == 1; }));
+  EXPECT_EQ(handler_.Count("connect"), 0);
+}
+
+TEST_F(NoTokenTest, ARestartedServerHasAnotherSecretAndIsFoundAgain) {
+  Start();
+  ASSERT_TRUE(Works());
+  const std::string address = listener_->address();
+  listener_ = nullptr;
+  listener_ = transport_->Listen(address, handler_).value();
+  EXPECT_TRUE(Await([&] { return Works(); }));
+  EXPECT_EQ(channel_->stats().connects, 2);
+}
+
+TEST_F(NoTokenTest, AServerThatHasATokenRefusesAndTheErrorSaysWhatToDo) {
+  Start();
+  TcpTransport with_token(loop_, {"the token of a job"});
+  const auto listener = with_token.Listen("127.0.0.1:0", handler_).value();
+  channel_ = transport_->Connect(listener->address());
+  const absl::Status status = Ask(*channel_, Method::kEcho).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("same user on the same host"));
+  channel_ = with_token.Connect(listener_->address());
+  EXPECT_EQ(Ask(*channel_, Method::kEcho).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(TcpTransportTest, NamesAndIPv6) {

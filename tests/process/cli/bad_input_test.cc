@@ -173,8 +173,20 @@ TEST(BadInput, APortInUse) {
 TEST(BadInput, AnAddressOfAnotherMachine) {
   Process ps(
       {kMuster, "ps", "--ps_hosts=192.0.2.1:2222", "--worker_hosts=192.0.2.2:2222", "--job_name=ps", "--task_index=0"},
-      {.environment = {{"MUSTER_JOB_TOKEN", "t"}}});
+      {.environment = {{"MUSTER_JOB_TOKEN", "the token of a job"}}});
   ExpectFailure(ps, 1, {"192.0.2.1:2222"});
+}
+
+TEST(BadInput, ATokenThatCouldBeGuessed) {
+  const ProcessOptions short_token{.environment = {{"MUSTER_JOB_TOKEN", "secret"}}};
+  for (const std::vector<std::string>& words :
+       {Joined({kMuster, "ps"}, ByHand(1, 1).Flags("ps", 0)), Joined({kToyWorker}, ByHand(1, 1).Flags("worker", 0)),
+        std::vector<std::string>{kMuster, "ps", "--status", "127.0.0.1:1"}}) {
+    Process process(words, short_token);
+    ExpectFailure(process, 2, {"MUSTER_JOB_TOKEN has 6 characters", "at least 16", "openssl rand -hex 32"});
+  }
+  ExpectUsageError({kMuster, "run", "--workers", "1", "--", "true"}, short_token,
+                   {"MUSTER_JOB_TOKEN has 6 characters", "openssl rand -hex 32"});
 }
 
 TEST(BadInput, NoTokenBeyondThisMachine) {
@@ -212,8 +224,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, BadInputByWay, ::testing::ValuesIn(kWholeWays), N
 TEST_P(BadInputByWay, APsOfAnotherJob) {
   ByHand cluster(1, 1);
   const auto token = [](const char* value) { return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", value}}}; };
-  ServingPs ps(cluster, 0, {}, token("ours"));
-  Process worker(Toy(cluster.Flags("worker", 0)), token("theirs"));
+  ServingPs ps(cluster, 0, {}, token("the token of our job"));
+  Process worker(Toy(cluster.Flags("worker", 0)), token("the token of their job"));
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
   ExpectFailure(status, 1,

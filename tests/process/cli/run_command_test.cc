@@ -258,9 +258,9 @@ TEST(RunCommand, TasksShareASecretThatIsNotOnTheCommandLine) {
 
 TEST(RunCommand, TheUsersOwnSecretIsKept) {
   MusterRun run(std::vector<std::string>{"--ps", "0", "--", "sh", "-c", "echo $MUSTER_JOB_TOKEN"},
-                {.environment = {{"MUSTER_JOB_TOKEN", "mine"}}});
+                {.environment = {{"MUSTER_JOB_TOKEN", "a token of my own"}}});
   EXPECT_EQ(run.Wait(), 0);
-  EXPECT_EQ(After(run.out, "[worker:0] ").at(0), "mine");
+  EXPECT_EQ(After(run.out, "[worker:0] ").at(0), "a token of my own");
 }
 
 TEST(RunCommand, WhoIsKilledIsStartedAgain) {

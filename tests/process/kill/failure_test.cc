@@ -163,10 +163,10 @@ TEST_P(WholeFailureTest, AWorkerOfAnotherJobIsRefusedAndTrainingGoesOn) {
   const auto with_token = [](const std::string& token) {
     return ProcessOptions{.environment = {{"MUSTER_JOB_TOKEN", token}}};
   };
-  ServingPs ps(cluster, 0, {}, with_token("one"));
-  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"})), with_token("one"));
+  ServingPs ps(cluster, 0, {}, with_token("the token of one job"));
+  Process chief(Toy(Joined(cluster.Flags("worker", 0), {"--steps=3000"})), with_token("the token of one job"));
   chief.WaitForErr("loss = ");
-  Process stranger(Toy(cluster.Flags("worker", 1)), with_token("another"));
+  Process stranger(Toy(cluster.Flags("worker", 1)), with_token("the token of another job"));
   EXPECT_EQ(stranger.Wait(), 1);
   const std::vector<std::string> errors = After(stranger.err, "toy_worker: ");
   ASSERT_EQ(errors.size(), 1) << stranger.err;

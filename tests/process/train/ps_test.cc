@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +18,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
 #include "tests/process/testing/by_hand.h"
@@ -27,10 +30,11 @@
 namespace muster::ps_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 const std::vector<std::string> kPs = {BinFolder() + "/muster", "ps"};
+const std::string kToken = "the token of one job";
 const std::vector<std::string> kToy = {BinFolder() + "/toy_worker"};
 
 Json StatusOf(const std::string& address) {
@@ -78,20 +82,20 @@ class RawPeer {
     while (recv(fd_, buffer, sizeof buffer, 0) > 0) {
     }
   }
-  // Proves that it belongs to the job; after that its frames are trusted.
-  void ShakeHands(const std::string& token) const {
+  // Proves that it belongs to the job; after that its frames are trusted. Returns why it is refused.
+  absl::Status ShakeHands(const std::string& token) const {
     ClientHandshake handshake({.token = {token}}, RandomNonce());
     std::string received;
     for (;;) {
       const Handshake::Step step = handshake.Advance(AsBytes(received.data(), received.size()));
-      ASSERT_TRUE(step.status.ok()) << step.status;
+      if (!step.status.ok()) return step.status;
       Send(step.to_send);
-      if (step.passed) return;
+      if (step.passed) return absl::OkStatus();
       received.erase(0, step.used);
       if (step.used > 0) continue;
       char buffer[1024];
       const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
-      ASSERT_GT(got, 0);
+      if (got <= 0) return absl::UnavailableError("the ps has hung up");
       received.append(buffer, static_cast<size_t>(got));
     }
   }
@@ -175,6 +179,53 @@ TEST(Ps, StatusShowsATraining) {
   EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
 }
 
+// A job that was started by hand without a token is its user's all the same.
+TEST(Ps, WithoutATokenTheEmptyKeyOpensNothing) {
+  ByHand cluster(1, 1);
+  ServingPs ps(cluster, 0);
+  RawPeer stranger(cluster.ps_address(0));
+  const absl::Status refused = stranger.ShakeHands("");
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  stranger.WaitForEnd();
+  EXPECT_EQ(StatusOf(cluster.ps_address(0))["dropped_handshake"], 1);
+  ps.Signal(SIGTERM);
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+TEST(Ps, WithoutATokenAnotherUserIsRefused) {
+  const std::string setpriv = "/usr/bin/setpriv";
+  if (geteuid() != 0 || access(setpriv.c_str(), X_OK) != 0)
+    GTEST_SKIP() << "needs root and setpriv, to start a process of another user";
+  const std::vector<std::string> as_nobody = {setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"};
+  if (Process can(Joined(as_nobody, {kPs[0], "--version"})); can.Wait() != 0)
+    GTEST_SKIP() << "another user can't run " << kPs[0] << ": " << can.err;
+  const ScratchFolder model;
+  model.Write("mine", "untouched");
+  ASSERT_EQ(chmod((model / "mine").c_str(), 0600), 0);
+  const ScratchFolder theirs;
+  ASSERT_EQ(chown(theirs.path().c_str(), 65534, 65534), 0);
+  ByHand cluster(1, 1);
+  ServingPs ps(cluster, 0, {"--model_dir=" + model.path()});
+  const std::string address = cluster.ps_address(0);
+  const std::vector<std::string> chief =
+      Joined(kToy, Joined(cluster.Flags("worker", 0), {"--model_dir=" + theirs.path(), "--steps=10"}));
+  for (const std::vector<std::string>& words :
+       {Joined(kPs, {"--shutdown", address}), Joined(kPs, {"--status", address}), chief}) {
+    Process stranger(Joined(as_nobody, words));
+    EXPECT_EQ(stranger.Wait(), 1) << stranger.err;
+    EXPECT_THAT(stranger.err,
+                AllOf(HasSubstr(address), HasSubstr("same user on the same host"), HasSubstr("MUSTER_JOB_TOKEN")));
+  }
+  const Json page = StatusOf(address);  // of the same user
+  EXPECT_EQ(page["state"], "waiting for the chief");
+  EXPECT_EQ(page["dropped_handshake"], 3);
+  EXPECT_EQ(PosixFileSystem().ReadFile(model / "mine").value(), "untouched");
+  EXPECT_EQ(PosixFileSystem().ListDirectory(model.path())->size(), 1u);
+  EXPECT_EQ(PosixFileSystem().ListDirectory(theirs.path())->size(), 0u);
+  ps.Signal(SIGTERM);
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
 class PsTest : public ::testing::TestWithParam<UpdateWay> {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, PsTest, ::testing::ValuesIn(kWholeWays), NameOfWay);
@@ -198,7 +249,7 @@ TEST_P(PsTest, ShutdownIsACommandAndEndsTrainingInOrder) {
 
 TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
   ByHand cluster(1, 1);
-  const ProcessOptions with_token{.environment = {{"MUSTER_JOB_TOKEN", "one"}}};
+  const ProcessOptions with_token{.environment = {{"MUSTER_JOB_TOKEN", kToken}}};
   ServingPs ps(cluster, 0, {}, with_token);
   Process chief(Joined(kToy, Joined(Joined(cluster.Flags("worker", 0), FlagsOf(GetParam())), {"--steps=4000"})),
                 with_token);
@@ -222,7 +273,7 @@ TEST_P(PsTest, RubbishOnThePortIsDroppedAndCountedWhileTrainingGoesOn) {
   ones.Send(std::string(1 << 16, '\xff'));
   ones.WaitForEnd();
   RawPeer huge(cluster.ps_address(0));  // belongs to the job, but announces a request with more bytes than exist
-  huge.ShakeHands("one");
+  EXPECT_EQ(huge.ShakeHands(kToken), absl::OkStatus());
   FrameHeaderBytes header;
   EncodeFrameHeader({.request_id = 1, .control_bytes = 0xffffffff, .bulk_bytes = uint64_t{1} << 62}, header);
   huge.Send(std::string(reinterpret_cast<const char*>(header.data()), header.size()));

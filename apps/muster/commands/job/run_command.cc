@@ -25,6 +25,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/cluster/identity/job_token.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/foreground_run.h"
 #include "muster/launch/foreground/run_trace.h"
@@ -300,6 +301,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, ports));
   // A token that the user has chosen lets the user query the run's ps from another terminal.
   const std::string exported = VariableIn(options.environment, kJobTokenVariable);
+  RETURN_IF_ERROR(CheckJobToken(exported));
   const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
   // Released, so that the tasks can listen there; the addresses reserved above are different ones.
   for (size_t i = 0; for_status && i < request.status_ports.size(); ++i) for_status->Release(i);

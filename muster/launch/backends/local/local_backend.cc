@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
+#include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
@@ -189,7 +189,7 @@ int LocalBackend::MemoryFd(const TaskId& task) {
   if (task.job != kPsJob) return -1;
   const auto [memory, added] = memories_.try_emplace(task, -1);
   // If this fails, the ps has memory of its own, which is lost when it is killed.
-  if (added) memory->second = memfd_create("muster-arena", MFD_CLOEXEC);
+  if (added) memory->second = CreateMemoryFile("muster-arena");
   return memory->second;
 }
 

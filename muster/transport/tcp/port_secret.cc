@@ -1,0 +1,188 @@
+#include "muster/transport/tcp/port_secret.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/status_macros.h"
+#include "muster/transport/handshake.h"
+#include "openssl/rand.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kSecretBytes = 32;                 // of random numbers
+constexpr size_t kSecretDigits = 2 * kSecretBytes;  // in the file
+
+constexpr char kWayOut[] =
+    "; or set MUSTER_JOB_TOKEN to the same secret in all processes of the job (openssl rand -hex 32 makes one)";
+
+std::string RandomDigits() {
+  std::array<unsigned char, kSecretBytes> bytes;
+  MUSTER_CHECK(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// A port belongs to a network namespace, and those of one host may share the folder.
+std::string FileNameOf(const Endpoint& endpoint) {
+  struct stat network {};
+  const bool known = stat("/proc/self/ns/net", &network) == 0;
+  return absl::StrCat("net-", known ? network.st_ino : 0, "-", endpoint.ToString());
+}
+
+// Whether only this user can have made it and can change it.
+bool IsOwn(const struct stat& info) { return info.st_uid == geteuid() && (info.st_mode & 077) == 0; }
+
+absl::Status NotOwn(const std::string& path, std::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the secret of a port must lie where only this user can write, and ", path, " ", std::string(why),
+                   ": remove it", kWayOut));
+}
+
+absl::Status Failed(std::string_view what, const std::string& path, int error) {
+  const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat("cannot ", std::string(what), " ", path));
+  return absl::Status(status.code(), absl::StrCat(status.message(), kWayOut));
+}
+
+struct Folder {
+  Socket fd;  // of the directory
+  std::string path;
+};
+
+// Opens the folder `name` in `parent`; with `make` creates it. NotFound: it isn't there.
+absl::StatusOr<Folder> OpenOwn(const Folder& parent, const std::string& name, bool make) {
+  Folder folder{.path = absl::StrCat(parent.path, "/", name)};
+  if (make && mkdirat(parent.fd.fd(), name.c_str(), 0700) != 0 && errno != EEXIST)
+    return Failed("create", folder.path, errno);
+  folder.fd = Socket(openat(parent.fd.fd(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.fd.valid() && errno == ENOENT) return absl::NotFoundError(folder.path);
+  if (!folder.fd.valid() && (errno == ELOOP || errno == ENOTDIR)) return NotOwn(folder.path, "is not a folder");
+  struct stat info {};
+  if (folder.fd.valid() && fstat(folder.fd.fd(), &info) == 0 && IsOwn(info)) return folder;
+  if (!folder.fd.valid() && errno != EACCES) return Failed("open", folder.path, errno);
+  return NotOwn(folder.path, "belongs to another user or is open to others");
+}
+
+// The folder that the system has made for this user, if it is there and in order.
+std::optional<Folder> OwnPlace(const PortSecretPlaces& places) {
+  Folder folder{.fd = Socket(open(places.own.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+                .path = places.own};
+  struct stat info {};
+  if (!folder.fd.valid() || fstat(folder.fd.fd(), &info) != 0 || !IsOwn(info)) return std::nullopt;
+  return folder;
+}
+
+absl::StatusOr<Folder> OpenPorts(Folder place, const std::string& name, bool make) {
+  ASSIGN_OR_RETURN(const Folder own, OpenOwn(place, name, make));
+  return OpenOwn(own, "ports", make);
+}
+
+absl::StatusOr<Folder> OpenPortsInShared(const PortSecretPlaces& places, bool make) {
+  Folder shared{.fd = Socket(open(places.shared.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), .path = places.shared};
+  if (!shared.fd.valid()) return Failed("open", places.shared, errno);
+  return OpenPorts(std::move(shared), absl::StrCat("muster-", geteuid()), make);
+}
+
+// NotFound: no such file.
+absl::StatusOr<std::string> ReadIn(const Folder& folder, const std::string& name) {
+  const std::string path = absl::StrCat(folder.path, "/", name);
+  const Socket file(openat(folder.fd.fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) return absl::NotFoundError(path);
+  struct stat info {};
+  if (!file.valid() || fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode) || !IsOwn(info))
+    return NotOwn(path, "is not a file of this user alone");
+  std::string digits(kSecretDigits, '\0');
+  if (read(file.fd(), digits.data(), digits.size()) != static_cast<ssize_t>(digits.size()))
+    return NotOwn(path, "is not whole");
+  return digits;
+}
+
+absl::Status WriteIn(const Folder& folder, const std::string& name, const std::string& digits) {
+  const std::string path = absl::StrCat(folder.path, "/", name);
+  const std::string temporary = absl::StrCat(".", RandomDigits());
+  const Socket file(
+      openat(folder.fd.fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return Failed("write", path, errno);
+  const bool written = write(file.fd(), digits.data(), digits.size()) == static_cast<ssize_t>(digits.size()) &&
+                       renameat(folder.fd.fd(), temporary.c_str(), folder.fd.fd(), name.c_str()) == 0;
+  if (written) return absl::OkStatus();
+  const int error = errno;
+  unlinkat(folder.fd.fd(), temporary.c_str(), 0);
+  return Failed("write", path, error);
+}
+
+absl::StatusOr<Folder> FolderToWrite(const PortSecretPlaces& places) {
+  if (std::optional<Folder> place = OwnPlace(places)) return OpenPorts(*std::move(place), "muster", /*make=*/true);
+  return OpenPortsInShared(places, /*make=*/true);
+}
+
+// The folders that are there, in the order in which a file is looked for.
+absl::StatusOr<std::vector<Folder>> FoldersToRead(const PortSecretPlaces& places) {
+  std::vector<absl::StatusOr<Folder>> opened;
+  if (std::optional<Folder> place = OwnPlace(places))
+    opened.push_back(OpenPorts(*std::move(place), "muster", /*make=*/false));
+  opened.push_back(OpenPortsInShared(places, /*make=*/false));
+  std::vector<Folder> folders;
+  for (absl::StatusOr<Folder>& folder : opened) {
+    if (folder.ok()) folders.push_back(*std::move(folder));
+    // A bad folder in the shared place says nothing against a good one before it.
+    if (folders.empty() && !folder.ok() && !absl::IsNotFound(folder.status())) return folder.status();
+  }
+  return folders;
+}
+
+}  // namespace
+
+PortSecretPlaces PortSecretPlaces::OfThisUser() { return {absl::StrCat("/run/user/", geteuid()), "/tmp"}; }
+
+PortSecret::PortSecret(std::string name, PortSecretPlaces places)
+    : name_(std::move(name)), places_(std::move(places)), secret_(RandomDigits()) {}
+
+absl::StatusOr<std::unique_ptr<PortSecret>> PortSecret::Publish(const Endpoint& endpoint,
+                                                                const PortSecretPlaces& places) {
+  auto secret = std::unique_ptr<PortSecret>(new PortSecret(FileNameOf(endpoint), places));
+  ASSIGN_OR_RETURN(const Folder folder, FolderToWrite(places));
+  RETURN_IF_ERROR(WriteIn(folder, secret->name_, secret->secret_));
+  return secret;
+}
+
+absl::Status PortSecret::Keep() {
+  ASSIGN_OR_RETURN(const Folder folder, FolderToWrite(places_));
+  const auto found = ReadIn(folder, name_);
+  if (found.ok() && *found == secret_) return absl::OkStatus();
+  return WriteIn(folder, name_, secret_);
+}
+
+PortSecret::~PortSecret() {
+  const auto folders = FoldersToRead(places_);
+  if (!folders.ok()) return;
+  for (const Folder& folder : *folders) {
+    const auto found = ReadIn(folder, name_);
+    if (found.ok() && *found == secret_) unlinkat(folder.fd.fd(), name_.c_str(), 0);
+  }
+}
+
+absl::StatusOr<JobToken> FindPortSecret(const Endpoint& endpoint, const PortSecretPlaces& places) {
+  if (!endpoint.is_loopback()) return absl::NotFoundError("it is not a loopback address");
+  ASSIGN_OR_RETURN(const std::vector<Folder> folders, FoldersToRead(places));
+  const std::string name = FileNameOf(endpoint);
+  for (const Folder& folder : folders) {
+    absl::StatusOr<std::string> found = ReadIn(folder, name);
+    if (found.ok()) return JobToken{*std::move(found)};
+    if (!absl::IsNotFound(found.status())) return found.status();
+  }
+  return absl::NotFoundError(absl::StrCat("no secret for ", endpoint.ToString()));
+}
+
+}  // namespace muster
