@@ -20,7 +20,7 @@ namespace {
 
 // CreateFile takes away what has its name, and gives up if something new is there each time.
 constexpr int kCreateAttempts = 8;
-// Of a lock's file: a holder's name is shorter.
+// A lock's file has the name of its holder, which is shorter.
 constexpr size_t kMaxHolderBytes = 4096;
 
 absl::Status Error(const std::string& what, const std::string& path, int error = errno) {
@@ -33,8 +33,8 @@ class Descriptor {
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   int get() const { return fd_; }
   int Release() { return std::exchange(fd_, -1); }
 
@@ -79,6 +79,48 @@ class PosixFileLock final : public FileLock {
   const Descriptor fd_;
 };
 
+absl::StatusOr<std::unique_ptr<WritableFile>> CreateNew(const std::string& path) {
+  for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0) return std::make_unique<PosixWritableFile>(path, fd);
+    if (errno != EEXIST) return Error("write", path);
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return Error("replace", path);
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("cannot write ", path, ": somebody keeps putting another file there; use a folder of your own"));
+}
+
+absl::StatusOr<std::string> ReadPlainFile(const std::string& path, size_t limit) {
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (fd.get() < 0 && errno != ELOOP) return Error("read", path);
+  struct stat info {};
+  if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a plain file"));
+  std::string content(limit + 1, '\0');  // one more byte shows that the file is longer
+  size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got = read(fd.get(), &content[size], content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error("read", path);
+    if (got == 0) break;
+    size += got;
+  }
+  if (size > limit) return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
+  content.resize(size);
+  return content;
+}
+
+// For a lock. Writing the holder's name must not change a file that somebody has linked here.
+absl::StatusOr<Descriptor> OpenPlainFile(const std::string& path) {
+  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (fd.get() < 0 && errno != ELOOP) return Error("lock", path);
+  struct stat info {};
+  if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot lock ", path, ": it is a link or not a plain file; remove it"));
+  return fd;
+}
+
 class Posix final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
@@ -87,16 +129,7 @@ class Posix final : public FileSystem {
     return std::make_unique<PosixWritableFile>(path, fd);
   }
 
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
-    for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
-      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-      if (fd >= 0) return std::make_unique<PosixWritableFile>(path, fd);
-      if (errno != EEXIST) return Error("write", path);
-      if (unlink(path.c_str()) != 0 && errno != ENOENT) return Error("replace", path);
-    }
-    return absl::AlreadyExistsError(
-        absl::StrCat("cannot write ", path, ": somebody keeps putting another file there; use a folder of your own"));
-  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override { return CreateNew(path); }
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override {
     Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -113,23 +146,7 @@ class Posix final : public FileSystem {
   }
 
   absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override {
-    Descriptor fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (fd.get() < 0 && errno != ELOOP) return Error("read", path);
-    struct stat info {};
-    if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
-      return absl::FailedPreconditionError(absl::StrCat(path, " is not a plain file"));
-    std::string content(limit + 1, '\0');  // one more byte shows that the file is longer
-    size_t size = 0;
-    while (size < content.size()) {
-      const ssize_t got = read(fd.get(), &content[size], content.size() - size);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Error("read", path);
-      if (got == 0) break;
-      size += got;
-    }
-    if (size > limit) return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
-    content.resize(size);
-    return content;
+    return ReadPlainFile(path, limit);
   }
 
   absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
@@ -201,13 +218,7 @@ class Posix final : public FileSystem {
   // Uses flock, not fcntl's locks, which belong to the process: two writers in one process would share them. The file
   // isn't removed with the lock, because another process may have opened it and would then lock a file without a name.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override {
-    Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
-    struct stat info {};
-    const bool is_link = fd.get() < 0 && errno == ELOOP;
-    if (fd.get() < 0 && !is_link) return Error("lock", path);
-    // Writing the holder's name must not change a file that somebody has linked here.
-    if (is_link || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
-      return absl::InvalidArgumentError(absl::StrCat("cannot lock ", path, ": it is a link or not a plain file; remove it"));
+    ASSIGN_OR_RETURN(Descriptor fd, OpenPlainFile(path));
     while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS || errno == EINVAL)

@@ -31,8 +31,8 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
-// Thread-safe. Paths are as the operating system takes them. In a folder that others may write, too, a name can stand for
-// something that somebody else has put there: CreateFile and ReadShortFile are for such folders.
+// Thread-safe. Paths are as the operating system takes them. In a folder that others may write, too, a name can stand
+// for something that somebody else has put there: CreateFile and ReadShortFile are for such folders.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

@@ -8,7 +8,7 @@
 namespace muster {
 
 // Replaces control characters by \xNN, so that they can break neither the line nor the terminal that shows it.
-// Everything else stays as it is. Of a text longer than `most` bytes only the beginning is shown, followed by "…".
+// Everything else stays as it is. A text longer than `most` bytes is cut there, and ends in "…".
 std::string OneLine(std::string_view text, size_t most = std::string_view::npos);
 
 }  // namespace muster

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Whoever listens on a port that a job uses gets a proof of the token to try guesses on, as many as it likes: a short
-// token would be found. (The tokens that the launcher draws have 64 hexadecimal digits.)
+// A stranger that listens on a port of the job gets a proof of the token, to try guesses on for as long as it likes: a
+// short token would be found. (The tokens that the launcher draws have 64 hexadecimal digits.)
 inline constexpr size_t kLeastJobToken = 16;
 
 // IsWrongConfiguration, with the way out: the token is shorter. An empty one is none, and fine.

@@ -130,12 +130,10 @@ class SimulatedStore {
   }
   // Makes the handler between a ps that is started from now on and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
-  // The model_dir of ps that are started from now on.
-  std::string model_dir;
   // Ps that are started from now on don't give their memory away.
   void KeepMemories() { direct_ = false; }
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
-  void StartPs(int ps, FileSystem* files = nullptr) {
+  void StartPs(int ps, FileSystem* files = nullptr, const std::string& model_dir = "") {
     Server& server = servers_[ps];
     server.transport = std::make_unique<SimulatedTransport>(network, loop);
     if (direct_) server.port = *ArenaListener::Open();
@@ -172,8 +170,7 @@ class SimulatedStore {
     return std::make_unique<StoreClient>(client_transport(script), addresses_, Complete(task, std::move(options)));
   }
 
-  // For other kinds of clients: the network as processes reach it, without faults or with those of `script`, which must
-  // outlive the store.
+  // For other kinds of clients: the network, without faults or with those of `script`, which must outlive the store.
   Transport& client_transport() { return clients_; }
   Transport& client_transport(FaultScript& script) {
     faulty_.push_back(std::make_unique<SimulatedTransport>(network, loop, &script));

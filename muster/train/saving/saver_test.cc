@@ -211,18 +211,17 @@ TEST(SaverTest, APsWithAModelDirWritesNowhereElseAndTheChiefDoesIt) {
   MemoryFileSystem disk;
   NotingDisk of_ps(disk);
   Job job(disk, 2);
-  for (const char* model_dir : {"configured", "model"}) {
-    job.store.model_dir = model_dir;
+  for (const std::string model_dir : {"configured", "model"}) {
     for (int ps = 0; ps < 2; ++ps) {
       job.store.KillPs(ps);
-      job.store.StartPs(ps, &of_ps);
+      job.store.StartPs(ps, &of_ps, model_dir);
     }
-    if (job.store.model_dir == "configured") job.Start();
+    if (model_dir == "configured") job.Start();
     job.Steps(1);
     const auto path = job.saver->Save();
     ASSERT_TRUE(path.ok()) << path.status();
     EXPECT_TRUE(CheckpointReader::Open(disk, *path).ok());
-    EXPECT_EQ(of_ps.changed.empty(), job.store.model_dir == "configured") << absl::StrJoin(of_ps.changed, ", ");
+    EXPECT_EQ(of_ps.changed.empty(), model_dir == "configured") << absl::StrJoin(of_ps.changed, ", ");
   }
 }
 

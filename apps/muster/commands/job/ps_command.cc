@@ -24,7 +24,9 @@ constexpr char kPsDescription[] = "Run a parameter server, or query or end a run
 
 constexpr char kPsFooter[] = R"(
 A ps needs no code of yours: the chief sends it the variables and the update rule. It ends automatically when training
-has ended. The job's token is read from MUSTER_JOB_TOKEN; without a token the ps only serves loopback addresses.
+has ended. The job's token is read from MUSTER_JOB_TOKEN; without a token the ps only serves loopback addresses, and
+only processes of the same user on the same host. It writes checkpoints only into --model_dir, or, without one, only into
+the first directory in which a chief saves.
 
 Examples:
   muster ps --ps_hosts=127.0.0.1:2222 --worker_hosts=127.0.0.1:2223,127.0.0.1:2224 --job_name=ps --task_index=0
