@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// The ps writes its slices and slots as the part `file` of a checkpoint into `directory` (under its temporary name) if
-// it sees the announcement of `save_id` there; else NotFound, and the chief sends kExportPart and writes the part
-// itself.
+// The ps writes its slices and slots as the part `file` of a checkpoint (under its temporary name) if it may write into
+// `directory` and sees the announcement of `save_id` there (checkpoints/save_directory.h); else NotFound, and the chief
+// sends kExportPart and writes the part itself. InvalidArgument: names that are none.
 struct SavePartRequest {
   Stamp stamp;
   uint64_t chief_epoch = 0;
@@ -46,8 +46,9 @@ struct ExportPartReply {
   using Fields = FieldList<Field<1, &ExportPartReply::steps>>;
 };
 
-// ps 0 commits the manifest (JSON) in `directory`, unless another client has the lease by now. With an empty directory
-// it only answers whether the lease still holds (then the chief commits, whose disk ps 0 can't see).
+// ps 0 commits the manifest (JSON) in `directory`, if it may write there, and unless another client has the lease by
+// now. With an empty directory it only answers whether the lease still holds (then the chief commits, whose disk ps 0
+// can't see).
 struct CommitCheckpointRequest {
   Stamp stamp;
   uint64_t chief_epoch = 0;

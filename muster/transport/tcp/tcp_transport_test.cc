@@ -434,7 +434,7 @@ TEST_F(NoTokenTest, ARestartedServerHasAnotherSecretAndIsFoundAgain) {
   const std::string address = listener_->address();
   listener_ = nullptr;
   listener_ = transport_->Listen(address, handler_).value();
-  EXPECT_TRUE(Await([&] { return Works(); }));
+  EXPECT_TRUE(Works() || Works()) << "the first may have gone into the old connection";
   EXPECT_EQ(channel_->stats().connects, 2);
 }
 
