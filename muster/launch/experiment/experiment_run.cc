@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,7 @@
 #include "muster/launch/system/tensorboard.h"
 #include "muster/launch/task/node_layout.h"
 #include "muster/launch/task/resources.h"
+#include "muster/launch/watch/process_table.h"
 #include "muster/launch/watch/usage.h"
 
 namespace muster {
@@ -35,6 +37,8 @@ constexpr int kRunNameBytes = 8;
 constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
+// Longer than a program that will go on writes and computes nothing, between two epochs say.
+constexpr absl::Duration kIdleGrace = absl::Minutes(10);
 
 const TaskId kBuildTask{kBuildJob, 0};
 const TaskId kBoardTask{"tensorboard", 0};
@@ -75,6 +79,12 @@ std::string_view WhatTheShellMeant(const ExitStatus& status) {
   if (status.signal == 0 && status.code == 127) return " (a program of its command was not found)";
   if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
   return "";
+}
+
+double CpuSecondsOf(pid_t leader) {
+  const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), {leader});
+  const auto found = sums.find(leader);
+  return found == sums.end() ? 0 : found->second.cpu_seconds;
 }
 
 RunState StateAfter(TaskChange change) {
@@ -356,6 +366,8 @@ absl::Status ExperimentRun::Supervise(const std::vector<TaskId>& running, const 
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
+  options.idle_grace = kIdleGrace;
+  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(backend_->ProcessOf(task).pid); };
   options.name = LabelOf;
   supervisor_.emplace(running, options, *backend_, RealClock(), [this](const std::string& line) { logs_.Say(line); });
   for (int i = 0; i < interrupts_; ++i) supervisor_->OnInterrupt();
@@ -394,6 +406,7 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
 
 void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
   logs_.Take(task, stream, bytes);
+  if (supervisor_.has_value()) supervisor_->OnOutput(task);
 }
 
 void ExperimentRun::OnExit(const TaskId& task, const ExitStatus& status) {

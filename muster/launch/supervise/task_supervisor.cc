@@ -25,13 +25,22 @@ TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSup
       backend_(backend),
       clock_(clock),
       report_(std::move(report)),
-      running_(running.begin(), running.end()) {
+      running_(running.begin(), running.end()),
+      idle_(options.idle_grace, options.cpu_seconds) {
   for (const TaskId& task : running) lives_[task].began = clock.Now();
 }
 
 void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (running_.erase(task) == 0) return;
   lives_.at(task).last = status;
+  idle_.Forget(task);
+  const bool hung = ended_idle_.erase(task) > 0;
+  if (hung && phase_ == Phase::kTraining) {
+    Tell(task, TaskChange::kKilled);
+    SucceedIfDone();
+    if (done()) deadline_ = absl::InfiniteFuture();
+    return;
+  }
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
   if (by_itself && Heal(task, status)) return;
   if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
@@ -125,6 +134,10 @@ std::set<TaskId> TaskSupervisor::TheRest() const {
 absl::Time TaskSupervisor::deadline() const {
   absl::Time next = deadline_;
   for (const auto& [task, due] : restarts_due_) next = std::min(next, due);
+  if (phase_ == Phase::kTraining) {
+    next = std::min(next, idle_.deadline());
+    for (const auto& [task, due] : ended_idle_) next = std::min(next, due);
+  }
   return next;
 }
 
@@ -154,6 +167,35 @@ void TaskSupervisor::OnChiefExit(const ExitStatus& status) {
 void TaskSupervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
   if (!status.ok() && !succeeded_) return EndTheRest(task, status);
   if (!status.ok() && !running_.empty()) ReportFailure(task, status);
+  if (task == options_.chief && !succeeded_) WatchIdleWorkers();
+  SucceedIfDone();
+}
+
+// Only the program knows what a worker does after the chief's end. But one that does nothing at all would keep the run
+// for ever.
+void TaskSupervisor::WatchIdleWorkers() {
+  for (const TaskId& task : running_)
+    if (IsTrainer(task)) idle_.Watch(task, clock_.Now());
+}
+
+void TaskSupervisor::EndIdleWorkers() {
+  const absl::Time now = clock_.Now();
+  for (const TaskId& task : idle_.Take(now)) {
+    report_(absl::StrCat(NameOf(task), " has neither written nor computed anything for ",
+                         absl::FormatDuration(options_.idle_grace), " since ", NameOf(options_.chief),
+                         " has ended: it hangs, and is being ended"));
+    ended_idle_[task] = now + options_.stop_grace;
+    backend_.End(task, EndMode::kGently);
+  }
+  for (auto& [task, due] : ended_idle_) {
+    if (now < due) continue;
+    report_(absl::StrCat(NameOf(task), " did not end when asked to, and is being killed now"));
+    due = absl::InfiniteFuture();
+    backend_.End(task, EndMode::kAtOnce);
+  }
+}
+
+void TaskSupervisor::SucceedIfDone() {
   if (!succeeded_ && TrainersAreDone()) Succeed();
   if (succeeded_ && OnlyServersRun()) deadline_ = std::min(deadline_, clock_.Now() + options_.server_grace);
 }
@@ -198,6 +240,7 @@ void TaskSupervisor::OnTime() {
     if (when <= clock_.Now()) due.push_back(task);
   for (const TaskId& task : due)
     if (restarts_due_.count(task) > 0) Restart(task);
+  if (phase_ == Phase::kTraining) EndIdleWorkers();
   if (done() || clock_.Now() < deadline_) return;
   if (phase_ == Phase::kTrained) {
     if (succeeded_ && OnlyServersRun()) {

@@ -18,6 +18,8 @@
 // With EndRule::kAllDecide (experiments):
 //
 //   any task fails                       the others are ended
+//   a worker hangs after the chief has   it is ended after `idle_grace`, which is no failure
+//   ended well
 //   chief and workers have ended well    the run has succeeded, and no task is restarted. The evaluator has
 //                                        `stop_grace` to end by itself, the ps `server_grace` once they are alone; then
 //                                        they are ended. That counts as a good end for them, because programs that
@@ -37,6 +39,7 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/supervise/idle_tasks.h"
 #include "muster/launch/task/restart_policy.h"
 
 namespace muster {
@@ -63,6 +66,10 @@ struct TaskSupervisorOptions {
   absl::Duration last_grace = absl::Seconds(5);
   // How long ps may take to end by themselves when they are left alone after success; muster's own do so.
   absl::Duration server_grace = absl::Milliseconds(500);
+  // With kAllDecide: how long a worker may neither write nor compute once the chief has ended well (IdleTasks). After
+  // that it has `stop_grace` from being asked to end to being killed. `cpu_seconds`: what a task has used so far.
+  absl::Duration idle_grace = absl::InfiniteDuration();
+  std::function<double(const TaskId& task)> cpu_seconds;
   // When each task is restarted, and how often. The first restart comes at once, later ones after a pause that starts
   // at the policy's and doubles with every life shorter than `steady_life`. A longer life resets this. Empty: no
   // restarts.
@@ -92,6 +99,8 @@ class TaskSupervisor {
                  const Clock& clock, Report report);
 
   void OnExit(const TaskId& task, const ExitStatus& status);
+  // Must be called when a task has written something.
+  void OnOutput(const TaskId& task) { idle_.NoteOutput(task, clock_.Now()); }
   // Must be called on SIGINT, SIGTERM or SIGHUP.
   void OnInterrupt();
   // Must be called at deadline(), and may be called at any time.
@@ -146,6 +155,9 @@ class TaskSupervisor {
   void OnChiefExit(const ExitStatus& status);
   void ReportFailure(const TaskId& task, const ExitStatus& status);
   void EndTheRest(const TaskId& because_of, const ExitStatus& status);
+  void WatchIdleWorkers();
+  void EndIdleWorkers();
+  void SucceedIfDone();
   void Succeed();
   void BeginEnding(absl::Duration grace);
   void EndServersOfTheLost();
@@ -164,6 +176,8 @@ class TaskSupervisor {
   std::set<TaskId> running_;
   std::map<TaskId, Life> lives_;
   std::map<TaskId, absl::Time> restarts_due_;
+  IdleTasks idle_;
+  std::map<TaskId, absl::Time> ended_idle_;  // asked to end because they hang; killed then
   absl::Time deadline_ = absl::InfiniteFuture();
   int chief_code_ = 1;  // until the chief has its own
   std::optional<Failure> first_failure_;

@@ -52,6 +52,13 @@ class ExperimentTest : public testing::Test {
     clock_.AdvanceTo(supervisor().deadline());
     supervisor().OnTime();
   }
+  // Lets that many half minutes pass, in which worker 0 uses so much of a core.
+  void Pass(int half_minutes, double share) {
+    for (int i = 0; i < half_minutes; ++i) {
+      cpu_seconds_[kWorker0] += share * 30;
+      AdvanceToDeadline();
+    }
+  }
   // Makes the supervisor at first use, from tasks_ and policies_.
   TaskSupervisor& supervisor() {
     if (!supervisor_.has_value()) Make();
@@ -62,12 +69,14 @@ class ExperimentTest : public testing::Test {
   TaskId chief_ = kMaster;
   std::map<TaskId, RestartPolicy> policies_;  // all others are never restarted
   std::function<std::string(const TaskId&)> name_;
+  std::map<TaskId, double> cpu_seconds_;
   SimulatedClock clock_;
   NotingBackend backend_;
 
  private:
   void Make() {
-    TaskSupervisorOptions options{.chief = chief_, .rule = EndRule::kAllDecide};
+    TaskSupervisorOptions options{.chief = chief_, .rule = EndRule::kAllDecide, .idle_grace = absl::Minutes(10)};
+    options.cpu_seconds = [this](const TaskId& task) { return cpu_seconds_[task]; };
     options.restart_policy = [this](const TaskId& task) {
       const auto found = policies_.find(task);
       return found == policies_.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->second;
@@ -89,7 +98,7 @@ class ExperimentTest : public testing::Test {
 
 TEST_F(ExperimentTest, WhenMasterAndWorkersHaveFinishedTheEvaluatorHasItsGraceAndThePsAreEnded) {
   supervisor().OnExit(kMaster, {});
-  EXPECT_EQ(supervisor().deadline(), absl::InfiniteFuture()) << "a worker may train on";
+  EXPECT_THAT(backend_.Take(), IsEmpty()) << "a worker may train on";
   supervisor().OnExit(kWorker0, {});
   EXPECT_TRUE(supervisor().succeeded());
   EXPECT_EQ(supervisor().deadline(), clock_.Now() + absl::Seconds(30));
@@ -108,6 +117,43 @@ TEST_F(ExperimentTest, WhenMasterAndWorkersHaveFinishedTheEvaluatorHasItsGraceAn
   EXPECT_THAT(Changes(), ElementsAre("master:0 FINISHED: exited with 0", "worker:0 FINISHED: exited with 0",
                                      "evaluator:0 FINISHED: exited with 0",
                                      "ps:0 FINISHED: was killed by signal 15 (Terminated)"));
+}
+
+TEST_F(ExperimentTest, AWorkerThatHangsAfterTheMasterHasFinishedIsEndedAndTheRunHasFinished) {
+  tasks_ = {kPs, kMaster, kWorker0, kWorker1};
+  cpu_seconds_[kWorker0] = 1000;
+  supervisor().OnExit(kMaster, {});
+  supervisor().OnExit(kWorker1, {});
+  Pass(19, 0.01);
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  Pass(1, 0.01);
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
+  EXPECT_EQ(Said(),
+            "worker:0 has neither written nor computed anything for 10m since master:0 has ended: it hangs, and is "
+            "being ended\n");
+  AdvanceToDeadline();
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 at once"));
+  EXPECT_EQ(Said(), "worker:0 did not end when asked to, and is being killed now\n");
+  supervisor().OnExit(kWorker0, {.signal = 9});
+  EXPECT_TRUE(supervisor().succeeded());
+  EXPECT_FALSE(supervisor().first_failure().has_value());
+  EXPECT_THAT(Changes(), ElementsAre("master:0 FINISHED: exited with 0", "worker:1 FINISHED: exited with 0",
+                                     "worker:0 KILLED: was killed by signal 9 (Killed)"));
+  AdvanceToDeadline();
+  EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
+}
+
+TEST_F(ExperimentTest, AWorkerThatComputesOrWritesAfterTheMasterHasFinishedIsLeftAlone) {
+  supervisor().OnExit(kMaster, {});
+  Pass(100, 0.5);
+  for (int i = 0; i < 100; ++i) {
+    supervisor().OnOutput(kWorker0);
+    Pass(1, 0);
+  }
+  EXPECT_THAT(backend_.Take(), IsEmpty());
+  EXPECT_EQ(Said(), "");
+  supervisor().OnExit(kWorker0, {});
+  EXPECT_TRUE(supervisor().succeeded());
 }
 
 TEST_F(ExperimentTest, AServerThatNeverReturnsIsKilledAndHasFinished) {

@@ -1,0 +1,36 @@
+#include "muster/launch/supervise/idle_tasks.h"
+
+#include <algorithm>
+
+namespace muster {
+
+void IdleTasks::Watch(const TaskId& task, absl::Time now) {
+  if (grace_ == absl::InfiniteDuration()) return;
+  tasks_[task] = {.active_at = now, .looked_at = now, .cpu_seconds = cpu_seconds_(task)};
+}
+
+void IdleTasks::NoteOutput(const TaskId& task, absl::Time now) {
+  if (const auto found = tasks_.find(task); found != tasks_.end()) found->second.active_at = now;
+}
+
+absl::Time IdleTasks::deadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [task, state] : tasks_) next = std::min(next, state.looked_at + kLookEvery);
+  return next;
+}
+
+std::vector<TaskId> IdleTasks::Take(absl::Time now) {
+  std::vector<TaskId> idle;
+  for (auto& [task, state] : tasks_) {
+    if (now < state.looked_at + kLookEvery) continue;
+    const double used = cpu_seconds_(task);
+    if (used - state.cpu_seconds > kIdleShare * absl::ToDoubleSeconds(now - state.looked_at)) state.active_at = now;
+    state.looked_at = now;
+    state.cpu_seconds = used;
+    if (now >= state.active_at + grace_) idle.push_back(task);
+  }
+  for (const TaskId& task : idle) tasks_.erase(task);
+  return idle;
+}
+
+}  // namespace muster
