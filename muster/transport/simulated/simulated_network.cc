@@ -40,16 +40,22 @@ bool IsDead(const std::shared_ptr<End>& end) {
   return process != nullptr && !process->alive();
 }
 
-std::pair<std::string, std::string> InOrder(const std::string& one, const std::string& other) {
-  return {std::min(one, other), std::max(one, other)};
-}
-
 // The names of its processes; empty: they have none.
-std::pair<std::string, std::string> NamesOf(const LoopbackLink& link) {
+struct Names {
+  std::string client;
+  std::string server;
+};
+
+Names NamesOf(const LoopbackLink& link) {
   const SimulatedProcess* client = ProcessOf(link.client);
   const SimulatedProcess* server = ProcessOf(link.server);
   if (client == nullptr || server == nullptr) return {};
-  return InOrder(client->name(), server->name());
+  return {client->name(), server->name()};
+}
+
+bool IsBetween(const LoopbackLink& link, const std::string& one, const std::string& other) {
+  const Names names = NamesOf(link);
+  return (names.client == one && names.server == other) || (names.client == other && names.server == one);
 }
 
 std::vector<std::byte> Gather(absl::Span<const ByteSpan> segments) {
@@ -70,14 +76,24 @@ absl::Duration SimulatedNetwork::Delay(uint64_t connection, uint64_t message) co
   return usual + options_.slow * fraction;
 }
 
-absl::Time SimulatedNetwork::PartedUntil(const LoopbackLink& link) const {
+absl::Time SimulatedNetwork::PartedUntil(const LoopbackLink& link, bool to_server) const {
   if (parted_.empty()) return absl::InfinitePast();
-  const auto found = parted_.find(NamesOf(link));
+  const Names names = NamesOf(link);
+  const auto found =
+      parted_.find(to_server ? std::pair(names.client, names.server) : std::pair(names.server, names.client));
   return found == parted_.end() ? absl::InfinitePast() : found->second;
 }
 
-absl::Time SimulatedNetwork::Arrival(const Link& link, absl::Time& last) {
-  const absl::Time leaves = std::max(loop_.Now(), PartedUntil(*link));
+absl::Time SimulatedNetwork::ArrivalAtServer(const Link& link) {
+  return Arrival(link, /*to_server=*/true, Of(link).last_to_server);
+}
+
+absl::Time SimulatedNetwork::ArrivalAtClient(const Link& link) {
+  return Arrival(link, /*to_server=*/false, Of(link).last_to_client);
+}
+
+absl::Time SimulatedNetwork::Arrival(const Link& link, bool to_server, absl::Time& last) {
+  const absl::Time leaves = std::max(loop_.Now(), PartedUntil(*link, to_server));
   const absl::Duration apart = options_.longest == absl::ZeroDuration() ? absl::ZeroDuration() : absl::Nanoseconds(1);
   last = std::max(last + apart, leaves + Delay(Of(link).number, ++Of(link).messages));
   return last;
@@ -92,11 +108,11 @@ LoopbackNetwork::Link SimulatedNetwork::MakeLink() {
 void SimulatedNetwork::Open(const Link& link, const std::string& address) {
   Of(link).address = address;
   // The kernel of the server's host accepts, not the server: no process can be asked for its pauses here.
-  loop_.CallAt(Arrival(link, Of(link).last_to_server), [this, link, address] {
+  loop_.CallAt(ArrivalAtServer(link), [this, link, address] {
     if (!link->client_open || IsDead(link->client)) return;
     SimulatedHost* host = HostOf(link->client);
     if (host != nullptr && host->refused_until[address] > loop_.Now())
-      return BreakAtClient(link, Arrival(link, Of(link).last_to_client));
+      return BreakAtClient(link, ArrivalAtClient(link));
     LoopbackNetwork::Open(link, address);
     std::erase_if(links_, [](const Link& l) { return !l->client_open && !l->server_open; });
     if (link->server != nullptr) links_.push_back(link);
@@ -106,12 +122,12 @@ void SimulatedNetwork::Open(const Link& link, const std::string& address) {
 // The network ignores what the dead do while they are unwound; what they had sent is on its way.
 void SimulatedNetwork::ToServer(const Link& link, AtServer action) {
   if (IsDead(link->client)) return;
-  link->server->mailbox.CallAt(Arrival(link, Of(link).last_to_server), Guard(link, std::move(action)));
+  link->server->mailbox.CallAt(ArrivalAtServer(link), Guard(link, std::move(action)));
 }
 
 void SimulatedNetwork::ToClient(const Link& link, AtClient action) {
   if (IsDead(link->server)) return;
-  link->client->mailbox.CallAt(Arrival(link, Of(link).last_to_client), Guard(link, std::move(action)));
+  link->client->mailbox.CallAt(ArrivalAtClient(link), Guard(link, std::move(action)));
 }
 
 void SimulatedNetwork::Deliver(const Link& link, const std::shared_ptr<LoopbackMessage>& message) {
@@ -196,20 +212,25 @@ void SimulatedNetwork::BreakAtServer(const Link& link, absl::Time when) {
 
 void SimulatedNetwork::BreakNow(const Link& link) {
   BreakAtClient(link, loop_.Now());
-  BreakAtServer(link, Arrival(link, Of(link).last_to_server));
+  BreakAtServer(link, ArrivalAtServer(link));
 }
 
 void SimulatedNetwork::Cut(const std::string& one, const std::string& other, absl::Duration client_sees,
                            absl::Duration server_sees) {
   for (const Link& link : links_) {
-    if (NamesOf(*link) != InOrder(one, other)) continue;
+    if (!IsBetween(*link, one, other)) continue;
     BreakAtClient(link, loop_.Now() + client_sees);
     BreakAtServer(link, loop_.Now() + server_sees);
   }
 }
 
 void SimulatedNetwork::Part(const std::string& one, const std::string& other, absl::Time until) {
-  absl::Time& parted = parted_[InOrder(one, other)];
+  PartTowards(one, other, until);
+  PartTowards(other, one, until);
+}
+
+void SimulatedNetwork::PartTowards(const std::string& from, const std::string& to, absl::Time until) {
+  absl::Time& parted = parted_[{from, to}];
   parted = std::max(parted, until);
 }
 
@@ -221,10 +242,8 @@ void SimulatedNetwork::Close(SimulatedProcess& process) {
   RemoveIf(of_process);
   for (const Link& link : links_) {
     // What it had sent is still on its way, and the end comes after it.
-    if (ProcessOf(link->client) == &process && link->server_open)
-      BreakAtServer(link, Arrival(link, Of(link).last_to_server));
-    if (ProcessOf(link->server) == &process && link->client_open)
-      BreakAtClient(link, Arrival(link, Of(link).last_to_client));
+    if (ProcessOf(link->client) == &process && link->server_open) BreakAtServer(link, ArrivalAtServer(link));
+    if (ProcessOf(link->server) == &process && link->client_open) BreakAtClient(link, ArrivalAtClient(link));
   }
   std::erase_if(links_, [](const Link& l) { return !l->client_open && !l->server_open; });
 }

@@ -50,6 +50,8 @@ class SimulatedNetwork final : public LoopbackNetwork {
   void Cut(const std::string& one, const std::string& other, absl::Duration client_sees, absl::Duration server_sees);
   // Nothing passes between the two until then; what is sent meanwhile arrives afterwards.
   void Part(const std::string& one, const std::string& other, absl::Time until);
+  // The same in one direction only.
+  void PartTowards(const std::string& from, const std::string& to, absl::Time until);
   // What the kernel does when a process ends: closes its connections.
   void Close(SimulatedProcess& process);
 
@@ -63,8 +65,10 @@ class SimulatedNetwork final : public LoopbackNetwork {
 
  private:
   absl::Duration Delay(uint64_t connection, uint64_t message) const;
-  absl::Time Arrival(const Link& link, absl::Time& last);
-  absl::Time PartedUntil(const LoopbackLink& link) const;
+  absl::Time ArrivalAtServer(const Link& link);
+  absl::Time ArrivalAtClient(const Link& link);
+  absl::Time Arrival(const Link& link, bool to_server, absl::Time& last);
+  absl::Time PartedUntil(const LoopbackLink& link, bool to_server) const;
   void Deliver(const Link& link, const std::shared_ptr<LoopbackMessage>& message);
   void DeliverPart(const Link& link, const std::shared_ptr<LoopbackMessage>& message, size_t bytes);
   // The client sees it at once, the server behind what is on its way to it.
@@ -77,7 +81,7 @@ class SimulatedNetwork final : public LoopbackNetwork {
   const uint64_t seed_;
   uint64_t last_link_ = 0;
   std::vector<Link> links_;
-  std::map<std::pair<std::string, std::string>, absl::Time> parted_;  // names in order
+  std::map<std::pair<std::string, std::string>, absl::Time> parted_;  // from, to
 };
 
 }  // namespace muster

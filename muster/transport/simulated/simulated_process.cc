@@ -66,6 +66,8 @@ void SimulatedThread::ThrowIfKilled() const {
   if (!process_.alive()) throw ProcessKilled{};
 }
 
+absl::Time SimulatedThread::process_paused_until() const { return process_.paused_until(); }
+
 bool SimulatedThread::Accept(EventLoop::Handler handler) {
   if (ended_) return false;
   if (handler == nullptr) return true;

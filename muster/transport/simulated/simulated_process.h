@@ -3,6 +3,7 @@
 // owner. The unwinding has no effect outside: the network and the disk ignore the dead.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -52,6 +53,10 @@ class SimulatedThread {
   void Start(absl::AnyInvocable<void()> body);
   bool ended() const { return ended_; }
 
+  // Acts like a thread that hangs until then: in a lock, say. The others of its process go on.
+  void Pause(absl::Time until) { paused_until_ = std::max(paused_until_, until); }
+  absl::Time paused_until() const { return std::max(paused_until_, process_paused_until()); }
+
   // Simulates computing for `duration`. Must be called by this thread. Its handlers wait meanwhile.
   void Compute(absl::Duration duration);
 
@@ -66,6 +71,7 @@ class SimulatedThread {
   EventLoop::Handler Next(absl::Time deadline);
   void WaitUntil(absl::Time deadline);
   void ThrowIfKilled() const;
+  absl::Time process_paused_until() const;
   void Main();
 
   SimulatedProcess& process_;
@@ -75,6 +81,7 @@ class SimulatedThread {
   Turn turn_;
   absl::AnyInvocable<void()> body_;
   std::deque<EventLoop::Handler> inbox_;
+  absl::Time paused_until_ = absl::InfinitePast();
   bool computing_ = false;
   bool started_ = false;
   bool ended_ = false;

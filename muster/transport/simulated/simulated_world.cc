@@ -100,7 +100,8 @@ SimulatedThread* SimulatedWorld::RunToThread() {
     const SimulatedProcess* const process = event.process;
     if (process != nullptr && !event.even_if_dead) {
       if (!process->alive()) continue;
-      if (const absl::Time later = process->paused_until(); later > now) {
+      const absl::Time later = event.thread != nullptr ? event.thread->paused_until() : process->paused_until();
+      if (later > now) {
         events_.PutBack(id, later, std::move(event), TieOf(process, later));
         continue;
       }
