@@ -63,7 +63,7 @@ Flags ParseFlags(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::IsMember({"server", "direct", "auto"}));
   app.add_option("--transport", flags.transport,
-                 "how this worker talks with ps on its host: auto (shared memory) or tcp")
+                 "how this worker talks with ps on its host: auto (shared memory) or tcp, which implies --apply server")
       ->type_name("HOW")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "tcp"}));

@@ -190,17 +190,18 @@ void ClusterSimulation::StartWorker(int worker) {
     network_.Close(process);
   });
   SimulatedThread& thread = process.NewThread();
+  state.training = &thread;
   thread.Start([this, worker, stop, &thread] {
     const absl::Status status = RunWorker(worker, thread, *stop);
     WorkerEnded(worker, thread.process(), status);
   });
 }
 
-void ClusterSimulation::StartHeartbeats(SimulatedThread& thread, const StoreClient& client) {
+void ClusterSimulation::StartHeartbeats(SimulatedThread& thread, StoreClient& client) {
   SimulatedThread& beats = thread.process().NewThread("heartbeats");
-  beats.Start([this, &beats, stamps = HeartbeatStamps(client)] {
+  beats.Start([this, &beats, stamps = HeartbeatStamps(client), &progress = client.progress()] {
     SimulatedTransport own(network_, beats);
-    LeaseBeat beat(own, addresses_, stamps, LeaseOptions().lease / 4);
+    LeaseBeat beat(own, addresses_, stamps, progress, LeaseOptions().lease / 4);
     beats.loop().RunUntil([] { return false; }, absl::InfiniteFuture());
   });
 }
@@ -336,6 +337,9 @@ void ClusterSimulation::Meet(const ScheduledFault& fault) {
     case Kind::kPauseWorker:
       if (worker_there) worker.process->Pause(world_.Now() + fault.lasts);
       return;
+    case Kind::kHangWorker:
+      if (worker_there) worker.training->Pause(world_.Now() + fault.lasts);
+      return;
     case Kind::kPausePs:
       if (ps_[fault.ps].process != nullptr) ps_[fault.ps].process->Pause(world_.Now() + fault.lasts);
       return;
@@ -350,6 +354,10 @@ void ClusterSimulation::Meet(const ScheduledFault& fault) {
       return network_.Cut(TaskOf(fault.worker), absl::StrCat("ps:", fault.ps), fault.lasts, fault.then);
     case Kind::kPart:
       return network_.Part(TaskOf(fault.worker), absl::StrCat("ps:", fault.ps), world_.Now() + fault.lasts);
+    case Kind::kDeafWorker:
+      return network_.PartTowards(absl::StrCat("ps:", fault.ps), TaskOf(fault.worker), world_.Now() + fault.lasts);
+    case Kind::kMuteWorker:
+      return network_.PartTowards(TaskOf(fault.worker), absl::StrCat("ps:", fault.ps), world_.Now() + fault.lasts);
     case Kind::kStopWorker:
       if (worker.stop) *worker.stop = true;
       return;

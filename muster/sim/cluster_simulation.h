@@ -56,6 +56,7 @@ class ClusterSimulation {
   };
   struct Worker {
     SimulatedProcess* process = nullptr;  // of the newest life
+    SimulatedThread* training = nullptr;  // of that process
     bool running = false;                 // runs, or will be started again
     bool has_lived = false;               // a process was started
     int restarts = 0;
@@ -69,7 +70,7 @@ class ClusterSimulation {
   // Trains until the session should stop or the process has made its share of minibatches.
   absl::Status Train(Session& session);
   // In a thread of its own beside that of the worker.
-  void StartHeartbeats(SimulatedThread& thread, const StoreClient& client);
+  void StartHeartbeats(SimulatedThread& thread, StoreClient& client);
   absl::Status RunWorker(int worker, SimulatedThread& thread, const bool& stop);
   void WorkerEnded(int worker, SimulatedProcess& process, const absl::Status& status);
   void Meet(const ScheduledFault& fault);

@@ -77,6 +77,21 @@ ScheduledFault DrawFault(Draw& draw, const Schedule& schedule, absl::Duration du
   return fault;
 }
 
+// Uses its own generator, so that the other faults of a seed don't depend on it. Often longer than the limit after
+// which a round goes on without a worker that hangs.
+void DrawHangs(Schedule& schedule, absl::Duration during) {
+  using Kind = ScheduledFaultKind;
+  Draw draw(HashNumbers(schedule.seed, 3));
+  if (!draw.OneIn(4)) return;
+  constexpr Kind kKinds[] = {Kind::kHangWorker, Kind::kDeafWorker, Kind::kMuteWorker};
+  for (int64_t left = draw.Between(1, 2); left > 0; --left)
+    schedule.faults.push_back({.kind = kKinds[draw.Between(0, 2)],
+                               .at = draw.Time(absl::ZeroDuration(), during),
+                               .worker = static_cast<int>(draw.Between(0, schedule.num_workers - 1)),
+                               .ps = static_cast<int>(draw.Between(0, schedule.num_ps - 1)),
+                               .lasts = draw.Time(absl::Seconds(1), absl::Seconds(30))});
+}
+
 // Draws as many minibatches as for other schedules: so the faults fall into the run, and the ledger has digits for
 // them.
 void DrawWindow(Draw& draw, Schedule& schedule, int64_t smallest) {
@@ -176,6 +191,8 @@ std::string ScheduledFault::ToString() const {
       return absl::StrCat(when, "stop worker ", worker, " for ", Shown(lasts));
     case Kind::kPausePs:
       return absl::StrCat(when, "stop ps ", ps, " for ", Shown(lasts));
+    case Kind::kHangWorker:
+      return absl::StrCat(when, "hang the training thread of worker ", worker, " for ", Shown(lasts));
     case Kind::kReplaceWorker:
       return absl::StrCat(when, "stop worker ", worker, " for ", Shown(lasts), ", start another one after ",
                           Shown(then));
@@ -183,6 +200,10 @@ std::string ScheduledFault::ToString() const {
       return absl::StrCat(when, "cut ", between, ", seen after ", Shown(lasts), " and ", Shown(then));
     case Kind::kPart:
       return absl::StrCat(when, "part ", between, " for ", Shown(lasts));
+    case Kind::kDeafWorker:
+      return absl::StrCat(when, "worker ", worker, " hears nothing of ps ", ps, " for ", Shown(lasts));
+    case Kind::kMuteWorker:
+      return absl::StrCat(when, "ps ", ps, " hears nothing of worker ", worker, " for ", Shown(lasts));
     case Kind::kStopWorker:
       return absl::StrCat(when, "Ctrl-C at worker ", worker);
     case Kind::kShutdown:
@@ -211,6 +232,9 @@ bool Schedule::MustSucceed() const {
       case ScheduledFaultKind::kKillPsInside:
         return fault.lasts < absl::Seconds(5) && !fault.forgets;
       case ScheduledFaultKind::kPart:
+      case ScheduledFaultKind::kDeafWorker:
+      case ScheduledFaultKind::kMuteWorker:
+      case ScheduledFaultKind::kHangWorker:
       case ScheduledFaultKind::kPauseWorker:
       case ScheduledFaultKind::kPausePs:
         return fault.lasts < absl::Seconds(5);
@@ -255,6 +279,7 @@ Schedule DrawSchedule(uint64_t seed) {
   const int64_t faults = draw.OneIn(10) ? 0 : draw.Between(1, 8);
   const bool ps_may_forget = draw.OneIn(3);
   for (int64_t i = 0; i < faults; ++i) schedule.faults.push_back(DrawFault(draw, schedule, during, ps_may_forget));
+  DrawHangs(schedule, during);
   DrawWork(schedule);
   schedule.in_parts = schedule.work == ScheduledWork::kAsynchronous && HashNumbers(seed, 0, 1) % 2 == 0;
   return schedule;

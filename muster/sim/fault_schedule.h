@@ -18,9 +18,12 @@ enum class ScheduledFaultKind {
   kKillPsInside,   // the same, during an update or a recovery: at the `passes`-th point that it passes
   kPauseWorker,    // SIGSTOP for `lasts`
   kPausePs,        // the same
+  kHangWorker,     // its training thread hangs for `lasts`, while its heartbeats go on
   kReplaceWorker,  // pauses it for `lasts`; `then` after the start another process is started as the same task
   kCut,            // breaks the connections of worker and ps; they notice after `lasts` and `then`
   kPart,           // stops all messages between worker and ps for `lasts`
+  kDeafWorker,     // the same, but only those from the ps
+  kMuteWorker,     // the same, but only those to the ps
   kStopWorker,     // Ctrl-C
   kShutdown,       // tells every ps to end
 };

@@ -309,6 +309,7 @@ const std::map<std::string, std::unique_ptr<PlantedClusterBug> (*)()>& Plants() 
       {"inside-count-contributor-twice", &Make<InsideBug<PlantedBug::kCountContributorTwice>>},
       {"inside-count-twice", &Make<InsideBug<PlantedBug::kCountTwice>>},
       {"inside-fire-early", &Make<InsideBug<PlantedBug::kFireEarly>>},
+      {"inside-forget-exclusion", &Make<InsideBug<PlantedBug::kForgetExclusion>>},
       {"inside-forget-clients", &Make<InsideBug<PlantedBug::kForgetClients>>},
       {"inside-ignore-sequence", &Make<InsideBug<PlantedBug::kIgnoreSequence>>}};
   return plants;

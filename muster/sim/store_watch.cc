@@ -12,7 +12,7 @@ namespace {
 std::string DescribeRequest(int ps, const IncomingRequest& request) {
   std::string text = absl::StrCat("ps:", ps, " gets ", StoreMethodName(request.method));
   PushPullRequest push;
-  HeartbeatRequest stamped;  // the stamp is the first field of all that have one
+  DoneRequest stamped;  // the stamp is the first field of all that have one
   if (request.method == static_cast<uint16_t>(StoreMethod::kPushPull) && Decode(request.control, push).ok()) {
     absl::StrAppend(&text, push.part == UpdatePart::kWhole ? "" : " (a part)", " of ", push.pushed.size(),
                     " slices, counting ", push.minibatches);
@@ -35,6 +35,7 @@ StoreWatch::StoreWatch(int ps, StoreService& service, RequestHandler& inner, Pee
       gate_(ps, service,
             {peers_.ledger, &peers_.truth->gates, &peers_.truth->barriers, &peers_.truth->checkpoints,
              peers_.truth->violated}),
+      progress_(ps, service, peers_.truth->violated),
       turns_(ps, service, {&peers_.truth->turns, peers_.truth->violated}),
       scales_(ps, service, {peers_.ledger, peers_.truth->violated}) {
   if (service.MakeView().arena == nullptr) peers_.truth->leases[ps] = {};
@@ -75,6 +76,7 @@ void StoreWatch::Verify() {
   if (view.arena != arena_ || view.arena->header().generation != generation_) BeginModel(view);
   VerifyCounters(view);
   gate_.Verify();
+  progress_.Verify();
   turns_.Verify();
 }
 

@@ -12,6 +12,7 @@
 
 #include "muster/sim/checkpoint_truth.h"
 #include "muster/sim/gate_watch.h"
+#include "muster/sim/progress_watch.h"
 #include "muster/sim/push_ledger.h"
 #include "muster/sim/scale_watch.h"
 #include "muster/sim/turn_watch.h"
@@ -76,6 +77,7 @@ class StoreWatch final : public RequestHandler {
   RequestHandler& inner_;
   const Peers peers_;
   GateWatch gate_;
+  ProgressWatch progress_;
   TurnWatch turns_;
   ScaleWatch scales_;
   Arena* arena_ = nullptr;  // as last seen, like the next two

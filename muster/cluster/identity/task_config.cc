@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
@@ -215,6 +216,13 @@ absl::StatusOr<TaskConfig> ResolveTaskConfig(const TaskConfigInputs& inputs) {
     const auto address = ParseStatusAddress(*inputs.flags.status_port);
     if (!address.ok()) return absl::InvalidArgumentError(absl::StrCat("--status_port: ", address.status().message()));
     config.status_address_ = *address;
+  }
+  if (inputs.flags.stall_limit) {
+    double seconds = 0;
+    if (!absl::SimpleAtod(*inputs.flags.stall_limit, &seconds) || !std::isfinite(seconds) || seconds < 0)
+      return absl::InvalidArgumentError(absl::StrCat("--stall_limit: ", Quoted(*inputs.flags.stall_limit),
+                                                     " is no number of seconds; accepted: 0 (never) and more"));
+    config.stall_limit_ = absl::Seconds(seconds);
   }
   if (!sayings.cluster || sayings.cluster->empty()) {
     RETURN_IF_ERROR(ValidateAlone(sayings));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/base/net/status_address.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/cluster/identity/compute_device.h"
@@ -56,6 +57,9 @@ class TaskConfig {
   // Where to serve the status page; nullopt: nowhere.
   const std::optional<StatusAddress>& status_address() const { return status_address_; }
 
+  // On a ps: LeaseOptions::stall_limit (store/gates/client_table.h); nullopt: not given.
+  const std::optional<absl::Duration>& stall_limit() const { return stall_limit_; }
+
   bool is_chief() const { return task_ == chief_; }
   bool is_ps() const { return task_.job == kPsJob; }
   bool is_evaluator() const { return task_.job == kEvaluatorJob; }
@@ -90,6 +94,7 @@ class TaskConfig {
   ComputeDevice device_;
   std::string trace_;
   std::optional<StatusAddress> status_address_;
+  std::optional<absl::Duration> stall_limit_;
 };
 
 // Returns the file of a task's part of the trace `trace`: "run.json.worker-0".

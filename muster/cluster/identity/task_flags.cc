@@ -25,6 +25,8 @@ constexpr Flag kFlags[] = {
     {"device", &TaskFlags::device, "cpu|cuda:N", "what a chief or worker computes on; a ps never touches a GPU"},
     {"trace", &TaskFlags::trace, "FILE", "Chrome trace of what it does; in a cluster FILE.worker-0 and so on"},
     {"status_port", &TaskFlags::status_port, "[HOST:]PORT", "status page and Prometheus metrics; 0: any free port"},
+    {"stall_limit", &TaskFlags::stall_limit, "SECONDS",
+     "on a ps: how long elastic rounds wait for a worker that hangs (default 10, or 5 of its steps); 0: for ever"},
 };
 
 std::optional<KnownFlag> FindTaskFlag(const std::string& name) {

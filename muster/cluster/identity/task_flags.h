@@ -1,7 +1,7 @@
 // The flags that tell a training program its place in the cluster, as in TensorFlow's distributed examples: --ps_hosts
-// --worker_hosts --chief_hosts --job_name --task_index --model_dir; on what it computes: --device; and how it is
-// watched: --trace --status_port. Each is written `--flag=value` or `--flag value`. All other flags belong to the
-// program. Pure functions, thread-safe.
+// --worker_hosts --chief_hosts --job_name --task_index --model_dir; on what it computes: --device; how it is
+// watched: --trace --status_port; how long synchronous training waits for it: --stall_limit. Each is written
+// `--flag=value` or `--flag value`. All other flags belong to the program. Pure functions, thread-safe.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,7 @@ struct TaskFlags {
   std::optional<std::string> trace;        // a file
   std::optional<std::string> status_port;  // see StatusAddress
   std::optional<std::string> device;       // see ComputeDevice
+  std::optional<std::string> stall_limit;  // seconds; see TaskConfig::stall_limit
 };
 
 // Takes those flags out of `arguments` (without the program's name) and leaves the others in order. Stops at "--",

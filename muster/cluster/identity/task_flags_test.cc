@@ -58,7 +58,7 @@ TEST(TaskFlags, ASimilarFlagIsTheProgramsOwn) {
 
 TEST(TaskFlags, HelpNamesEveryFlag) {
   for (const char* flag : {"--ps_hosts", "--worker_hosts", "--chief_hosts", "--job_name", "--task_index", "--model_dir",
-                           "--trace", "--status_port", "--device"}) {
+                           "--trace", "--status_port", "--device", "--stall_limit"}) {
     EXPECT_THAT(TaskFlagsHelp(), HasSubstr(flag));
   }
 }

@@ -1,6 +1,7 @@
 // Tests how a task's flags and environment say how it is watched.
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_cat.h"
 #include "muster/cluster/identity/task_config.h"
 
 namespace muster::task_watching_test {
@@ -37,6 +38,17 @@ TEST(TaskWatchingTest, APortThatIsNoneIsRefusedByName) {
   const auto config = Config({"--status_port=many"});
   EXPECT_TRUE(absl::IsInvalidArgument(config.status()));
   EXPECT_THAT(config.status().message(), HasSubstr("--status_port: 'many'"));
+}
+
+TEST(TaskWatchingTest, AStallLimitIsANumberOfSecondsFromZero) {
+  EXPECT_EQ(Config({})->stall_limit(), std::nullopt);
+  EXPECT_EQ(Config({"--stall_limit=2.5"})->stall_limit(), absl::Milliseconds(2500));
+  EXPECT_EQ(Config({"--stall_limit=0"})->stall_limit(), absl::ZeroDuration());
+  for (const char* wrong : {"-1", "never", "inf", "nan"}) {
+    const auto config = Config({absl::StrCat("--stall_limit=", wrong)});
+    EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << wrong;
+    EXPECT_THAT(config.status().message(), HasSubstr(absl::StrCat("--stall_limit: '", wrong, "'")));
+  }
 }
 
 TEST(TaskWatchingDeathTest, AProgramWithoutFlagsOfItsOwnRefusesOthersAndShowsWhatThereIs) {

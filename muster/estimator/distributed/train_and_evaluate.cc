@@ -56,6 +56,7 @@ class EvaluationListener final : public CheckpointSaverListener {
       return AfterSaving::kContinue;
     }
     timer_.UpdateLastTriggered(global_step, session.now);
+    const WorkerProgress::Busy busy(session.client->progress(), "evaluating");
     const std::string checkpoint = estimator_.LatestCheckpoint();
     evaluation_.Evaluate(checkpoint, max_steps_ && StepOfCheckpointPath(checkpoint) >= *max_steps_);
     return AfterSaving::kContinue;
@@ -67,6 +68,7 @@ class EvaluationListener final : public CheckpointSaverListener {
       return absl::OkStatus();
     }
     if (global_step == begin_) return absl::OkStatus();  // there was nothing to train
+    const WorkerProgress::Busy busy(session.client->progress(), "evaluating");
     const std::string checkpoint = estimator_.LatestCheckpoint();
     if (checkpoint == evaluation_.last()) {
       evaluation_.Finish();

@@ -94,10 +94,11 @@ class ExperimentListener final : public CheckpointSaverListener {
  public:
   ExperimentListener(int64_t every, std::function<void()> evaluate) : every_(every), evaluate_(std::move(evaluate)) {}
 
-  absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t global_step) override {
+  absl::StatusOr<AfterSaving> AfterSave(const SessionContext& session, int64_t global_step) override {
     if (!last_) last_ = global_step;
     if (global_step - *last_ >= every_) {
       last_ = global_step;
+      const WorkerProgress::Busy busy(session.client->progress(), "evaluating");
       evaluate_();
     }
     return AfterSaving::kContinue;

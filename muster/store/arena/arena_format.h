@@ -130,6 +130,7 @@ struct ClientRecord {
   uint64_t held_through;   // `process` may finish its updates up to here while this ps is held (CutFollower)
   uint64_t share_fired;    // number of the newest firing whose share of the stripes `process` has finished
   uint64_t work_returned;  // uncounted tickets up to here were given to others. Under count_mutex
+  uint64_t fenced;  // 1: the ps has taken it for lost: `process` writes no more before the client has joined again
 };
 
 // The head of one stripe. The mutex guards everything after it, which is copied into an undo slot as one block.
@@ -179,7 +180,7 @@ struct UndoHeader {
 };
 
 static_assert(std::is_trivially_copyable_v<ArenaHeader> && sizeof(ArenaHeader) <= 4096);
-static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 264);
+static_assert(std::is_trivially_copyable_v<ClientRecord> && sizeof(ClientRecord) == 272);
 static_assert(sizeof(StripeHeader) % alignof(uint64_t) == 0);
 
 }  // namespace muster

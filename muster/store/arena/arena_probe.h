@@ -49,6 +49,7 @@ enum class PlantedBug : uint8_t {
   kContributeLate,         // the gate takes a gradient that came too late into the next round
   kTrustEveryShare,        // divided apply: nobody finishes the stripes of others
   kMarkWithoutHold,        // a ps marks for a checkpoint as soon as it is asked, and trains on until then
+  kForgetExclusion,        // a worker that is heard but hangs keeps an elastic round waiting for ever
 };
 
 class ArenaProbe {

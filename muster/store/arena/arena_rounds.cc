@@ -17,6 +17,10 @@ bool ArenaRounds::InRound(int client) const {
   return arena_.client(client).numbers.contributed == header().gate.round + 1;
 }
 
+bool ArenaRounds::IsFenced(const Contribution& contribution) const {
+  return contribution.direct && Observe(arena_.client(contribution.client).fenced) != 0;
+}
+
 GradientHeader& ArenaRounds::gradients(int client) const {
   return *reinterpret_cast<GradientHeader*>(arena_.base_ + arena_.layout().gradients_offset(client));
 }
@@ -66,7 +70,7 @@ bool ArenaRounds::CatchUp(uint64_t local_step) {
 
 ArenaRounds::Standing ArenaRounds::Enter(const Contribution& contribution) {
   Arena::CountLock lock(arena_);
-  if (Observe(header().generation) != contribution.generation) return Standing::kOtherValues;
+  if (Observe(header().generation) != contribution.generation || IsFenced(contribution)) return Standing::kOtherValues;
   if (header().firing != 0) return Standing::kFiring;
   const uint64_t round = header().gate.round;
   if (contribution.local_step < round) {
@@ -102,7 +106,7 @@ ArenaRounds::Standing ArenaRounds::Commit(const Contribution& contribution) {
   arena_.At(ArenaPoint::kPublished);
   Arena::CountLock lock(arena_);
   if (!contribution.direct) header().rounds.collecting = 0;
-  if (Observe(header().generation) != contribution.generation) return Standing::kOtherValues;
+  if (Observe(header().generation) != contribution.generation || IsFenced(contribution)) return Standing::kOtherValues;
   const WorkRange& work = contribution.work;
   if (work.from > 0 && work.from <= arena_.client(contribution.client).work_returned) return Standing::kOtherValues;
   const bool late = header().firing != 0 || contribution.local_step < header().gate.round;

@@ -34,7 +34,8 @@ class ArenaRounds {
     kLate,         // the round has fired, or is firing: the push is dropped, and that is noted
     kTwice,        // the client is in the round already: dropped and noted too, but its sender waits for the round
     kFiring,       // a firing is under way or due: finish it (Fire), and ask again
-    kOtherValues,  // other values were loaded since it was computed, or its work was given to others
+    kOtherValues,  // other values were loaded since it was computed, its work was given to others, or the ps has taken
+                   // its sender for lost
   };
   // Call it before anything is published or accumulated. After kOpen for a contribution that isn't direct, only the ps
   // may begin a firing until its Commit.
@@ -80,6 +81,7 @@ class ArenaRounds {
 
   ArenaHeader& header() const { return arena_.header(); }
   bool InRound(int client) const;
+  bool IsFenced(const Contribution& contribution) const;
   GradientHeader& gradients(int client) const;
   PublishedSlice& published(int client, int slice) const;
   // Under the count lock.

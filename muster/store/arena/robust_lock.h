@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// How long a stopped holder keeps others waiting. Well below a worker's lease (LeaseOptions): a ps that waits hears no
-// heartbeats, and every lease runs on.
+// How long a stopped holder keeps others waiting. A ps that waits hears no heartbeats, and spares its workers for that
+// (ClientTable::OnTurn).
 constexpr absl::Duration kStoppedHolderPatience = absl::Seconds(3);
 
 // The memory that a mutex is in.

@@ -6,10 +6,10 @@
 namespace muster {
 
 LeaseKeeper::LeaseKeeper(JobToken token, std::vector<std::string> addresses, std::vector<Stamp> stamps,
-                         absl::Duration interval)
+                         const WorkerProgress& progress, absl::Duration interval)
     : transport_(MakeTransport(TransportChoice::kTcp, loop_, std::move(token))) {
-  thread_ = std::thread([this, addresses = std::move(addresses), stamps = std::move(stamps), interval] {
-    LeaseBeat beat(*transport_, addresses, stamps, interval);
+  thread_ = std::thread([this, addresses = std::move(addresses), stamps = std::move(stamps), &progress, interval] {
+    LeaseBeat beat(*transport_, addresses, stamps, progress, interval);
     loop_.RunUntil([this] { return stopping_; }, absl::InfiniteFuture());
   });
 }

@@ -1,6 +1,6 @@
 // Keeps a worker's lease on every ps alive while its training thread computes. It sends heartbeats from its own thread,
 // loop and connections, so that an hour-long step isn't taken for a death, and a death is seen at once (the connections
-// close with the process).
+// close with the process). The thread waits for nobody: not for the training thread, and not for its bulk data.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/store/calls/worker_progress.h"
 #include "muster/store/messages/messages.h"
 #include "muster/transport/io/tcp_event_loop.h"
 #include "muster/transport/transport.h"
@@ -17,8 +18,9 @@ namespace muster {
 
 class LeaseKeeper {
  public:
-  // Starts. One address and one stamp per ps.
-  LeaseKeeper(JobToken token, std::vector<std::string> addresses, std::vector<Stamp> stamps, absl::Duration interval);
+  // Starts. One address and one stamp per ps. `progress` must outlive it.
+  LeaseKeeper(JobToken token, std::vector<std::string> addresses, std::vector<Stamp> stamps,
+              const WorkerProgress& progress, absl::Duration interval);
   ~LeaseKeeper();  // stops and waits for the thread, which never blocks for long
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;

@@ -265,7 +265,11 @@ absl::StatusOr<StorePushResult> DirectUpdates::Contribute(absl::FunctionRef<Byte
       return client_.PushPullAll(gradient, scales, options);
     }
   }
-  if (round.other_values()) return absl::AbortedError("the values were loaded anew: they have to be pulled again");
+  if (round.other_values())
+    return absl::AbortedError(apply_->fenced()
+                                  ? "this worker was taken for lost, and others have gone on without it: it must join "
+                                    "again before it writes"
+                                  : "the values were loaded anew: they have to be pulled again");
   if (round.ended()) return absl::CancelledError("training has ended");
   ASSIGN_OR_RETURN(StorePushResult result,
                    PushPull([](size_t) { return ByteSpan(); }, {}, {.pull = options.pull, .minibatches = 0}));

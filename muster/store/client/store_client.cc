@@ -272,8 +272,11 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   if (options.scale != 1 && push_.scales.empty()) push_.scales.assign(binding_.variables.size(), 1);
   for (size_t i = 0; i < push_.scales.size(); ++i)
     if (binding_.variables[i].kind == VariableKind::kTrainable) push_.scales[i] *= options.scale;
+  const bool contributes = options.local_step.has_value();
+  if (contributes) progress_.OnPush(ps_calls_.loop().Now());
   if (!drop) {
     auto result = PushPullAll(gradient, push_.scales, options);
+    if (result.ok() && contributes) progress_.OnAnswer(ps_calls_.loop().Now());
     if (result.ok() && options.minibatches > 0) RETURN_IF_ERROR(work_.OnPushAnswered(!result->dropped));
     return result;
   }
@@ -282,6 +285,7 @@ absl::StatusOr<StoreClient::StepResult> StoreClient::PushPull(absl::FunctionRef<
   if (direct_->on()) nothing.pull = PullWhat::kNothing;  // the bound memory may be what it would be read from
   if (!options.local_step) nothing.minibatches = 0;
   ASSIGN_OR_RETURN(StepResult result, PushPullAll([](size_t) { return ByteSpan(); }, {}, nothing));
+  if (contributes) progress_.OnAnswer(ps_calls_.loop().Now());
   RETURN_IF_ERROR(work_.OnPushAnswered(!result.dropped));
   if (direct_->on()) RETURN_IF_ERROR(Pull(options.pull));
   result.dropped = true;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "muster/store/calls/ps_calls.h"
 #include "muster/store/calls/store_client_options.h"
+#include "muster/store/calls/worker_progress.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/client/push_memory.h"
 #include "muster/store/client/work_reports.h"
@@ -98,6 +99,8 @@ class StoreClient {
   bool applies_own_updates() const;
   // What pushes report of shared work.
   WorkReports& work() { return work_; }
+  // How this worker gets on, for its heartbeats.
+  WorkerProgress& progress() { return progress_; }
 
  private:
   friend class DirectUpdates;
@@ -125,6 +128,7 @@ class StoreClient {
   const StoreClientOptions options_;
   PsCalls ps_calls_;
   WorkReports work_;
+  WorkerProgress progress_;
   std::vector<Bound> bound_;  // one per ps
   ModelBinding binding_;
   PushMemory push_;

@@ -12,6 +12,11 @@ namespace {
 
 absl::Status LoadedAnew() { return absl::AbortedError("the values were loaded anew: they have to be pulled again"); }
 
+absl::Status Fenced() {
+  return absl::AbortedError(
+      "this worker was taken for lost, and others have gone on without it: it must join again before it writes");
+}
+
 absl::Status WorkReturned() {
   return absl::AbortedError("this worker's units of the work queue were given to others: it must join again");
 }
@@ -45,6 +50,11 @@ DividedRound DirectApply::MakeRound(const DividedRound::Numbers& numbers) {
   return {places, numbers};
 }
 
+bool DirectApply::fenced() {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](Place& place) { return Observe(place.attachment->arena().client(place.client).fenced) != 0; });
+}
+
 bool DirectApply::load_requested() { return Observe(places_[0].attachment->arena().header().load_requested) != 0; }
 
 // Either the ps that begins a hold sees the number, or this process sees the hold: each writes first, then reads.
@@ -66,13 +76,15 @@ absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& bindin
                                                       absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                       const StorePushOptions& options, const Push& push) {
   const int64_t global_step = Observe(places_[0].attachment->arena().header().counters.global_step);
-  bool same = push.work.from == 0 || !WorkReturnedTo(push.work.from);
+  const bool changes = options.minibatches > 0 || options.publish_buffers;
+  bool same = (push.work.from == 0 || !WorkReturnedTo(push.work.from)) && !(changes && fenced());
   for (Place& place : places_) same = same && Apply(place, binding, gradient, options, push, global_step);
   // Every ps has the update: only now may ps 0 count it.
   StorePushResult result;
   for (size_t ps = places_.size(); ps-- > 0;) same = same && Count(places_[ps], options, push, ps == 0, result);
   if (!same) {
     Begin(0);  // nothing is under way
+    if (changes && fenced()) return Fenced();
     const bool late = push.work.from > 0 && WorkReturnedTo(push.work.from);
     return late ? WorkReturned() : LoadedAnew();
   }
@@ -118,6 +130,7 @@ absl::Status DirectApply::GatherRows(int ps, int slice, const RowReads& reads, M
 }
 
 absl::Status DirectApply::PushRows(int ps, int slice, const RowsPush& push, const RowGradients& gradients) {
+  if (fenced()) return Fenced();
   Place& place = places_[ps];
   const RuleSpec& rule = place.attachment->arena().rule(slice);
   const int64_t global_step = Observe(places_[0].attachment->arena().header().counters.global_step);
@@ -150,6 +163,7 @@ bool DirectApply::Count(Place& place, const StorePushOptions& options, const Pus
   const ArenaCounters& counters = arena.header().counters;
   Arena::CountLock lock(arena);
   const uint64_t before = counters.updates;
+  if (options.minibatches > 0 && Observe(arena.client(place.client).fenced) != 0) return false;
   if (!lock.Add({.client = place.client,
                  .sequence = push.sequence,
                  .generation = push.generation,

@@ -36,6 +36,8 @@ class DirectApply {
   DividedRound MakeRound(const DividedRound::Numbers& numbers);
   // The part of the bound memory that slice `slice` of ps `ps` corresponds to.
   const SlicePiece& piece(int ps, int slice) const { return places_[ps].slices[slice]; }
+  // Whether a ps has taken this worker for lost: nothing of it counts there before it has joined again.
+  bool fenced();
   // Whether ps 0 has a checkpoint path that the chief must ask for.
   bool load_requested();
 
@@ -56,7 +58,7 @@ class DirectApply {
     double scale = 1;
   };
   // As StoreClient::PushPull, but without gates. An update that is counted needs Begin first, and no ps that holds it
-  // back. Aborted: other values were loaded; part of it may have been applied to the older ones.
+  // back. Aborted: other values were loaded; part of it may have been applied to the older ones. Also if fenced.
   absl::StatusOr<StorePushResult> PushPull(const ModelBinding& binding, absl::FunctionRef<ByteSpan(size_t)> gradient,
                                            const StorePushOptions& options, const Push& push);
 

@@ -290,6 +290,26 @@ INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
                                            NoWayIn{"NotFound", true, false}),
                          [](const auto& info) { return info.param.name; });
 
+// Others have gone on without it, and whatever it computed is of another time.
+TEST(DirectApply, AWorkerThatWasTakenForLostJoinsBeforeItsNextWriteCounts) {
+  SimulatedStore store(2, {"worker:0", "worker:1"}, {}, nullptr, /*direct=*/true);
+  DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
+  DirectWorker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
+  ASSERT_TRUE(worker.Push(-1).ok());
+  const float before = First(worker);
+  store.Pass(LeaseOptions().lease + absl::Seconds(1));
+  const absl::Status fenced = worker.Push(-1).status();
+  EXPECT_TRUE(absl::IsAborted(fenced)) << fenced;
+  EXPECT_THAT(std::string(fenced.message()), HasSubstr("taken for lost"));
+  EXPECT_EQ(Status(worker, 0)["global_step"], 1);
+  ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus()) << "it may read";
+  EXPECT_EQ(First(worker), before) << "nothing of it was written";
+  EXPECT_TRUE(absl::IsAborted(worker.Push(-1).status())) << "that it is heard isn't enough";
+  ASSERT_EQ(worker.Start(), absl::OkStatus());
+  EXPECT_EQ(worker.Push(-1)->global_step, 2);
+  EXPECT_EQ(First(worker), before + 1);
+}
+
 // Auto leaves the updates to the ps, and direct is refused.
 void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBinding&)> choose) {
   SimulatedStore store(1, {"worker:0"}, {}, nullptr, /*direct=*/true);

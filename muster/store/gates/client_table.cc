@@ -27,12 +27,18 @@ ClientTable::ClientTable(std::vector<std::string> tasks, LeaseOptions options) :
 
 absl::Time ClientTable::DeadAt(const Client& client) const {
   if (client.incarnation == 0) return absl::InfinitePast();
-  absl::Time dead_at = client.last_heard + options_.lease;
-  if (client.connections.empty()) dead_at = std::min(dead_at, client.disconnected_at + options_.disconnect_grace);
-  return dead_at;
+  absl::Time dead_at = std::min(client.last_heard, client.deaf_since) + options_.lease;
+  const absl::Duration grace = client.on_this_host ? absl::ZeroDuration() : options_.disconnect_grace;
+  if (client.connections.empty()) dead_at = std::min(dead_at, client.disconnected_at + grace);
+  return std::max(dead_at, client.spared_until);
 }
 
-bool ClientTable::Alive(const Client& client, absl::Time now) const { return now < DeadAt(client); }
+absl::Time ClientTable::GoneAt(const Client& client) const {
+  if (!client.excluded.empty()) return absl::InfinitePast();
+  const absl::Time dead_at = DeadAt(client);
+  if (!client.connections.empty() || !client.on_this_host) return dead_at;
+  return std::max(dead_at, client.disconnected_at + options_.disconnect_grace);
+}
 
 absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId connection, absl::Time now) {
   const auto row =
@@ -52,7 +58,14 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
     row->connections.clear();
     row->done = false;
     row->waiting_for.clear();
+    row->heard = row->steps = 0;
+    row->step = absl::ZeroDuration();
+    row->busy.clear();
+    row->spared_until = absl::InfinitePast();
   }
+  row->excluded.clear();
+  row->answered_at = row->deaf_since = absl::InfiniteFuture();
+  row->on_this_host = on_this_host_.contains(connection);
   row->last_heard = last_heard_of_anyone_ = now;
   row->connections.insert(connection);
   return static_cast<int>(row - clients_.begin());
@@ -94,8 +107,33 @@ absl::Status ClientTable::Hear(const Stamp& stamp, ConnectionId connection, absl
     return absl::FailedPreconditionError(
         absl::StrCat(client.task, " was replaced by a newer process (", client.where, ")"));
   client.last_heard = last_heard_of_anyone_ = now;
-  client.connections.insert(connection);
+  if (client.connections.insert(connection).second) client.on_this_host = on_this_host_.contains(connection);
   return absl::OkStatus();
+}
+
+void ClientTable::TakeBeat(const HeartbeatRequest& message, absl::Time now) {
+  Client& client = clients_[message.stamp.client];
+  if (message.beat == 0) return;
+  if (message.heard > client.heard || client.answered_at == absl::InfiniteFuture()) {
+    client.answered_at = now;
+    client.deaf_since = absl::InfiniteFuture();
+  } else {
+    client.deaf_since = client.answered_at;
+  }
+  client.heard = std::max(client.heard, message.heard);
+  client.steps = message.steps;
+  client.step = absl::Nanoseconds(message.step_nanos);
+  client.busy = message.busy;
+}
+
+bool ClientTable::OnTurn(absl::Time now) {
+  // Longer than the handlers of a loop that isn't stopped keep a timer waiting.
+  constexpr absl::Duration kLate = absl::Milliseconds(200);
+  if (now <= planned_ + kLate) return false;
+  for (Client& client : clients_)
+    if (DeadAt(client) >= planned_) client.spared_until = now + kReadFirst;
+  planned_ = absl::InfiniteFuture();
+  return true;
 }
 
 absl::Status ClientTable::CheckChief(const Stamp& stamp, uint64_t epoch) const {
@@ -106,6 +144,7 @@ absl::Status ClientTable::CheckChief(const Stamp& stamp, uint64_t epoch) const {
 }
 
 void ClientTable::Disconnect(ConnectionId connection, absl::Time now) {
+  on_this_host_.erase(connection);
   for (Client& client : clients_)
     if (client.connections.erase(connection) > 0 && client.connections.empty()) client.disconnected_at = now;
 }
@@ -118,7 +157,7 @@ void ClientTable::SetDone(int client, absl::Time now) {
 bool ClientTable::Gone(const Client& client, absl::Time now) const {
   if (client.done) return true;
   if (client.incarnation == 0) return now >= chief_done_at_ + options_.late_join_grace;
-  return !Alive(client, now);
+  return now >= GoneAt(client);
 }
 
 ClientTable::Phase ClientTable::PhaseAt(absl::Time now) const {
@@ -138,7 +177,7 @@ absl::Time ClientTable::NextChange(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   for (const Client& client : clients_) {
     if (Gone(client, now)) continue;
-    next = std::min(next, client.incarnation == 0 ? chief_done_at_ + options_.late_join_grace : DeadAt(client));
+    next = std::min(next, client.incarnation == 0 ? chief_done_at_ + options_.late_join_grace : GoneAt(client));
   }
   return next;
 }

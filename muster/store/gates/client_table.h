@@ -16,11 +16,16 @@
 namespace muster {
 
 struct LeaseOptions {
-  // A client that was silent for this long counts as dead; it heartbeats four times as often.
-  absl::Duration lease = absl::Seconds(10);
-  // A client also counts as dead this long after its last connection broke. A process that dies closes its connections
-  // at once; the grace lets a restarted one, or one whose link hiccuped, come back first.
+  // A client that was silent, or heard nothing, for this long counts as dead; it heartbeats four times as often.
+  absl::Duration lease = absl::Seconds(3);
+  // A client on another host also counts as dead this long after its last connection broke: its link may have hiccuped.
+  // One on this host is dead at once, for only a death closes its connections. The end of training waits this long for
+  // either, since a restarted process would find no ps.
   absl::Duration disconnect_grace = absl::Seconds(3);
+  // A client that alone keeps others waiting in an elastic round, though it is heard, is excluded after this time, or
+  // after `kStallSteps` of its own steps if that is longer, until it pushes again. 0: never.
+  absl::Duration stall_limit = absl::Seconds(10);
+  static constexpr int kStallSteps = 5;
   // How long the end waits for a task of the cluster that never joined (and would find no ps if it came later).
   absl::Duration late_join_grace = absl::Seconds(20);
   // How long after everyone has left, without the chief saying done, the ps gives up.
@@ -29,6 +34,9 @@ struct LeaseOptions {
 
 class ClientTable {
  public:
+  // How long a ps that was late reads before it judges who is dead.
+  static constexpr absl::Duration kReadFirst = absl::Seconds(1);
+
   struct Client {
     std::string task;
     std::string where;
@@ -41,6 +49,16 @@ class ClientTable {
     uint64_t non_finite = 0;       // dropped because they weren't finite
     uint64_t last_non_finite = 0;  // sequence number of the last of those
     std::string waiting_for;       // what it waits for now, for the status page
+    // What its newest heartbeat said.
+    uint64_t heard = 0;  // see HeartbeatRequest
+    uint64_t steps = 0;
+    absl::Duration step;
+    std::string busy;
+    absl::Time answered_at = absl::InfiniteFuture();  // the first beat that it may still not have heard the answer of
+    absl::Time deaf_since = absl::InfiniteFuture();   // it has beaten again without having heard that answer
+    absl::Time spared_until = absl::InfinitePast();   // the ps was late: not dead before
+    std::string excluded;                             // why rounds go on without it; empty: they don't
+    bool on_this_host = false;                        // its last connection came from here
   };
 
   ClientTable(std::vector<std::string> tasks, LeaseOptions options);
@@ -57,6 +75,22 @@ class ClientTable {
   // done loses it; each new holder gets the next epoch. A holder that asks again (its answer was lost) keeps its epoch.
   absl::StatusOr<uint64_t> ClaimChief(int client, absl::Time now);
 
+  // A connection from a process of this host was opened.
+  void NoteOnThisHost(ConnectionId connection) { on_this_host_.insert(connection); }
+
+  // Takes what the heartbeat of a client that was heard says of it, when it is answered.
+  void TakeBeat(const HeartbeatRequest& message, absl::Time now);
+
+  // Lets rounds go on without a client that is heard, until Readmit, Join or a new life.
+  void Exclude(int client, std::string why) { clients_[client].excluded = std::move(why); }
+  void Readmit(int client) { clients_[client].excluded.clear(); }
+
+  // The ps means to look at its clients at `when`; call OnTurn at the beginning of whatever it does. Returns whether it
+  // is late: it was stopped, or waited for a lock, and what its clients sent meanwhile is unread. No client that was
+  // alive then is dead before kReadFirst has passed.
+  void Plan(absl::Time when) { planned_ = when; }
+  bool OnTurn(absl::Time now);
+
   // Checks that a request comes from the living incarnation of a row, and renews its lease. Aborted: it never joined
   // here (the ps was restarted). FailedPrecondition: a newer process has taken the row.
   [[nodiscard]] absl::Status Hear(const Stamp& stamp, ConnectionId connection, absl::Time now);
@@ -68,7 +102,10 @@ class ClientTable {
   // For the chief, the late-join grace starts here.
   void SetDone(int client, absl::Time now);
 
-  bool Alive(const Client& client, absl::Time now) const;
+  // Its lease runs.
+  bool Heard(const Client& client, absl::Time now) const { return now < DeadAt(client); }
+  // Heard, and not excluded.
+  bool Alive(const Client& client, absl::Time now) const { return client.excluded.empty() && Heard(client, now); }
   // Alive, and hasn't said done: others may wait for it.
   bool Present(const Client& client, absl::Time now) const { return !client.done && Alive(client, now); }
   // Returns when the first present client will count as dead if it stays silent; InfiniteFuture if none is present.
@@ -97,10 +134,14 @@ class ClientTable {
 
  private:
   absl::Time DeadAt(const Client& client) const;
+  // When the end of training stops waiting for it.
+  absl::Time GoneAt(const Client& client) const;
   bool Gone(const Client& client, absl::Time now) const;
 
   const LeaseOptions options_;
   std::vector<Client> clients_;
+  std::set<ConnectionId> on_this_host_;  // open connections from processes of this host
+  absl::Time planned_ = absl::InfiniteFuture();
   int chief_ = -1;
   uint64_t chief_epoch_ = 0;
   uint64_t chief_incarnation_ = 0;  // of the holder when it got the lease

@@ -120,6 +120,86 @@ TEST_F(ClientTableTest, TheLastConnectionsEndIsADeathAfterAGrace) {
   EXPECT_TRUE(Alive(1));
 }
 
+TEST_F(ClientTableTest, OnThisHostTheLastConnectionsEndIsADeathAtOnceButTheEndStillWaits) {
+  table_.NoteOnThisHost(kA);
+  table_.NoteOnThisHost(kB);
+  Join("chief:0", 6, kC);
+  Join("worker:0", 7, kA);
+  ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
+  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus());
+  table_.SetDone(0, now_);
+  table_.Disconnect(kA, now_);
+  EXPECT_TRUE(Alive(1)) << "its heartbeats' connection is open";
+  table_.Disconnect(kB, now_);
+  EXPECT_FALSE(Alive(1));
+  EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:0", "worker:1 (never joined)"))
+      << "a restarted one would find no ps";
+  now_ += options_.disconnect_grace;
+  EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:1 (never joined)"));
+  // The same row, from elsewhere: its link may have hiccuped.
+  Join("worker:0", 8, kC);
+  table_.Disconnect(kC, now_);
+  EXPECT_TRUE(Alive(1));
+}
+
+TEST_F(ClientTableTest, AClientThatIsHeardButHearsNothingIsDeadByTheLease) {
+  Join("worker:0", 7, kA);
+  const auto beat = [&](uint64_t number, uint64_t heard) {
+    now_ += absl::Seconds(2);
+    ASSERT_EQ(Hear(1, 7, kB), absl::OkStatus());
+    table_.TakeBeat({.stamp = {1, 7, 0}, .beat = number, .heard = heard}, now_);
+  };
+  for (uint64_t number = 1; number <= 20; ++number) beat(number, number < 3 ? 0 : number - 3);
+  EXPECT_TRUE(Alive(1)) << "answers that take 6 s come all the same";
+  for (uint64_t number = 21; number <= 24; ++number) beat(number, 17);
+  EXPECT_TRUE(Alive(1));
+  beat(25, 17);
+  EXPECT_FALSE(Alive(1)) << "10 s";
+  beat(26, 25);
+  EXPECT_TRUE(Alive(1)) << "the link is whole again";
+  now_ += absl::Seconds(9);
+  ASSERT_EQ(Hear(1, 7, kA), absl::OkStatus());
+  now_ += absl::Seconds(9);
+  EXPECT_TRUE(Alive(1)) << "only beats say something of what it hears";
+}
+
+TEST_F(ClientTableTest, APsThatIsLateReadsBeforeItJudges) {
+  Join("worker:0", 7, kA);
+  Join("worker:1", 8, kB);
+  now_ += absl::Seconds(5);
+  ASSERT_EQ(Hear(2, 8, kB), absl::OkStatus());
+  now_ += absl::Seconds(5);
+  EXPECT_FALSE(Alive(1)) << "dead before the ps was stopped";
+  table_.Plan(table_.NextDeath(now_));
+  EXPECT_FALSE(table_.OnTurn(now_ + absl::Seconds(1)));
+  now_ += absl::Seconds(60);
+  EXPECT_TRUE(table_.OnTurn(now_));
+  EXPECT_FALSE(table_.OnTurn(now_)) << "once";
+  EXPECT_FALSE(Alive(1));
+  EXPECT_TRUE(Alive(2));
+  EXPECT_EQ(table_.NextDeath(now_), now_ + ClientTable::kReadFirst);
+  now_ += ClientTable::kReadFirst;
+  EXPECT_FALSE(Alive(2)) << "it has sent nothing";
+}
+
+TEST_F(ClientTableTest, AnExcludedClientIsNotWaitedForThoughItIsHeard) {
+  Join("chief:0", 6, kA);
+  Join("worker:0", 7, kB);
+  ASSERT_TRUE(table_.ClaimChief(0, now_).ok());
+  table_.Exclude(1, "it hangs");
+  EXPECT_FALSE(Alive(1));
+  EXPECT_TRUE(table_.Heard(table_.client(1), now_));
+  EXPECT_EQ(Hear(1, 7, kB), absl::OkStatus());
+  EXPECT_FALSE(Alive(1)) << "hearing of it was never the question";
+  table_.SetDone(0, now_);
+  EXPECT_THAT(table_.WaitedFor(now_), ElementsAre("worker:1 (never joined)"));
+  table_.Readmit(1);
+  EXPECT_TRUE(Alive(1));
+  table_.Exclude(1, "it hangs");
+  Join("worker:0", 7, kB);
+  EXPECT_TRUE(Alive(1)) << "a join is progress";
+}
+
 TEST_F(ClientTableTest, WhoNeverJoinedHereIsToldThatThePsWasRestarted) {
   EXPECT_TRUE(absl::IsAborted(Hear(1, 7, kA)));
   EXPECT_TRUE(absl::IsAborted(Hear(99, 7, kA)));

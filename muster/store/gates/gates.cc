@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "muster/store/arena/shared_memory_order.h"
 
 namespace muster {
 namespace {
@@ -13,11 +14,12 @@ constexpr absl::Duration kRoundPoll = absl::Milliseconds(1);
 
 }  // namespace
 
-Gates::Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
+Gates::Gates(EventLoop& loop, ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer)
     : loop_(loop),
       clients_(clients),
       answer_(std::move(answer)),
       synchronous_(clients, lead, probe, answer_),
+      stalls_(clients, probe),
       order_(clients),
       clock_(clients, order_, answer_),
       barriers_(clients),
@@ -32,7 +34,11 @@ void Gates::Attach(Arena& arena) {
   synchronous_.FailAll(loaded);
   clock_.FailAll(loaded);
   order_.FailAll(loaded);
-  if (arena.model().gated()) synchronous_.Attach(arena);
+  arena_ = &arena;
+  if (arena.model().gated()) {
+    synchronous_.Attach(arena);
+    stalls_.Attach(arena);
+  }
   // Workers that fire their rounds themselves use what the ps last announced.
   synchronous_.Recheck(loop_.Now());
   if (arena.model().clock_limit > 0) clock_.Attach(arena);
@@ -51,8 +57,10 @@ absl::Status Gates::Check(const StoreModel& model, const PushPullRequest& messag
 }
 
 void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, ByteSpan bulk, Responder responder) {
+  stalls_.OnPush(static_cast<int>(message.stamp.client));
   synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
   order_.Recheck();
+  stalls_.Recheck(loop_.Now(), synchronous_.held_back());
   ScheduleCheck();
 }
 
@@ -109,9 +117,28 @@ void Gates::Disconnect(ConnectionId connection) {
   barriers_.Disconnect(connection);
 }
 
+void Gates::OnTurn() {
+  if (clients_.OnTurn(loop_.Now())) stalls_.Forgive();
+}
+
+// A worker that writes in the arena itself, and of which nobody hears, may be stopped or cut off for long: others go on
+// without it, and when it is back it must join before it writes.
+void Gates::FenceTheLost(absl::Time now) {
+  if (arena_ == nullptr) return;
+  for (size_t i = 0; i < clients_.clients().size(); ++i) {
+    const ClientTable::Client& client = clients_.clients()[i];
+    uint64_t& fenced = arena_->client(static_cast<int>(i)).fenced;
+    if (client.incarnation != 0 && !client.done && fenced == 0 && !clients_.Heard(client, now))
+      Publish<uint64_t>(fenced, 1);
+  }
+}
+
 void Gates::Recheck() {
+  OnTurn();
   const absl::Time now = loop_.Now();
+  FenceTheLost(now);
   synchronous_.Recheck(now);
+  if (synchronous_.attached() && stalls_.Recheck(now, synchronous_.held_back())) synchronous_.Recheck(now);
   clock_.Recheck(now);
   order_.Recheck();
   barriers_.Recheck(now);
@@ -124,7 +151,8 @@ void Gates::ScheduleCheck() {
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
   // Wakes for every death until training has ended; nobody waits for anybody after that.
-  absl::Time next = presence_.NextCheck(loop_.Now());
+  absl::Time next = std::min(presence_.NextCheck(loop_.Now()), stalls_.NextCheck());
+  clients_.Plan(next);
   if (synchronous_.waiting() && synchronous_.divided()) next = std::min(next, loop_.Now() + kRoundPoll);
   if (next == absl::InfiniteFuture()) return;
   timer_ = loop_.CallAt(next, [this] {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "muster/store/arena/arena.h"
@@ -12,6 +13,7 @@
 #include "muster/store/gates/held_answer.h"
 #include "muster/store/gates/presence.h"
 #include "muster/store/gates/staleness_clock.h"
+#include "muster/store/gates/stall_watch.h"
 #include "muster/store/gates/synchronous_gate.h"
 #include "muster/store/gates/worker_order.h"
 #include "muster/transport/event_loop.h"
@@ -21,11 +23,13 @@ namespace muster {
 class Gates {
  public:
   // `loop`, `clients` and `probe` (may be null) must outlive it.
-  Gates(EventLoop& loop, const ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer);
+  Gates(EventLoop& loop, ClientTable& clients, bool lead, ArenaProbe* probe, AnswerPush answer);
   ~Gates();
   Gates(const Gates&) = delete;
   Gates& operator=(const Gates&) = delete;
 
+  // Call it first in whatever happens on the loop: whether this ps was late decides what may be said of its clients.
+  void OnTurn();
   // There is a model, or another generation of it: clients that wait for the old one are told so.
   void Attach(Arena& arena);
 
@@ -58,14 +62,19 @@ class Gates {
 
   // One entry per client.
   std::vector<WaitingFor> Describe() const;
+  // See StallWatch::Describe.
+  std::string WhoWaits() const { return stalls_.Describe(loop_.Now()); }
 
  private:
   void ScheduleCheck();
+  void FenceTheLost(absl::Time now);
 
   EventLoop& loop_;
-  const ClientTable& clients_;
+  ClientTable& clients_;
   const AnswerPush answer_;
+  Arena* arena_ = nullptr;  // null: there is no model
   SynchronousGate synchronous_;
+  StallWatch stalls_;
   WorkerOrder order_;
   StalenessClock clock_;
   Barriers barriers_;

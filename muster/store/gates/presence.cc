@@ -8,16 +8,20 @@
 namespace muster {
 namespace {
 
-// A ps that was itself stopped finds every client silent until it has read what they sent meanwhile.
-constexpr absl::Duration kReadFirst = absl::Milliseconds(500);
+// A process that is started again at once isn't worth two lines.
+constexpr absl::Duration kSayAfter = absl::Milliseconds(500);
 
 std::string WhyLost(const ClientTable::Client& client, const LeaseOptions& options, absl::Time now) {
-  const bool broke = client.connections.empty() &&
-                     client.disconnected_at + options.disconnect_grace < client.last_heard + options.lease;
-  const absl::Duration silent =
-      absl::Trunc(now - (broke ? client.disconnected_at : client.last_heard), absl::Seconds(1));
-  return broke ? absl::StrCat("its connections broke ", absl::FormatDuration(silent), " ago")
-               : absl::StrCat("it was not heard of for ", absl::FormatDuration(silent));
+  if (!client.excluded.empty()) return client.excluded;
+  const absl::Duration grace = client.on_this_host ? absl::ZeroDuration() : options.disconnect_grace;
+  const bool broke = client.connections.empty() && client.disconnected_at + grace < client.last_heard + options.lease;
+  const auto ago = [now](absl::Time since) { return absl::FormatDuration(absl::Trunc(now - since, absl::Seconds(1))); };
+  if (broke && client.on_this_host) return "its process has closed its connections without a goodbye";
+  if (broke) return absl::StrCat("its connections broke ", ago(client.disconnected_at), " ago");
+  if (client.deaf_since < client.last_heard)
+    return absl::StrCat("it is heard, but hears nothing of this ps since ", ago(client.deaf_since),
+                        ": the link to it is dead in that direction");
+  return absl::StrCat("it was not heard of for ", ago(client.last_heard));
 }
 
 }  // namespace
@@ -34,7 +38,7 @@ void Presence::Recheck(absl::Time now, absl::FunctionRef<std::string()> effect) 
       state = {};
     } else {
       state.dead_since = std::min(state.dead_since, now);
-      if (state.said || now < state.dead_since + kReadFirst) continue;
+      if (state.said || now < state.dead_since + kSayAfter) continue;
       state.said = true;
       LogWarning(client.task, " is lost: ", WhyLost(client, clients_.options(), now), effect());
     }
@@ -45,7 +49,7 @@ absl::Time Presence::NextCheck(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   if (ended_) return next;
   for (const State& state : states_)
-    if (!state.said) next = std::min(next, state.dead_since + kReadFirst);
+    if (!state.said) next = std::min(next, state.dead_since + kSayAfter);
   return std::min(next, clients_.NextDeath(now));
 }
 

@@ -44,6 +44,11 @@ class SynchronousGate {
   // Other values were loaded, or training has ended: fails every request that waits.
   void FailAll(const absl::Status& status);
 
+  // Whether the cut of a checkpoint keeps the round from firing.
+  bool held_back() const {
+    const uint64_t from = arena_->header().rounds.held_from;
+    return from != 0 && round() + 1 >= from;
+  }
   bool waiting() const { return !held_.empty(); }
   // Whether workers fire rounds themselves, which this isn't told of.
   bool divided() const { return arena_ != nullptr && arena_->header().rounds.divided != 0; }
@@ -63,10 +68,6 @@ class SynchronousGate {
   uint64_t Present(absl::Time now) const;
   // Returns how many contributors the round needs.
   uint64_t Needed(absl::Time now) const;
-  bool held_back() const {
-    const uint64_t from = arena_->header().rounds.held_from;
-    return from != 0 && round() + 1 >= from;
-  }
   // Whether so many clients are done that the round never gets enough.
   bool CanNotFire(absl::Time now) const;
   void Accumulate(const PushPullRequest& message, ByteSpan bulk);

@@ -179,7 +179,10 @@ TEST(MessagesTest, TheWorkersOrderRoundTrips) {
 }
 
 TEST(MessagesTest, TheRestRoundTrips) {
-  ExpectStamp(RoundTrip(HeartbeatRequest{kStamp}).stamp);
+  const HeartbeatRequest beat = RoundTrip(HeartbeatRequest{kStamp, 9, 7, 5, 1000, "evaluating"});
+  ExpectStamp(beat.stamp);
+  EXPECT_EQ(std::tie(beat.beat, beat.heard, beat.steps, beat.step_nanos, beat.busy),
+            std::make_tuple(9u, 7u, 5u, 1000u, std::string("evaluating")));
   ExpectStamp(RoundTrip(DoneRequest{kStamp}).stamp);
   ExpectStamp(RoundTrip(ExportPartRequest{kStamp}).stamp);
   EXPECT_EQ(RoundTrip(ShutdownRequest{std::string("why\0not", 7)}).reason, std::string("why\0not", 7));

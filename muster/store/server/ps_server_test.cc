@@ -258,9 +258,10 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
   const auto first_listener = transport.Listen("127.0.0.1:0", first);
   const auto second_listener = transport.Listen("127.0.0.1:0", second);
   ASSERT_TRUE(first_listener.ok() && second_listener.ok());
+  const WorkerProgress progress;
   auto keeper = std::make_unique<LeaseKeeper>(
       kToken, std::vector<std::string>{(*first_listener)->address(), (*second_listener)->address()},
-      std::vector<Stamp>{{3, 7, 0}, {4, 7, 0}}, absl::Milliseconds(1));
+      std::vector<Stamp>{{3, 7, 0}, {4, 7, 0}}, progress, absl::Milliseconds(1));
   loop.RunUntil([&] { return first.heartbeats >= 5 && second.heartbeats >= 5; }, absl::InfiniteFuture());
   EXPECT_EQ(first.stamp, (Stamp{3, 7, 0}));
   EXPECT_EQ(second.stamp, (Stamp{4, 7, 0}));
@@ -279,7 +280,8 @@ TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {
   const auto replaced_listener = transport.Listen("ps0:2222", replaced);
   const auto other_listener = transport.Listen("ps1:2222", other);
   ASSERT_TRUE(replaced_listener.ok() && other_listener.ok());
-  const LeaseBeat beat(transport, {"ps0:2222", "ps1:2222"}, {{3, 7, 0}, {4, 7, 0}}, absl::Seconds(1));
+  const WorkerProgress progress;
+  const LeaseBeat beat(transport, {"ps0:2222", "ps1:2222"}, {{3, 7, 0}, {4, 7, 0}}, progress, absl::Seconds(1));
   loop.RunUntil([] { return false; }, loop.Now() + absl::Seconds(20));
   EXPECT_EQ(replaced.heartbeats, 1);
   EXPECT_GE(other.heartbeats, 19);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/log.h"
+#include "muster/base/net/this_host.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/store/arena/arena_locks.h"
@@ -102,9 +103,12 @@ absl::Status StoreService::Recover() {
   return absl::OkStatus();
 }
 
-void StoreService::OnConnect(ConnectionId, const std::string&) {}
+void StoreService::OnConnect(ConnectionId connection, const std::string& peer) {
+  if (IsThisHost(peer)) ps_.clients.NoteOnThisHost(connection);
+}
 
 void StoreService::OnDisconnect(ConnectionId connection) {
+  gates_.OnTurn();
   ps_.clients.Disconnect(connection, ps_.loop.Now());
   // A client that waited on this connection asks again when it is back.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
@@ -119,6 +123,7 @@ void StoreService::OnDisconnect(ConnectionId connection) {
 }
 
 absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const IncomingRequest& request) {
+  gates_.OnTurn();
   std::unique_ptr<DecodedRequest> target = bulks_.Take();
   RETURN_IF_ERROR(target->Decode(request));
   switch (static_cast<StoreMethod>(request.method)) {
@@ -155,6 +160,7 @@ absl::StatusOr<std::unique_ptr<BulkTarget>> StoreService::PrepareBulk(const Inco
 }
 
 void StoreService::Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) {
+  gates_.OnTurn();
   if (cut_.IsHeld(request)) return cut_.KeepBack(std::move(request), std::move(bulk), std::move(responder));
   ++requests_[request.method < kStoreMethods ? request.method : 0];
   auto* decoded = static_cast<DecodedRequest*>(bulk.get());
@@ -243,6 +249,7 @@ absl::Status StoreService::On(const JoinRequest& message, IncomingCall& call) {
     if (new_life) cut_.ForgetBegun(*ps_.arena, client, reply.last_sequence);
     // Last: a ps that dies before it finds a new life when this one joins again.
     RecordClient(client);
+    Publish<uint64_t>(ps_.arena->client(client).fenced, 0);
     if (message.chief) RecordChief();
     reply.global_step = Observe(ps_.arena->header().counters.global_step);
   }
@@ -362,6 +369,7 @@ void StoreService::AnswerReady(int client, const AwaitReadyRequest& request, Res
 
 absl::Status StoreService::On(const HeartbeatRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  ps_.clients.TakeBeat(message, ps_.loop.Now());
   call.responder.Send({});
   gates_.Recheck();  // a client that was lost may be there again
   return absl::OkStatus();
@@ -530,6 +538,7 @@ StoreService::View StoreService::MakeView() const {
           .arena = ps_.arena.get(),
           .clients = &ps_.clients,
           .waiting = std::move(waiting),
+          .who_waits = gates_.WhoWaits(),
           .queues = queues_.Describe(),
           .work = work_.Describe(),
           .ending = ps_.ending,

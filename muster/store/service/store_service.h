@@ -40,6 +40,7 @@ struct StoreView {
   Arena* arena = nullptr;  // null: the model isn't initialised
   const ClientTable* clients = nullptr;
   std::vector<WaitingFor> waiting;  // one per client: at a gate, or a queue
+  std::string who_waits;            // for whom in the round; empty: nobody does
   std::vector<FifoQueues::View> queues;
   std::optional<WorkQueue::View> work;  // nothing: no client has asked for work
   std::string ending;                   // empty while training

@@ -49,6 +49,7 @@ OrderedJson ClientsJson(const StoreService::View& view) {
         {"task", client.task},
         {"state", !joined                      ? "not joined"
                   : client.done                ? "done"
+                  : !client.excluded.empty()   ? "excluded"
                   : clients.Alive(client, now) ? "alive"
                                                : "lost"},
         {"connections", client.connections.size()},
@@ -97,7 +98,7 @@ OrderedJson WorkJson(const WorkQueue::View& work, const ClientTable& clients) {
 }
 
 // Adds the synchronous gate and the staleness bound, if the model has them.
-void AddGates(Arena& arena, OrderedJson& status) {
+void AddGates(Arena& arena, const std::string& who_waits, OrderedJson& status) {
   const StoreModel& model = arena.model();
   if (model.gated()) {
     const GateCounters& gate = arena.header().gate;
@@ -106,7 +107,8 @@ void AddGates(Arena& arena, OrderedJson& status) {
                       {"elastic", model.gate.elastic},
                       {"round", gate.round},
                       {"contributors", gate.contributors},
-                      {"dropped", gate.dropped}};
+                      {"dropped", gate.dropped},
+                      {"waits", who_waits}};
   }
   if (model.clock_limit > 0) status["staleness_bound"] = model.clock_limit - 1;
   if (model.ordered) status["ordered"] = true;
@@ -188,6 +190,7 @@ std::string RenderTable(const OrderedJson& status) {
                           gate.at("round").get<uint64_t>(), gate.at("contributors").get<uint64_t>(),
                           gate.at("replicas_to_aggregate").get<uint64_t>(),
                           gate.at("elastic").get<bool>() ? " (elastic)" : "", gate.at("dropped").get<uint64_t>());
+    if (!Text(gate.at("waits")).empty()) absl::StrAppend(&out, Text(gate.at("waits")), "\n");
   }
   absl::StrAppend(&out, "\nclients\n");
   for (const OrderedJson& client : status.at("clients")) {
@@ -236,7 +239,7 @@ std::string StatusJson(const StoreService::View& view) {
   status["requests"] = std::move(requests);
   status["rows"] = {{"gathered", view.rows.gathered}, {"pushed", view.rows.pushed}};
   status["staleness"] = StalenessJson(view.staleness);
-  if (view.arena != nullptr) AddGates(*view.arena, status);
+  if (view.arena != nullptr) AddGates(*view.arena, view.who_waits, status);
   status["bytes_received"] = view.listener.bytes_received;
   status["bytes_sent"] = view.listener.bytes_sent;
   status["connections"] = view.listener.connections;

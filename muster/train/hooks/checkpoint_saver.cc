@@ -63,6 +63,7 @@ class CheckpointSaverHook final : public SessionHook {
     return saved.after;
   }
   absl::StatusOr<Saved> Save(const SessionContext& session, int64_t step) {
+    const WorkerProgress::Busy busy(session.client->progress(), "saving a checkpoint");
     for (const auto& listener : listeners_) RETURN_IF_ERROR(listener->BeforeSave(session, step));
     const absl::StatusOr<std::string> path = session.saver->Save();
     if (absl::IsOutOfRange(path.status())) return Saved{.why_not = path.status()};

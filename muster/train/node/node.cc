@@ -21,6 +21,11 @@ namespace {
 
 constexpr char kLocalAddress[] = "localhost:0";
 
+ApplyChoice ApplyOf(const NodeOptions& options) {
+  const bool over_tcp = options.transport == TransportChoice::kTcp && options.apply == ApplyChoice::kAuto;
+  return over_tcp ? ApplyChoice::kServer : options.apply;
+}
+
 }  // namespace
 
 Node::Node(const TaskConfig& task, NodeOptions options)
@@ -97,11 +102,11 @@ absl::Status Node::StartPs() {
                                          .store = {.task = task_.task().ToString(),
                                                    .lead = task_.task().index == 0,
                                                    .workers = std::move(workers),
-                                                   .lease = options_.lease,
+                                                   .lease = LeaseOfPs(),
                                                    .model_dir = task_.model_dir(),
                                                    .memory = std::move(memory)},
                                          .transport = options_.transport,
-                                         .direct = options_.apply != ApplyChoice::kServer,
+                                         .direct = ApplyOf(options_) != ApplyChoice::kServer,
                                          .tracer = tracer_.get(),
                                          .status_address = task_.status_address()}));
   return absl::OkStatus();
@@ -153,7 +158,16 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
 
 bool Node::HasOwnCopy() const { return task_.distributed() && task_.num_ps() == 0; }
 
-ApplyChoice Node::ApplyOfClient() const { return HasOwnCopy() ? ApplyChoice::kAuto : options_.apply; }
+LeaseOptions Node::LeaseOfPs() const {
+  LeaseOptions lease = options_.lease;
+  lease.stall_limit = task_.stall_limit().value_or(lease.stall_limit);
+  return lease;
+}
+
+ApplyChoice Node::ApplyOfClient() const {
+  if (HasOwnCopy()) return ApplyChoice::kAuto;
+  return task_.num_ps() > 0 ? ApplyOf(options_) : options_.apply;
+}
 
 WireOptions Node::WireOfClient() const { return HasOwnCopy() ? WireOptions() : options_.wire; }
 
@@ -161,8 +175,8 @@ void Node::StartHeartbeats() {
   if (local_store_ || lease_keeper_) return;
   std::vector<Stamp> stamps;
   for (int ps = 0; ps < client_->num_ps(); ++ps) stamps.push_back(client_->MakeStamp(ps, 0));
-  lease_keeper_ =
-      std::make_unique<LeaseKeeper>(options_.token, client_->addresses(), std::move(stamps), options_.lease.lease / 4);
+  lease_keeper_ = std::make_unique<LeaseKeeper>(options_.token, client_->addresses(), std::move(stamps),
+                                                client_->progress(), options_.lease.lease / 4);
 }
 
 std::string Node::Target() const {

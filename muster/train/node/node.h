@@ -30,12 +30,13 @@ namespace muster {
 
 struct NodeOptions {
   JobToken token;
-  LeaseOptions lease;
+  LeaseOptions lease;  // the task's --stall_limit replaces its stall_limit
   // How long a ps may be out of reach before the session fails with Unavailable (exit code 138).
   absl::Duration patience = absl::Seconds(60);
   // The same once Ctrl-C or SIGTERM has arrived (exit code 130).
   absl::Duration stop_patience = absl::Seconds(5);
-  // Which process applies this worker's updates. On a ps, kServer keeps its memory to itself.
+  // Which process applies this worker's updates. On a ps, kServer keeps its memory to itself. kAuto is kServer where
+  // `transport` is kTcp: who asks for TCP wants updates to be sent.
   ApplyChoice apply = ApplyChoice::kAuto;
   // For connections with ps (or workers) on this host.
   TransportChoice transport = TransportChoice::kAuto;
@@ -133,6 +134,7 @@ class Node {
   void StartHeartbeats();
   // True for one of several workers without ps: each has a store of its own that no other task updates.
   bool HasOwnCopy() const;
+  LeaseOptions LeaseOfPs() const;
   // The options' choices where there is a choice, the only possible ones elsewhere.
   ApplyChoice ApplyOfClient() const;
   WireOptions WireOfClient() const;

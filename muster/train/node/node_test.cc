@@ -239,6 +239,22 @@ TEST(NodeTest, AServerHasOneSession) {
   EXPECT_THAT(ended.message(), HasSubstr("make another Server"));
 }
 
+TEST(NodeTest, WhoAsksForTcpHasItsUpdatesSentUnlessItInsists) {
+  const auto apply = [](const TaskConfig& task, const NodeOptions& options) {
+    QuadraticSource source(kVariables);
+    const auto node = *Node::Create(task, options);
+    AsynchronousAlgorithm algorithm(source, *PlaceVariables(kVariables, node->num_ps(), Placement::kGreedyBySize, {}),
+                                    RuleSpec());
+    node->SetAlgorithm(&algorithm);
+    return node->MakeSessionEnvironment()->client->ps_calls().options().apply;
+  };
+  const TaskConfig worker = Task(R"({"worker": ["h:1"], "ps": ["h:2"]})", "worker", 0);
+  EXPECT_EQ(apply(worker, {}), ApplyChoice::kAuto);
+  EXPECT_EQ(apply(worker, {.transport = TransportChoice::kTcp}), ApplyChoice::kServer);
+  EXPECT_EQ(apply(worker, {.apply = ApplyChoice::kDirect, .transport = TransportChoice::kTcp}), ApplyChoice::kDirect);
+  EXPECT_EQ(apply(TaskConfig(), {.transport = TransportChoice::kTcp}), ApplyChoice::kAuto) << "it has its own store";
+}
+
 TEST(NodeTest, APortInUseIsNamed) {
   TcpEventLoop loop;
   TcpTransport transport(loop);

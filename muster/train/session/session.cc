@@ -356,6 +356,7 @@ absl::Status Session::Load(const std::string& path) {
     return absl::FailedPreconditionError(
         "without ps a checkpoint is loaded when training starts: end this run, and start it with that checkpoint as "
         "the newest of checkpoint_dir");
+  const WorkerProgress::Busy busy = Busy("loading a checkpoint");
   ASSIGN_OR_RETURN(const int64_t step, manager_.Load(path));
   LogWarning("going on from global step ", step, "; it was ", global_step_);
   global_step_ = step;

@@ -122,6 +122,12 @@ class Session {
   // checkpoint there, or a damaged one.
   [[nodiscard]] absl::Status Restore(const std::string& path);
 
+  // While the result lives, this worker does `what` instead of training ("evaluating"), and no ps takes it for one that
+  // hangs. Checkpoints, and evaluations by train_and_evaluate, do so themselves.
+  [[nodiscard]] WorkerProgress::Busy Busy(const std::string& what) {
+    return WorkerProgress::Busy(environment_.client->progress(), what);
+  }
+
   // Adds a value of this step for summaries and LoggingTensor; call it inside the step. Other kinds of values:
   // StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }

@@ -182,6 +182,7 @@ absl::StatusOr<std::string> Supervisor::Save() {
   if (!prepared_ || closed_ || manager_.saver() == nullptr)
     return absl::FailedPreconditionError(
         "Save needs the chief's session with a logdir, between its start and its stop");
+  const WorkerProgress::Busy busy(environment_.client->progress(), "saving a checkpoint");
   ASSIGN_OR_RETURN(std::string path, manager_.saver()->Save());
   RETURN_IF_ERROR(summaries_->AddSessionLog(SessionStatus::kCheckpoint, global_step_, path));
   return path;

@@ -130,7 +130,7 @@ void AddPsCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("--transport", options->transport,
                    "To serve, so not with --status: auto uses shared memory with workers on this host (default); tcp "
-                   "uses TCP with all")
+                   "uses TCP with all, and lets no worker apply its own updates")
       ->type_name("WHAT")
       ->excludes(status);
   command->add_flag("--json", options->json, "With --status: the whole page as JSON")->needs(status);
