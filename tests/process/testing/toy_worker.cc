@@ -42,9 +42,9 @@ struct Flags {
   int64_t width = 1000;
   int64_t log_steps = 1;
   int64_t save_steps = 1000000;  // the first and the last step are always saved
-  double lease = 10;             // seconds
-  double patience = 60;          // seconds
-  double stop_patience = 5;      // seconds
+  double lease = absl::ToDoubleSeconds(LeaseOptions().lease);
+  double patience = 60;      // seconds
+  double stop_patience = 5;  // seconds
   double learning_rate = 0.01;
   std::optional<float> gradient;  // of every element; unset: the element's value
   std::optional<bool> is_chief;
@@ -59,6 +59,7 @@ struct Flags {
   int64_t share_unit = 0;
   int64_t share_epochs = 0;
   int pipe_bytes = 0;
+  std::string hang_at;
   std::string throw_in;
 };
 
@@ -89,6 +90,8 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--share_epochs", flags.share_epochs, "of the work queue; 0: for ever");
   app.add_option("--pipe_bytes", flags.pipe_bytes,
                  "that the pipe of stderr holds: how far training gets ahead of who reads it");
+  app.add_option("--hang_at", flags.hang_at,
+                 "a FIFO: in the tenth minibatch the training thread hangs until somebody opens it");
   app.add_option("--throw_in", flags.throw_in, "where a hook throws: in that method; of a run's, in the fifth run")
       ->check(CLI::IsMember({"begin", "after_create", "before_run", "after_run", "end"}));
   try {
@@ -191,9 +194,12 @@ class ToySource final : public GradientSource {
     owners_[i] = std::move(owner);
     return true;
   }
+  // The tenth minibatch hangs until somebody opens `fifo`; empty: it doesn't.
+  void HangAt(std::string fifo) { hang_at_ = std::move(fifo); }
   // From now on a step changes the elements of one unit only. `units` must outlive the source's last step.
   void LearnFrom(UnitsAhead* units) { units_ = units; }
   absl::StatusOr<double> ComputeGradients() override {
+    if (++minibatches_ == 10 && !hang_at_.empty()) close(open(hang_at_.c_str(), O_RDONLY | O_CLOEXEC));
     WorkUnit unit{.end = std::numeric_limits<int64_t>::max()};
     if (units_ != nullptr) {
       ASSIGN_OR_RETURN(unit, units_->Next());
@@ -221,6 +227,8 @@ class ToySource final : public GradientSource {
   std::vector<std::span<float>> views_;  // into values_ or the store's memory
   std::vector<std::shared_ptr<void>> owners_;
   GradientReady ready_;
+  std::string hang_at_;
+  int64_t minibatches_ = 0;
   UnitsAhead* units_ = nullptr;  // null: each step changes all elements
 };
 
@@ -284,6 +292,7 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
   while (task.is_evaluator()) pause();
 
   ToySource source(flags.width, flags.gradient);
+  source.HangAt(flags.hang_at);
   PlacementResult placement;
   if (node->num_ps() > 0) {
     ASSIGN_OR_RETURN(placement, PlaceVariables(source.variables(), node->num_ps(), Placement::kRoundRobin, {}));
