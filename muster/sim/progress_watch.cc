@@ -7,8 +7,9 @@
 namespace muster {
 namespace {
 
-// Beyond the limit: a worker's last heartbeat before the ps looks again, and what the ps has to read.
-constexpr absl::Duration kSlack = absl::Seconds(2);
+// Beyond the limit: a worker's last heartbeat before the ps looks again, what the ps has to read, and stops of the ps
+// too short to be seen here.
+constexpr absl::Duration kSlack = absl::Seconds(5);
 // A client that waits is heard more often; a ps that wasn't told anything for so long was stopped, or cut off.
 constexpr absl::Duration kHeardEvery = absl::Milliseconds(1500);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "muster/store/messages/membership_messages.h"
+
 namespace muster {
 
 void WorkerProgress::OnPush(absl::Time now) {
-  if (answered_at_ == absl::InfiniteFuture()) return;
+  if (answered_at_ == absl::InfiniteFuture() || steps() < HeartbeatRequest::kFirstSteps) return;
   nanos_[measured_++ % kWindow] = absl::ToInt64Nanoseconds(now - answered_at_);
   answered_at_ = absl::InfiniteFuture();
   std::array<int64_t, kWindow> sorted = nanos_;

@@ -40,7 +40,7 @@ class WorkerProgress {
 
   // Any thread.
   uint64_t steps() const { return steps_.load(std::memory_order_acquire); }
-  // The median of the last ones; zero: there was none yet.
+  // The median of the last ones, without the first (HeartbeatRequest::kFirstSteps); zero: there was none yet.
   absl::Duration step() const { return absl::Nanoseconds(step_nanos_.load(std::memory_order_relaxed)); }
   // Empty: it trains.
   std::string busy() const;

@@ -1,6 +1,7 @@
 #include "muster/store/gates/client_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -126,14 +127,13 @@ void ClientTable::TakeBeat(const HeartbeatRequest& message, absl::Time now) {
   client.busy = message.busy;
 }
 
-bool ClientTable::OnTurn(absl::Time now) {
+absl::Duration ClientTable::OnTurn(absl::Time now) {
   // Longer than the handlers of a loop that isn't stopped keep a timer waiting.
   constexpr absl::Duration kLate = absl::Milliseconds(200);
-  if (now <= planned_ + kLate) return false;
+  if (now <= planned_ + kLate) return absl::ZeroDuration();
   for (Client& client : clients_)
     if (DeadAt(client) >= planned_) client.spared_until = now + kReadFirst;
-  planned_ = absl::InfiniteFuture();
-  return true;
+  return now - std::exchange(planned_, absl::InfiniteFuture());
 }
 
 absl::Status ClientTable::CheckChief(const Stamp& stamp, uint64_t epoch) const {

@@ -85,11 +85,11 @@ class ClientTable {
   void Exclude(int client, std::string why) { clients_[client].excluded = std::move(why); }
   void Readmit(int client) { clients_[client].excluded.clear(); }
 
-  // The ps means to look at its clients at `when`; call OnTurn at the beginning of whatever it does. Returns whether it
-  // is late: it was stopped, or waited for a lock, and what its clients sent meanwhile is unread. No client that was
-  // alive then is dead before kReadFirst has passed.
+  // The ps means to look at its clients at `when`; call OnTurn at the beginning of whatever it does. Returns by how
+  // much it is late, because it was stopped or waited for a lock: what its clients sent meanwhile is unread. No client
+  // that was alive then is dead before kReadFirst has passed.
   void Plan(absl::Time when) { planned_ = when; }
-  bool OnTurn(absl::Time now);
+  absl::Duration OnTurn(absl::Time now);
 
   // Checks that a request comes from the living incarnation of a row, and renews its lease. Aborted: it never joined
   // here (the ps was restarted). FailedPrecondition: a newer process has taken the row.

@@ -171,10 +171,10 @@ TEST_F(ClientTableTest, APsThatIsLateReadsBeforeItJudges) {
   now_ += absl::Seconds(5);
   EXPECT_FALSE(Alive(1)) << "dead before the ps was stopped";
   table_.Plan(table_.NextDeath(now_));
-  EXPECT_FALSE(table_.OnTurn(now_ + absl::Seconds(1)));
-  now_ += absl::Seconds(60);
-  EXPECT_TRUE(table_.OnTurn(now_));
-  EXPECT_FALSE(table_.OnTurn(now_)) << "once";
+  EXPECT_EQ(table_.OnTurn(now_ + absl::Seconds(1)), absl::ZeroDuration());
+  now_ += absl::Seconds(65);
+  EXPECT_EQ(table_.OnTurn(now_), absl::Minutes(1));
+  EXPECT_EQ(table_.OnTurn(now_), absl::ZeroDuration()) << "once";
   EXPECT_FALSE(Alive(1));
   EXPECT_TRUE(Alive(2));
   EXPECT_EQ(table_.NextDeath(now_), now_ + ClientTable::kReadFirst);

@@ -60,7 +60,7 @@ void Gates::Contribute(ConnectionId connection, const PushPullRequest& message, 
   stalls_.OnPush(static_cast<int>(message.stamp.client));
   synchronous_.Contribute(connection, message, bulk, loop_.Now(), std::move(responder));
   order_.Recheck();
-  stalls_.Recheck(loop_.Now(), synchronous_.held_back());
+  CheckStalls();
   ScheduleCheck();
 }
 
@@ -118,7 +118,8 @@ void Gates::Disconnect(ConnectionId connection) {
 }
 
 void Gates::OnTurn() {
-  if (clients_.OnTurn(loop_.Now())) stalls_.Forgive();
+  const absl::Duration late = clients_.OnTurn(loop_.Now());
+  if (late > absl::ZeroDuration()) stalls_.Forgive(late);
 }
 
 // A worker that writes in the arena itself, and of which nobody hears, may be stopped or cut off for long: others go on
@@ -133,12 +134,18 @@ void Gates::FenceTheLost(absl::Time now) {
   }
 }
 
+void Gates::CheckStalls() {
+  if (!synchronous_.attached()) return;
+  const absl::Time now = loop_.Now();
+  if (stalls_.Recheck(now, synchronous_.held_back())) synchronous_.Recheck(now);
+}
+
 void Gates::Recheck() {
   OnTurn();
   const absl::Time now = loop_.Now();
   FenceTheLost(now);
   synchronous_.Recheck(now);
-  if (synchronous_.attached() && stalls_.Recheck(now, synchronous_.held_back())) synchronous_.Recheck(now);
+  CheckStalls();
   clock_.Recheck(now);
   order_.Recheck();
   barriers_.Recheck(now);

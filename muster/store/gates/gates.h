@@ -68,6 +68,7 @@ class Gates {
  private:
   void ScheduleCheck();
   void FenceTheLost(absl::Time now);
+  void CheckStalls();
 
   EventLoop& loop_;
   ClientTable& clients_;

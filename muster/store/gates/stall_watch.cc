@@ -9,8 +9,6 @@
 namespace muster {
 namespace {
 
-// The first step may compile for minutes, and the second one too.
-constexpr uint64_t kFirstSteps = 2;
 constexpr absl::Duration kFirstNotice = absl::Seconds(5);
 
 std::string Seconds(absl::Duration duration) { return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1))); }
@@ -33,13 +31,19 @@ void StallWatch::StartRound() {
   for (Debtor& debtor : debtors_) debtor = {.last_applied = debtor.last_applied};
 }
 
-void StallWatch::Forgive() {
-  if (arena_ != nullptr) StartRound();
+void StallWatch::Forgive(absl::Duration late) {
+  waits_since_ += late;
+  next_notice_ += late;
+  for (Debtor& debtor : debtors_) {
+    debtor.since += late;
+    debtor.excluded_at += late;
+  }
 }
 
 absl::Duration StallWatch::LimitOf(const ClientTable::Client& client) const {
   const absl::Duration least = clients_.options().stall_limit;
-  if (least <= absl::ZeroDuration() || !arena_->model().gate.elastic) return absl::InfiniteDuration();
+  const bool forgets = probe_ != nullptr && probe_->Has(PlantedBug::kForgetExclusion);
+  if (least <= absl::ZeroDuration() || !arena_->model().gate.elastic || forgets) return absl::InfiniteDuration();
   return std::max(least, LeaseOptions::kStallSteps * client.step);
 }
 
@@ -71,14 +75,13 @@ bool StallWatch::ReadmitThoseWhoPushed() {
 
 void StallWatch::Note(Debtor& debtor, size_t index, absl::Time now) const {
   const ClientTable::Client& client = clients_.clients()[index];
-  debtor.owes = clients_.Present(client, now) && !InRound(index);
-  const bool runs = debtor.owes && client.busy.empty() && client.steps >= kFirstSteps;
+  const bool owes = clients_.Present(client, now) && !InRound(index);
+  const bool runs = owes && client.busy.empty() && client.steps >= HeartbeatRequest::kFirstSteps;
   debtor.since = runs ? std::min(debtor.since, now) : absl::InfiniteFuture();
   debtor.excluded_at = debtor.since + LimitOf(client);
 }
 
 bool StallWatch::ExcludeLate(absl::Time now) {
-  if (probe_ != nullptr && probe_->Has(PlantedBug::kForgetExclusion)) return false;
   bool changed = false;
   for (size_t i = 0; i < debtors_.size(); ++i) {
     Debtor& debtor = debtors_[i];
@@ -109,13 +112,12 @@ std::string StallWatch::Describe(absl::Time now) const {
   for (size_t i = 0; i < debtors_.size(); ++i) {
     const ClientTable::Client& client = clients_.clients()[i];
     if (client.done || InRound(i)) continue;
-    const bool starts = client.steps < kFirstSteps;
-    const std::string state = client.incarnation == 0        ? " (not joined)"
-                              : !client.excluded.empty()     ? " (excluded)"
-                              : !clients_.Alive(client, now) ? " (lost)"
-                              : !client.busy.empty()         ? absl::StrCat(" (", client.busy, ")")
-                              : starts && client.incarnation ? " (in its first steps)"
-                                                             : "";
+    const std::string state = client.incarnation == 0                        ? " (not joined)"
+                              : !client.excluded.empty()                     ? " (excluded)"
+                              : !clients_.Alive(client, now)                 ? " (lost)"
+                              : !client.busy.empty()                         ? absl::StrCat(" (", client.busy, ")")
+                              : client.steps < HeartbeatRequest::kFirstSteps ? " (in its first steps)"
+                                                                             : "";
     missing.push_back(client.task + state);
     if (debtors_[i].excluded_at < absl::InfiniteFuture())
       fates.push_back(

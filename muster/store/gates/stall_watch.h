@@ -29,14 +29,13 @@ class StallWatch {
   absl::Time NextCheck() const;
   // A push of this client has come: it is in again.
   void OnPush(int client) { clients_.Readmit(client); }
-  // The ps was late, and may have left unread what everybody waits for: the time begins again.
-  void Forgive();
+  // The ps was late by that: the time of its clients has stood still.
+  void Forgive(absl::Duration late);
   // "round 322 waits for worker:1 since 7s (1 of 2 contributed); it is excluded after 12s"; empty: nobody waits.
   std::string Describe(absl::Time now) const;
 
  private:
   struct Debtor {
-    bool owes = false;                                // heard, and not in the round
     absl::Time since = absl::InfiniteFuture();        // the limit runs since then; InfiniteFuture: it doesn't
     absl::Time excluded_at = absl::InfiniteFuture();  // it will be
     uint64_t last_applied = 0;                        // when it was excluded

@@ -186,7 +186,7 @@ TEST_F(StallWatchTest, TheTimeInWhichThePsItselfWasStoppedDoesNotCount) {
   EXPECT_EQ(stalls.NextCheck(), now + absl::Seconds(5));
   now += absl::Seconds(20);
   for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(clients.Hear({i, 7, 0}, ConnectionId{i}, now).ok());
-  stalls.Forgive();
+  stalls.Forgive(absl::Seconds(20));
   EXPECT_FALSE(stalls.Recheck(now, false));
   EXPECT_TRUE(clients.client(1).excluded.empty());
   EXPECT_FALSE(stalls.Recheck(now + absl::Seconds(1), /*held_back=*/true)) << "for a checkpoint";

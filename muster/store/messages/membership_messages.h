@@ -38,11 +38,14 @@ struct JoinReply {
 
 // What a process says of itself several times a lease (docs/store/gates.md, "Who is there").
 struct HeartbeatRequest {
+  // A worker's first steps may compile for minutes, and are no measure of later ones.
+  static constexpr uint64_t kFirstSteps = 2;
+
   Stamp stamp;
   uint64_t beat = 0;   // its number among this process's to this ps; 0: asked by the training thread, says nothing more
   uint64_t heard = 0;  // the newest beat whose answer has come back
   uint64_t steps = 0;  // pushes to rounds that were answered
-  uint64_t step_nanos = 0;  // the median time from such an answer to the next push; 0: not known
+  uint64_t step_nanos = 0;  // median time from such an answer, after the first steps, to the next push; 0: not known
   std::string busy;         // what the program does instead of training; empty: it trains
 
   using Fields = FieldList<Field<1, &HeartbeatRequest::stamp>, Field<2, &HeartbeatRequest::beat>,
