@@ -236,7 +236,9 @@ class HeartbeatCounter final : public RequestHandler {
     HeartbeatRequest message;
     EXPECT_EQ(Decode(request.control, message), absl::OkStatus());
     stamp = message.stamp;
+    last = message;
     ++heartbeats;
+    if (silent) return kept.push_back(std::move(responder));
     if (!answer_.ok()) return responder.Fail(answer_);
     responder.Send({});
   }
@@ -244,6 +246,9 @@ class HeartbeatCounter final : public RequestHandler {
 
   int heartbeats = 0;
   int disconnects = 0;
+  bool silent = false;
+  std::vector<Responder> kept;  // of heartbeats that came while it was silent
+  HeartbeatRequest last;
   Stamp stamp;
 
  private:
@@ -268,6 +273,37 @@ TEST(LeaseKeeperTest, BeatsByItselfUntilItIsDestroyed) {
   keeper.reset();
   // A dead process's connections close; so do these.
   loop.RunUntil([&] { return first.disconnects == 1 && second.disconnects == 1; }, absl::InfiniteFuture());
+}
+
+TEST(LeaseBeatTest, BeatsWithoutWaitingForAnswersAndSaysWhichHaveComeAndHowTheWorkerGetsOn) {
+  SimulatedWorld world;
+  EventLoop& loop = world.loop();
+  LoopbackNetwork network;
+  LoopbackTransport transport(network, loop);
+  HeartbeatCounter ps(absl::OkStatus());
+  const auto listener = transport.Listen("ps0:2222", ps);
+  ASSERT_TRUE(listener.ok());
+  WorkerProgress progress;
+  const auto pass = [&](absl::Duration time) { loop.RunUntil([] { return false; }, loop.Now() + time); };
+  const LeaseBeat beat(transport, {"ps0:2222"}, {{3, 7, 0}}, progress, absl::Seconds(1));
+  pass(absl::Milliseconds(4500));
+  EXPECT_EQ(ps.last.beat, 5u);
+  EXPECT_EQ(ps.last.heard, 4u);
+  ps.silent = true;
+  progress.OnAnswer(loop.Now());
+  const WorkerProgress::Busy busy(progress, "evaluating");
+  pass(absl::Seconds(5));
+  EXPECT_EQ(ps.last.beat, 10u);
+  EXPECT_EQ(ps.last.heard, 5u);
+  EXPECT_EQ(ps.last.steps, 1u);
+  EXPECT_EQ(ps.last.busy, "evaluating");
+  ps.silent = false;
+  ps.kept[2].Send({});
+  pass(absl::Seconds(1));
+  EXPECT_EQ(ps.last.heard, 8u);
+  pass(absl::Seconds(1));
+  EXPECT_EQ(ps.last.heard, 11u);
+  for (const size_t late : {0, 1, 3, 4}) ps.kept[late].Send({});
 }
 
 TEST(LeaseBeatTest, EndsWhenAnotherProcessHasTheRowAndGoesOnWithTheOthers) {

@@ -85,7 +85,8 @@ TEST_P(StoppedWorkerTest, ItIsLostAndGoesOnWhenItIsContinued) {
   Process worker(Toy(1));
   ps.WaitForErr("worker:1 joined");
   worker.Signal(SIGSTOP);
-  ps.WaitForErr("worker:1 is lost: it was not heard of for 3s; rounds go on with 1 of 2");
+  ps.WaitForErr("worker:1 is lost: it was not heard of for ");
+  ps.WaitForErr("rounds go on with 1 of 2");
   worker.Signal(SIGCONT);
   ps.WaitForErr("worker:1 is back; rounds go on with 2 of 2");
   ExpectAGoodEnd(ps, {&chief, &worker});
@@ -105,7 +106,8 @@ TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
   Process worker(Joined(Toy(1), {"--ps_hosts=" + relay.address()}));
   ps.WaitForErr("worker:1 joined");
   relay.HoldAnswers(true);
-  ps.WaitForErr("worker:1 is lost: it is heard, but hears nothing of this ps since 3s");
+  ps.WaitForErr("worker:1 is lost: it is heard, but hears nothing of this ps since ");
+  ps.WaitForErr("rounds go on with 1 of 2");
   relay.HoldAnswers(false);
   ps.WaitForErr("worker:1 is back; rounds go on with 2 of 2");
   ExpectAGoodEnd(ps, {&chief, &worker});
