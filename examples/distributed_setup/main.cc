@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
   const auto task = muster::TaskConfig::FromCommandLine(argc, argv);
   const auto choice = muster::AlgorithmChoice::FromCommandLine(argc, argv, {.name = "hogwild"});
-  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 1500});
+  const ExampleFlags flags = ParseExampleFlags(argc, argv, {.steps = 1500, .description = ByAlgorithm("hogwild")});
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // serves until training has ended
