@@ -116,7 +116,7 @@ TEST_F(ExperimentTest, WhenMasterAndWorkersHaveFinishedTheEvaluatorHasItsGraceAn
   EXPECT_FALSE(supervisor().first_failure().has_value());
   EXPECT_THAT(Changes(), ElementsAre("master:0 FINISHED: exited with 0", "worker:0 FINISHED: exited with 0",
                                      "evaluator:0 FINISHED: exited with 0",
-                                     "ps:0 FINISHED: was killed by signal 15 (Terminated)"));
+                                     "ps:0 FINISHED: was killed by signal 15 (terminated)"));
 }
 
 TEST_F(ExperimentTest, AWorkerThatHangsAfterTheMasterHasFinishedIsEndedAndTheRunHasFinished) {
@@ -168,7 +168,7 @@ TEST_F(ExperimentTest, AServerThatNeverReturnsIsKilledAndHasFinished) {
   EXPECT_EQ(supervisor().exit_code(), 0);
   EXPECT_TRUE(supervisor().succeeded());
   EXPECT_THAT(Changes(),
-              ElementsAre("master:0 FINISHED: exited with 0", "ps:0 FINISHED: was killed by signal 9 (Killed)"));
+              ElementsAre("master:0 FINISHED: exited with 0", "ps:0 FINISHED: was killed by signal 9 (killed)"));
 }
 
 TEST_F(ExperimentTest, AnEvaluatorThatGoesOnIsEndedAfterItsGraceThenThePs) {
@@ -247,14 +247,14 @@ TEST_F(ExperimentTest, EachTaskHasAPolicyOfItsOwn) {
   policies_[kWorker0] = {.limit = 1};
   supervisor().OnExit(kWorker0, {.signal = 9});
   EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
-  EXPECT_THAT(Changes(), ElementsAre("worker:0 STARTING: was killed by signal 9 (Killed)",
-                                     "worker:0 RUNNING: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(Changes(), ElementsAre("worker:0 STARTING: was killed by signal 9 (killed)",
+                                     "worker:0 RUNNING: was killed by signal 9 (killed)"));
   EXPECT_EQ(supervisor().restarts(kWorker0), 1);
   EXPECT_THAT(backend_.Take(), IsEmpty());
   supervisor().OnExit(kWorker0, {.signal = 9});
   EXPECT_THAT(Relaunched(), IsEmpty());
-  EXPECT_THAT(Said(), HasSubstr("worker:0 was killed by signal 9 (Killed) after 1 of 1 restarts: ending the others"));
-  EXPECT_THAT(Changes(), ElementsAre("worker:0 FAILED: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(Said(), HasSubstr("worker:0 was killed by signal 9 (killed) after 1 of 1 restarts: ending the others"));
+  EXPECT_THAT(Changes(), ElementsAre("worker:0 FAILED: was killed by signal 9 (killed)"));
 }
 
 TEST_F(ExperimentTest, WithoutAPolicyOfItsOwnNobodyIsStartedAgain) {
@@ -321,7 +321,7 @@ TEST_F(ExperimentTest, WhoWaitsToBeStartedAgainWhenTheRunSucceedsIsNot) {
   EXPECT_TRUE(supervisor().done());
   EXPECT_EQ(supervisor().deadline(), absl::InfiniteFuture());
   EXPECT_THAT(Changes(),
-              ElementsAre("master:0 FINISHED: exited with 0", "ps:0 FINISHED: was killed by signal 9 (Killed)"));
+              ElementsAre("master:0 FINISHED: exited with 0", "ps:0 FINISHED: was killed by signal 9 (killed)"));
   EXPECT_EQ(supervisor().exit_code(), 0);
 }
 
@@ -342,14 +342,14 @@ TEST_F(ExperimentTest, AnInterruptKillsAllAndWhoWaitsToBeStartedAgain) {
   supervisor().OnExit(kWorker0, {.signal = 9});
   Changes();
   supervisor().OnInterrupt();
-  EXPECT_THAT(Changes(), ElementsAre("worker:0 KILLED: was killed by signal 9 (Killed)"));
+  EXPECT_THAT(Changes(), ElementsAre("worker:0 KILLED: was killed by signal 9 (killed)"));
   EXPECT_THAT(backend_.Take(), ElementsAre("evaluator:0 gently", "master:0 gently"));
   supervisor().OnExit(kMaster, {});
   supervisor().OnExit(kEvaluator, {.signal = 15});
   supervisor().OnExit(kPs, {.signal = 15});
   EXPECT_THAT(Changes(),
-              ElementsAre("master:0 KILLED: exited with 0", "evaluator:0 KILLED: was killed by signal 15 (Terminated)",
-                          "ps:0 KILLED: was killed by signal 15 (Terminated)"));
+              ElementsAre("master:0 KILLED: exited with 0", "evaluator:0 KILLED: was killed by signal 15 (terminated)",
+                          "ps:0 KILLED: was killed by signal 15 (terminated)"));
   EXPECT_FALSE(supervisor().succeeded());
   EXPECT_FALSE(supervisor().first_failure().has_value());
 }

@@ -68,7 +68,7 @@ TEST_F(SupervisorTest, AllEndWell) {
 
 TEST_F(SupervisorTest, AFailedWorkerStopsNobody) {
   supervisor_.OnExit(kWorker1, {.signal = 9});
-  EXPECT_THAT(Said(), HasSubstr("worker:1 was killed by signal 9 (Killed); the others go on"));
+  EXPECT_THAT(Said(), HasSubstr("worker:1 was killed by signal 9 (killed); the others go on"));
   supervisor_.OnExit(kWorker0, {.code = 3});
   EXPECT_THAT(backend_.Take(), IsEmpty());
   supervisor_.OnExit(kChief, {});
@@ -227,7 +227,7 @@ TEST_F(HealingTest, WhoIsKilledIsStartedAgainAtOnceTheFirstTime) {
     supervisor_.OnExit(task, {.signal = 9});
     EXPECT_THAT(Relaunched(), ElementsAre(task.ToString()));
     EXPECT_THAT(Said(),
-                HasSubstr(task.ToString() + " was killed by signal 9 (Killed): starting it again (restart 1 of 3)"));
+                HasSubstr(task.ToString() + " was killed by signal 9 (killed): starting it again (restart 1 of 3)"));
   }
   supervisor_.OnExit(kChief, {});
   supervisor_.OnExit(kWorker0, {});
@@ -270,7 +270,7 @@ TEST_F(HealingTest, ShortLivesAreFollowedByPausesThatDoubleUntilItIsGivenUp) {
   EXPECT_THAT(Relaunched(), IsEmpty());
   EXPECT_EQ(supervisor_.deadline(), absl::InfiniteFuture());
   EXPECT_EQ(supervisor_.first_failure()->task, kPs);
-  EXPECT_THAT(Said(), HasSubstr("ps:0 was killed by signal 11 (Segmentation fault) after 3 of 3 restarts: training"));
+  EXPECT_THAT(Said(), HasSubstr("ps:0 was killed by signal 11 (segmentation fault) after 3 of 3 restarts: training"));
 }
 
 TEST_F(HealingTest, WithoutAPsNobodyIsStartedAgain) {

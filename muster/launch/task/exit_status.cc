@@ -1,17 +1,40 @@
 #include "muster/launch/task/exit_status.h"
 
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "muster/launch/task/resources.h"
 
 namespace muster {
+namespace {
+
+// Signals by which programs die. SIGUSR1 isn't one of them: 138 is an exit code with which programs ask to be
+// restarted.
+constexpr std::array<int, 13> kDeadlySignals = {SIGHUP, SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+                                                SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU};
+
+// "killed by signal 11 (segmentation fault)".
+std::string KilledBy(int signal) {
+  std::string name = strsignal(signal);
+  if (!name.empty()) name[0] = absl::ascii_tolower(static_cast<unsigned char>(name[0]));
+  return absl::StrCat("killed by signal ", signal, " (", name, ")");
+}
+
+}  // namespace
 
 std::string ExitStatus::ToString() const {
   const std::string why =
       over_memory == 0 ? "" : absl::StrCat(": it used more than its ", MemoryText(over_memory), " of memory");
-  if (signal == 0) return absl::StrCat("exited with ", code, why);
-  return absl::StrCat("was killed by signal ", signal, " (", strsignal(signal), ")", why);
+  if (signal != 0) return absl::StrCat("was ", KilledBy(signal), why);
+  const bool told_by_shell =
+      std::find(kDeadlySignals.begin(), kDeadlySignals.end(), code - 128) != kDeadlySignals.end();
+  return absl::StrCat("exited with ", code,
+                      told_by_shell ? absl::StrCat(", as its program was ", KilledBy(code - 128)) : "", why);
 }
 
 }  // namespace muster

@@ -15,8 +15,8 @@ struct ExitStatus {
   bool ok() const { return code == 0 && signal == 0; }
   // Returns what a shell has in $?: 128 + the signal for a process that was killed.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
-  // "exited with 1", "was killed by signal 9 (Killed)", "was killed by signal 9 (Killed): it used more than its 512 MB
-  // of memory".
+  // "exited with 1"; "was killed by signal 9 (killed)"; for the code by which a shell tells of a signal "exited with
+  // 139, as its program was killed by signal 11 (segmentation fault)"; "…: it used more than its 512 MB of memory".
   std::string ToString() const;
 
   bool operator==(const ExitStatus&) const = default;

@@ -7,9 +7,18 @@ namespace {
 
 TEST(ExitStatus, SaysHowItEnded) {
   EXPECT_EQ(ExitStatus{.code = 3}.ToString(), "exited with 3");
-  EXPECT_EQ(ExitStatus{.signal = 9}.ToString(), "was killed by signal 9 (Killed)");
+  EXPECT_EQ(ExitStatus{.signal = 9}.ToString(), "was killed by signal 9 (killed)");
   EXPECT_EQ((ExitStatus{.signal = 9, .over_memory = 512 << 20}).ToString(),
-            "was killed by signal 9 (Killed): it used more than its 512 MB of memory");
+            "was killed by signal 9 (killed): it used more than its 512 MB of memory");
+  EXPECT_EQ(ExitStatus{.signal = 11}.ToString(), "was killed by signal 11 (segmentation fault)");
+}
+
+TEST(ExitStatus, NamesTheSignalThatAShellTellsOf) {
+  EXPECT_EQ(ExitStatus{.code = 139}.ToString(),
+            "exited with 139, as its program was killed by signal 11 (segmentation fault)");
+  EXPECT_EQ(ExitStatus{.code = 143}.ToString(), "exited with 143, as its program was killed by signal 15 (terminated)");
+  for (const int code : {127, 128, 138, 255})
+    EXPECT_EQ(ExitStatus{.code = code}.ToString(), "exited with " + std::to_string(code));
 }
 
 TEST(ExitStatus, AsAShellHasIt) {
