@@ -12,10 +12,27 @@
 namespace muster {
 namespace {
 
-constexpr std::array<const char*, 9> kUsageHeadings = {
-    "ID", "PROJECT", "STATE", "CPU %", "MEM %", "MEM-Used / Total", "GPU %", "GPU-MEM %", "GPU-MEM Used/Total"};
-constexpr std::array<const char*, 3> kProgressHeadings = {"STEPS/S", "LOSS", "STALENESS"};
-constexpr size_t kLeftAligned = 3;  // columns with words
+enum UsageColumn : size_t {
+  kIdColumn,
+  kProjectColumn,
+  kStateColumn,
+  kCpuColumn,
+  kMemoryShareColumn,
+  kMemoryColumn,
+  kGpuColumn,
+  kGpuMemoryShareColumn,
+  kGpuMemoryColumn,
+  kStepsColumn,
+  kLossColumn,
+  kStalenessColumn,
+  kUsageColumns
+};
+
+constexpr std::array<const char*, kUsageColumns> kUsageHeadings = {
+    "ID",      "PROJECT", "STATE",    "CPU %", "MEM %", "MEM-Used / Total", "GPU %", "GPU-MEM %", "GPU-MEM Used/Total",
+    "STEPS/S", "LOSS",    "STALENESS"};
+constexpr std::array<const char*, kUsageColumns> kShortUsageHeadings = {
+    "ID", "PROJECT", "STATE", "CPU %", "MEM %", "MEM GB", "GPU %", "GMEM %", "GMEM GB", "STEPS/S", "LOSS", "STALE"};
 constexpr char kUnknownUsage[] = "-";
 constexpr char kNoGpuUsage[] = "N/A";
 
@@ -30,12 +47,17 @@ std::string ShareText(int64_t used, int64_t total) {
                    : kUnknownUsage;
 }
 
+std::string UsedText(int64_t used, int64_t total, bool brief) {
+  return brief ? absl::StrFormat("%.1f/%.1f", GibibytesOf(used), GibibytesOf(total))
+               : absl::StrFormat("%.1f / %.1f GB", GibibytesOf(used), GibibytesOf(total));
+}
+
 // Keeps a small value from being shown as 0.0.
 std::string LossText(const std::optional<double>& loss) {
   return loss.has_value() ? absl::StrFormat("%.4g", *loss) : kUnknownUsage;
 }
 
-void AddGpuCells(const TaskUsage& usage, std::vector<std::string>& cells) {
+void AddGpuCells(const TaskUsage& usage, bool brief, std::vector<std::string>& cells) {
   if (usage.gpus == 0) {
     cells.insert(cells.end(), 3, kNoGpuUsage);
     return;
@@ -46,27 +68,54 @@ void AddGpuCells(const TaskUsage& usage, std::vector<std::string>& cells) {
     return;
   }
   cells.push_back(ShareText(*usage.gpu_mem_bytes, *usage.gpu_mem_total));
-  cells.push_back(
-      absl::StrFormat("%.1f / %.1f GB", GibibytesOf(*usage.gpu_mem_bytes), GibibytesOf(*usage.gpu_mem_total)));
+  cells.push_back(UsedText(*usage.gpu_mem_bytes, *usage.gpu_mem_total, brief));
 }
 
-std::vector<std::string> UsageCells(const UsageRow& row, bool with_progress) {
+std::vector<std::string> UsageCells(const UsageRow& row, bool brief) {
   std::vector<std::string> cells = {row.name, row.project, std::string(Name(row.state))};
   if (row.usage.has_value()) {
     const TaskUsage& usage = *row.usage;
     cells.push_back(TenthsText(usage.cpu_percent));
     cells.push_back(ShareText(usage.mem_bytes, usage.mem_limit));
-    cells.push_back(absl::StrFormat("%.1f / %.1f GB", GibibytesOf(usage.mem_bytes), GibibytesOf(usage.mem_limit)));
-    AddGpuCells(usage, cells);
+    cells.push_back(UsedText(usage.mem_bytes, usage.mem_limit, brief));
+    AddGpuCells(usage, brief, cells);
   } else {
-    cells.resize(kUsageHeadings.size(), kUnknownUsage);
+    cells.resize(kStepsColumn, kUnknownUsage);
   }
-  if (with_progress) {
-    cells.push_back(TenthsText(row.progress.steps_per_second));
-    cells.push_back(LossText(row.progress.loss));
-    cells.push_back(TenthsText(row.progress.staleness));
-  }
+  cells.push_back(TenthsText(row.progress.steps_per_second));
+  cells.push_back(LossText(row.progress.loss));
+  cells.push_back(TenthsText(row.progress.staleness));
   return cells;
+}
+
+struct UsageColumns {
+  void Drop(const std::vector<UsageColumn>& dropped) {
+    for (const UsageColumn column : dropped) shown[column] = false;
+  }
+
+  std::array<bool, kUsageColumns> shown = {true, true, true, true, true, true, true, true, true, true, true, true};
+  bool short_headings = false;
+};
+
+std::vector<std::string> UsageLines(const std::vector<UsageRow>& rows, const UsageColumns& columns) {
+  const auto& headings = columns.short_headings ? kShortUsageHeadings : kUsageHeadings;
+  std::vector<std::vector<std::string>> all = {{headings.begin(), headings.end()}};
+  for (const UsageRow& row : rows) all.push_back(UsageCells(row, columns.short_headings));
+  size_t left_aligned = 0;
+  for (size_t column = 0; column <= kStateColumn; ++column) left_aligned += columns.shown[column] ? 1 : 0;
+  std::vector<std::vector<std::string>> cells;
+  for (const auto& row : all) {
+    std::vector<std::string>& kept = cells.emplace_back();
+    for (size_t column = 0; column < kUsageColumns; ++column)
+      if (columns.shown[column]) kept.push_back(row[column]);
+  }
+  return AlignedLines(std::move(cells), left_aligned);
+}
+
+size_t WidestOf(const std::vector<std::string>& lines) {
+  size_t widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, line.size());
+  return widest;
 }
 
 template <typename T>
@@ -76,13 +125,30 @@ nlohmann::json JsonOf(const std::optional<T>& value) {
 
 }  // namespace
 
-std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows) {
+std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows, size_t columns) {
+  UsageColumns shown;
   const bool with_progress =
       std::any_of(rows.begin(), rows.end(), [](const UsageRow& row) { return row.progress != TaskProgress(); });
-  std::vector<std::vector<std::string>> cells = {{kUsageHeadings.begin(), kUsageHeadings.end()}};
-  if (with_progress) cells[0].insert(cells[0].end(), kProgressHeadings.begin(), kProgressHeadings.end());
-  for (const UsageRow& row : rows) cells.push_back(UsageCells(row, with_progress));
-  return AlignedLines(std::move(cells), kLeftAligned);
+  if (!with_progress) shown.Drop({kStepsColumn, kLossColumn, kStalenessColumn});
+  const bool with_gpus = std::any_of(rows.begin(), rows.end(),
+                                     [](const UsageRow& row) { return row.usage.has_value() && row.usage->gpus > 0; });
+  std::vector<std::string> lines = UsageLines(rows, shown);
+  const auto fits = [&lines, columns] { return WidestOf(lines) <= columns; };
+  const auto narrower = [&](const std::vector<UsageColumn>& dropped) {
+    if (fits()) return;
+    shown.Drop(dropped);
+    lines = UsageLines(rows, shown);
+  };
+  if (!with_gpus) narrower({kGpuColumn, kGpuMemoryShareColumn, kGpuMemoryColumn});
+  narrower({kProjectColumn});
+  if (!fits()) {
+    shown.short_headings = true;
+    lines = UsageLines(rows, shown);
+  }
+  narrower({kMemoryShareColumn, kGpuMemoryShareColumn});
+  narrower({kStalenessColumn});
+  narrower({kStateColumn});
+  return lines;
 }
 
 std::string UsageJson(const std::vector<UsageRow>& rows, absl::Time now) {

@@ -1,6 +1,7 @@
 // Formats what `muster monitor` shows of an experiment's tasks, as lines of a table and as JSON. Pure, thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +22,10 @@ struct UsageRow {
 };
 
 // Returns the headings, then one line per row. GPU columns say N/A without a GPU; unknown values are "-". The columns
-// of training progress appear if any row has some.
-std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows);
+// of training progress appear if any row has some. A table that is wider than `columns` has shorter headings and fewer
+// columns: first goes what is the same in all rows (the project, GPUs that nobody has), then what another column says
+// more exactly.
+std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows, size_t columns);
 
 // Returns one line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for unknown values
 // and memory in bytes.

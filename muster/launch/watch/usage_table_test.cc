@@ -4,13 +4,15 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace muster::usage_table_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 constexpr int64_t kGb = int64_t{1} << 30;
+constexpr size_t kWide = 200;
 
 UsageRow Running() {
   UsageRow row = {.name = "4.worker.1", .project = "demo", .state = RunState::kRunning};
@@ -21,7 +23,7 @@ UsageRow Running() {
 TEST(UsageTable, ColumnsWithoutAGpuAndWithoutReading) {
   const UsageRow waiting = {.name = "4.ps.1", .project = "demo", .state = RunState::kPending};
   EXPECT_THAT(
-      UsageTable({Running(), waiting}),
+      UsageTable({Running(), waiting}, kWide),
       ElementsAre(
           "ID          PROJECT  STATE    CPU %  MEM %  MEM-Used / Total  GPU %  GPU-MEM %  GPU-MEM Used/Total",
           "4.worker.1  demo     RUNNING  153.2    3.1     0.5 / 16.0 GB    N/A        N/A                 N/A",
@@ -35,18 +37,34 @@ TEST(UsageTable, GpusAndProgressHaveTheirColumns) {
   row.usage->gpu_mem_bytes = 20 * kGb;
   row.usage->gpu_mem_total = 80 * kGb;
   row.progress = {.steps_per_second = 812.34, .loss = 0.000125, .staleness = 1, .step = 9};
-  EXPECT_THAT(UsageTable({row}),
+  EXPECT_THAT(UsageTable({row}, kWide),
               ElementsAre(HasSubstr("  STEPS/S      LOSS  STALENESS"),
                           HasSubstr("   37.0       25.0      20.0 / 80.0 GB    812.3  0.000125        1.0")));
   row.usage->gpu_percent = std::nullopt;
   row.usage->gpu_mem_bytes = std::nullopt;
-  EXPECT_THAT(UsageTable({row})[1], HasSubstr("    N/A        N/A                 N/A  "));
+  EXPECT_THAT(UsageTable({row}, kWide)[1], HasSubstr("    N/A        N/A                 N/A  "));
+}
+
+TEST(UsageTable, FitsTheTerminal) {
+  UsageRow row = Running();
+  EXPECT_THAT(UsageTable({row}, 80), ElementsAre("ID          PROJECT  STATE    CPU %  MEM %  MEM-Used / Total",
+                                                 "4.worker.1  demo     RUNNING  153.2    3.1     0.5 / 16.0 GB"));
+  row.name = "1234.12.worker.100";
+  row.project = "a-project-with-a-long-name";
+  row.usage->gpus = 8;
+  row.usage->gpu_percent = 100;
+  row.usage->gpu_mem_bytes = 600 * kGb;
+  row.usage->gpu_mem_total = 640 * kGb;
+  row.progress = {.steps_per_second = 812.34, .loss = 0.000125, .staleness = 1, .step = 9};
+  const std::vector<std::string> lines = UsageTable({row}, 80);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("CPU %"), HasSubstr("MEM GB"), HasSubstr("GPU %"), HasSubstr("LOSS")));
 }
 
 TEST(UsageTable, NamesWithOtherLettersAreAligned) {
   UsageRow row = Running();
   row.project = "größe";
-  EXPECT_THAT(UsageTable({row})[1], HasSubstr("größe    RUNNING"));
+  EXPECT_THAT(UsageTable({row}, kWide)[1], HasSubstr("größe    RUNNING"));
 }
 
 TEST(UsageTable, JsonIsOneLineWithNullForWhatIsNotKnown) {

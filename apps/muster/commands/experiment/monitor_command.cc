@@ -38,7 +38,7 @@ constexpr char kMonitorFooter[] = R"(
 Shows one row per task and one for all of them together; for a grid, the tasks of the runs that haven't ended. CPU is in
 percent of one core, so four busy cores are 400. The total of MEM is the task's limit, or the machine's memory without
 one. N/A: no GPU. Programs of framework muster also report their steps per second, loss and staleness. On a terminal the
-table is redrawn in place, elsewhere tables follow each other. It ends with the experiment; Ctrl-C only stops watching.
+table is redrawn in place, elsewhere tables of 80 columns follow each other. Columns that don't fit are left out. It ends with the experiment; Ctrl-C only stops watching.
 
 Examples:
   muster monitor               the last experiment of the project here
@@ -51,6 +51,8 @@ Exit codes: 0; 2 no such experiment.)";
 
 // The first reading has no CPU usage, which is measured between two readings.
 constexpr absl::Duration kBetweenFirstTwo = absl::Milliseconds(500);
+// Width of tables that aren't shown on a terminal.
+constexpr size_t kColumnsElsewhere = 80;
 constexpr double kShortestInterval = 0.1;
 constexpr double kLongestInterval = 86400;
 
@@ -173,8 +175,11 @@ class Screen {
   bool Show(const std::vector<UsageRow>& rows) {
     const absl::Time now = RealClock().Now();
     if (json_) return Put(UsageJson(rows, now) + "\n");
-    const std::vector<std::string> lines = UsageTable(rows);
-    if (is_terminal_) return Put(live_.Draw(lines, SizeOfTerminal()));
+    if (is_terminal_) {
+      const TerminalSize size = SizeOfTerminal();
+      return Put(live_.Draw(UsageTable(rows, static_cast<size_t>(size.columns)), size));
+    }
+    const std::vector<std::string> lines = UsageTable(rows, kColumnsElsewhere);
     const bool first = std::exchange(first_, false);
     return Put(absl::StrCat(first ? "" : "\n", ShownTime(now), "\n", absl::StrJoin(lines, "\n"), "\n"));
   }
