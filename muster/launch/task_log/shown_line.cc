@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
@@ -74,6 +75,15 @@ std::string_view ShownLineStream(LogKind kind) {
 }
 
 }  // namespace
+
+bool IsShown(const LogLineRecord& line) {
+  if (line.kind != LogKind::kState) return true;
+  for (const std::string_view end : {"FINISHED", "FAILED", "KILLED"})
+    if (line.text == end) return true;
+  const bool of_experiment = line.task == kExperimentLog || line.task.ends_with(absl::StrCat(".", kExperimentLog));
+  if (of_experiment) return line.text == "CREATED";
+  return line.text == "BUILDING" || line.text == "RUNNING";
+}
 
 std::string ShownLine(std::string_view name, size_t width, const LogLineRecord& line, bool color) {
   std::string shown(name);

@@ -9,6 +9,10 @@
 
 namespace muster {
 
+// Returns whether people are shown the line: of the states only those that they wait for. A task's are BUILDING,
+// RUNNING and its end; an experiment's are CREATED and its end.
+bool IsShown(const LogLineRecord& line);
+
 // Returns "4.worker.1 | [2026-01-31T07:23:46Z] --> RUNNING" for a state, "4.worker.1 | text" otherwise, `name` padded
 // to `width`, without line end. Control characters and bytes that aren't UTF-8 are shown as \xNN, except tabs; colours
 // (ESC [ … m) stay if `color`, otherwise they are dropped. A line that overwrote itself with carriage returns (a

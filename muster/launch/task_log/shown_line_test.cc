@@ -104,5 +104,19 @@ TEST(JsonLine, HasEverythingAndIsAlwaysJson) {
   }
 }
 
+TEST(ShownLine, StatesAreShownThatPeopleWaitFor) {
+  const auto shown = [](std::string_view task, std::string_view state) {
+    return IsShown({.task = task, .kind = LogKind::kState, .text = state});
+  };
+  for (const char* end : {"FINISHED", "FAILED", "KILLED"})
+    EXPECT_TRUE(shown("worker.1", end) && shown("experiment", end));
+  EXPECT_TRUE(shown("experiment", "CREATED") && shown("3.experiment", "CREATED"));
+  EXPECT_TRUE(shown("worker.1", "RUNNING"));
+  EXPECT_TRUE(shown("build", "BUILDING"));
+  for (const char* step : {"PENDING", "STARTING"}) EXPECT_FALSE(shown("worker.1", step) || shown("experiment", step));
+  EXPECT_FALSE(shown("worker.1", "CREATED") || shown("experiment", "RUNNING"));
+  EXPECT_TRUE(IsShown({.task = "worker.1", .kind = LogKind::kStdout, .text = "PENDING"}));
+}
+
 }  // namespace
 }  // namespace muster::shown_line_test
