@@ -18,7 +18,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/spec/yaml_tree.h"
-#include "muster/launch/system/shell_word.h"
+#include "muster/launch/system/shell_text.h"
 
 namespace muster {
 namespace {
@@ -122,6 +122,11 @@ std::string NoSuchParameter(const std::string& name, const ParameterValues& valu
   return absl::StrCat("{{ ", name, " }}: there is no such parameter", NearestHint(name, names),
                       "; accepted: ", names.empty() ? "" : absl::StrJoin(names, ", ") + ", or ",
                       "a new one, in train.parameters or by --param ", name, "=VALUE");
+}
+
+std::string MisplacedValue(const std::string& name, const std::string& value, int line, const absl::Status& why) {
+  return absl::StrCat("{{ ", name, " }} with the value ", Quoted(value), " in line ", line, " of the command: it is ",
+                      why.message());
 }
 
 absl::StatusOr<std::vector<TemplatePiece>> TemplatePieces(std::string_view text) {
@@ -297,7 +302,8 @@ absl::StatusOr<std::string> FillTemplate(std::string_view text, const ParameterV
     filled.Append(piece.text);
     const auto value = values.find(piece.name);
     if (value != values.end()) {
-      filled.AppendValue(value->second);
+      const absl::Status placed = filled.AppendValue(value->second, ValueVariableOf(piece.name));
+      if (!placed.ok()) mistakes.push_back(MisplacedValue(piece.name, value->second, filled.line(), placed));
     } else if (!piece.name.empty()) {
       mistakes.push_back(NoSuchParameter(piece.name, values));
     }
@@ -310,6 +316,10 @@ std::string EnvironmentNameOf(std::string_view parameter) {
   std::string name = absl::AsciiStrToUpper(AbslView(parameter));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+std::string ValueVariableOf(std::string_view parameter) {
+  return absl::StrCat("MUSTER_VALUE_", EnvironmentNameOf(parameter));
 }
 
 }  // namespace muster

@@ -49,11 +49,15 @@ absl::StatusOr<std::vector<ParameterValues>> RandomCombinations(const std::vecto
 // Returns the names in `{{ name }}`, in order. InvalidArgument: "{{" without "}}", or without a name between them.
 absl::StatusOr<std::vector<std::string>> TemplateNames(std::string_view text);
 
-// Replaces `{{ name }}` by its value, quoted so that it is plain text for a shell (ShellText). InvalidArgument: unknown
-// names, a line each, with the nearest known one; what TemplateNames refuses.
+// Replaces `{{ name }}` by its value, or by a reference to the variable ValueVariableOf(name), so that it is plain text
+// for a shell (ShellText). InvalidArgument, a line each: unknown names, with the nearest known one; places where the
+// value wouldn't arrive as it is; what TemplateNames refuses.
 absl::StatusOr<std::string> FillTemplate(std::string_view text, const ParameterValues& values);
 
 // Returns NUM_LAYERS for num-layers.
 std::string EnvironmentNameOf(std::string_view parameter);
+// Returns MUSTER_VALUE_NUM_LAYERS: the environment variable with the value for filled-in commands. Unlike NUM_LAYERS it
+// can't be set by `env`.
+std::string ValueVariableOf(std::string_view parameter);
 
 }  // namespace muster

@@ -262,15 +262,17 @@ TEST(FillTemplate, PutsValuesIn) {
   EXPECT_EQ(FillTemplate("", {}).value(), "");
 }
 
-TEST(FillTemplate, QuotesWhatAShellWouldTakeApart) {
-  const auto filled = [](const std::string& value) { return FillTemplate("{{ x }}", {{"x", value}}).value(); };
-  EXPECT_EQ(filled("a/b_c-d.e:1,2@x+5%"), "a/b_c-d.e:1,2@x+5%");
-  EXPECT_EQ(filled("two words"), "'two words'");
-  EXPECT_EQ(filled("$HOME; rm -r *"), "'$HOME; rm -r *'");
-  EXPECT_EQ(filled("it's"), "'it'\\''s'");
-  EXPECT_EQ(filled(""), "''");
-  EXPECT_EQ(filled("~"), "'~'");
-  EXPECT_EQ(filled("{{ y }}"), "'{{ y }}'");  // a value isn't filled in itself
+TEST(FillTemplate, RefersToWhatAShellWouldTakeApart) {
+  const auto filled = [](const std::string& value) { return FillTemplate("{{ x-y }}", {{"x-y", value}}).value(); };
+  EXPECT_EQ(filled("a/b_c-d.e:1,2@x+5"), "a/b_c-d.e:1,2@x+5");
+  for (const char* value : {"two words", "$HOME; rm -r *", "it's", "", "~", "{{ y }}"})
+    EXPECT_EQ(filled(value), "\"${MUSTER_VALUE_X_Y}\"") << value;
+}
+
+TEST(FillTemplate, NamesLineAndPlaceOfAValueThatCanNotStandThere) {
+  EXPECT_THAT(MistakeOf(FillTemplate("cat > file <<'E'\nit is {{ x }}\nE\n", {{"x", "$(rm -r /)"}})),
+              AllOf(HasSubstr("{{ x }} with the value \"$(rm -r /)\" in line 2 of the command"),
+                    HasSubstr("in a here-document whose delimiter is in quotes; accepted: <<E without quotes")));
 }
 
 TEST(FillTemplate, NamesWhatIsMissing) {
