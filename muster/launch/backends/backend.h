@@ -77,6 +77,7 @@ struct BackendOptions {
   // Takes a line for the user about what isn't available here. Empty: nobody is told.
   std::function<void(const std::string& line)> note = nullptr;
   bool control_groups = true;         // use them if that is permitted
+  std::optional<mode_t> umask;        // of all processes; unset: this one's own
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
 };
 

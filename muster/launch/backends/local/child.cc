@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,7 @@ struct Execution {
     const Guard::Record record = {getpid(), 1};
     [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
     EnterSurroundings();
+    if (spec.umask.has_value()) umask(*spec.umask);
     // Resets signals to what a shell would leave to the program. SIGHUP stays as it is, for nohup.
     for (const int signal_number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(signal_number, SIG_DFL);
     sigset_t none;

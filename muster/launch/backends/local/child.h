@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct ChildSpec {
   int memory_fd = -1;                    // inherited under the same number; -1: none
   std::string directory;                 // its path after the mounts; empty: the parent's
   std::vector<ProcessMount> mounts;      // see EnterMounts
+  std::optional<mode_t> umask;           // unset: the parent's
   int cgroup_fd = -1;                    // see Cgroups::Enter; -1: the parent's group
 };
 

@@ -6,23 +6,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <set>
+#include <sstream>
 #include <utility>
 
+#include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/run_processes.h"
 
 namespace muster {
 namespace {
 
+// Writes the name over the process's command line, in the memory where the kernel looks for it: proc(5), fields 48 to
+// 51 of stat. The environment comes next there, into which a longer name may reach; the guard needs none. On failure
+// the name stays the launcher's.
+void SetCommandLine(const std::string& title) {
+  const std::string line = ReadKernelFile("/proc/self/stat").value_or("");
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return;
+  std::istringstream rest(line.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i < 48; ++i) rest >> field;
+  uintptr_t begin = 0, end = 0, environment_begin = 0, environment_end = 0;
+  rest >> begin >> end >> environment_begin >> environment_end;
+  if (rest.fail() || begin == 0 || end <= begin) return;
+  if (environment_begin == end && environment_end > end) end = environment_end;
+  char* words = reinterpret_cast<char*>(begin);
+  std::memset(words, 0, end - begin);
+  std::memcpy(words, title.data(), std::min<size_t>(title.size(), end - begin - 1));
+}
+
 // Keeps the terminal's signals and its closing away from the guard, and closes the launcher's files in it, so that a
 // reader of the launcher's output through a pipe sees its end when the launcher ends.
-void Detach(int pipe) {
+void Detach(int pipe, const std::string& run_id) {
   setsid();
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
-  prctl(PR_SET_NAME, "muster-guard");
+  prctl(PR_SET_NAME, "run-guard");
+  SetCommandLine(Guard::Title(run_id));
   if (pipe != 0) dup2(pipe, 0);
   const int nothing = open("/dev/null", O_RDWR);
   dup2(nothing, 1);
@@ -32,7 +57,7 @@ void Detach(int pipe) {
 }
 
 [[noreturn]] void GuardRun(int pipe, const std::string& run_id) {
-  Detach(pipe);
+  Detach(pipe, run_id);
   std::set<pid_t> groups;
   for (;;) {
     Guard::Record record;

@@ -1,8 +1,9 @@
 // Ends a run's processes when the launcher has died without doing so, of SIGKILL say. The guard is a process of its
 // own, forked before the first task. It holds the reading end of a pipe whose writing end only the launcher has, so
 // end-of-file means that the launcher is gone. Then it kills each task's process group and every other process with the
-// run's MUSTER_RUN_ID. (The tasks themselves also have PR_SET_PDEATHSIG; their children don't, because it isn't
-// inherited.) Not thread-safe.
+// run's MUSTER_RUN_ID. It has a name of its own, "run-guard RUNID", so that whoever ends all processes called muster
+// doesn't end those that clean up after them. (The tasks themselves also have PR_SET_PDEATHSIG; their children don't,
+// because it isn't inherited.) Not thread-safe.
 //
 // Records in the pipe say which process groups exist. A task writes its own between fork and exec, so it can't start
 // anything that the guard doesn't know of. The launcher withdraws it before another process can get the group's number.
@@ -20,6 +21,9 @@ namespace muster {
 
 class Guard {
  public:
+  // Its command line, as ps shows it.
+  static std::string Title(const std::string& run_id) { return "run-guard " + run_id; }
+
   // One write, which a pipe doesn't divide.
   struct Record {
     int32_t group;

@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+
+#include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
 
@@ -52,6 +55,17 @@ TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
   EXPECT_EQ(SignalOf(known), SIGKILL);
   ASSERT_EQ(kill(forgotten, SIGTERM), 0);
   EXPECT_EQ(SignalOf(forgotten), SIGTERM);
+}
+
+// Nobody may end it together with the launcher by a name or command line that both have.
+TEST(Guard, HasANameOfItsOwn) {
+  const std::string run_id = RandomHex(8);
+  auto guard = Guard::Fork(run_id).value();
+  const std::string folder = "/proc/" + std::to_string(guard->pid());
+  EXPECT_EQ(ReadKernelFile(folder + "/comm").value(), "run-guard\n");
+  EXPECT_EQ(ReadKernelFile(folder + "/cmdline").value().c_str(), Guard::Title(run_id));
+  EXPECT_EQ(Guard::Title(run_id).find("muster"), std::string::npos);
+  guard->Finish();
 }
 
 TEST(Guard, HoldsNothingOfTheLaunchers) {

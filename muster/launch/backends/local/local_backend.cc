@@ -105,6 +105,7 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   spec.memory_fd = MemoryFd(process.task);
   if (spec.memory_fd >= 0) spec.environment.push_back(absl::StrCat(kArenaFdVariable, "=", spec.memory_fd));
   spec.guard_fd = guard_->fd();
+  spec.umask = options_.umask;
   spec.directory = process.directory;
   ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
   ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));

@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <ctime>
@@ -14,6 +16,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/task/task_environment.h"
@@ -24,30 +27,56 @@ namespace {
 // A killed process is gone within milliseconds unless it hangs on a broken disk or network; then it is left behind.
 constexpr int kGoneWithinMs = 10000;
 
-// Returns the environment of a process by its folder below /proc. A process that is just executing another program
-// (execve) has memory but for a moment no environment; a zombie or a kernel thread has neither. An environment that
-// this user may not read is empty. Only open tells that, because access always permits the superuser of a container.
+// Returns field `number` of a process's stat file, counted as in proc(5), from the state (3) on.
+std::string StatField(const std::string& folder, int number) {
+  const std::string line = ReadKernelFile(folder + "/stat").value_or("");
+  const size_t name_end = line.rfind(')');  // the name before it may contain anything
+  if (name_end == std::string::npos) return "";
+  std::istringstream rest(line.substr(name_end + 1));
+  std::string field;
+  for (int i = 3; i <= number; ++i) rest >> field;
+  return field;
+}
+
+// Returns whether a process is just executing another program (execve): it has memory, but for a moment no place for
+// its environment. A zombie or a kernel thread has no memory; one that was started without any variables has the place.
+bool IsExecuting(const std::string& folder) {
+  constexpr int kEnvironmentBegins = 50;
+  return !ReadKernelFile(folder + "/statm").value_or("0 ").starts_with("0 ") &&
+         StatField(folder, kEnvironmentBegins) == "0";
+}
+
+// Returns the environment of a process by its folder below /proc. An environment that this user may not read is empty.
+// Only open tells that, because access always permits the superuser of a container.
 std::string EnvironmentOfProcess(const std::string& folder) {
   constexpr int kLooks = 20;
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int look = 1;; ++look) {
     const std::optional<std::string> environment = ReadKernelFile(folder + "/environ");
     if (!environment.has_value()) return "";
-    if (!environment->empty() || look == kLooks) return *environment;
-    if (ReadKernelFile(folder + "/statm").value_or("0 ").starts_with("0 ")) return "";
+    if (!environment->empty() || look == kLooks || !IsExecuting(folder)) return *environment;
     nanosleep(&kPause, nullptr);
   }
 }
 
-bool HasVariable(const std::string& folder, const std::string& variable) {
+// Returns the value of MUSTER_RUN_ID in the environment of a process; empty without it.
+std::string RunIdOf(const std::string& folder) {
+  const std::string beginning = std::string(kRunIdVariable) + "=";
   const std::string environment = EnvironmentOfProcess(folder);
   for (size_t at = 0; at < environment.size();) {
-    const size_t end = environment.find('\0', at);
-    if (std::string_view(environment).substr(at, end - at) == variable) return true;
-    if (end == std::string::npos) break;
+    const size_t end = std::min(environment.find('\0', at), environment.size());
+    const std::string_view variable = std::string_view(environment).substr(at, end - at);
+    if (variable.starts_with(beginning)) return std::string(variable.substr(beginning.size()));
     at = end + 1;
   }
-  return false;
+  return "";
+}
+
+// Returns whether a process may be this user's. The superuser's task may have become another user.
+bool MayBeOwn(const std::string& folder) {
+  const uid_t user = geteuid();
+  struct stat info;
+  return user == 0 || (stat(folder.c_str(), &info) == 0 && info.st_uid == user);
 }
 
 // Parses proc(5): "PID (NAME) STATE PARENT GROUP …". NAME may contain anything; field 22 is the start time. Returns the
@@ -83,7 +112,7 @@ void ForEachProcess(const std::function<void(pid_t pid, const std::string& folde
 bool Kill(pid_t pid, const std::string& run_id) {
   const int fd = OpenPidFd(pid);
   if (fd < 0) return false;
-  const bool still = HasVariable("/proc/" + std::to_string(pid), kRunIdVariable + ("=" + run_id));
+  const bool still = RunIdOf("/proc/" + std::to_string(pid)) == run_id;
   if (still && SignalPidFd(fd, SIGKILL) == 0) {
     pollfd gone = {fd, POLLIN, 0};
     poll(&gone, 1, kGoneWithinMs);
@@ -95,12 +124,29 @@ bool Kill(pid_t pid, const std::string& run_id) {
 }  // namespace
 
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
-  const std::string variable = std::string(kRunIdVariable) + "=" + run_id;
-  std::vector<pid_t> found;
+  const auto found = ProcessesOfRuns({run_id});
+  return found.empty() ? std::vector<pid_t>() : found.begin()->second;
+}
+
+std::map<std::string, std::vector<pid_t>> ProcessesOfRuns(const std::set<std::string>& run_ids) {
+  std::map<std::string, std::vector<pid_t>> found;
   ForEachProcess([&](pid_t pid, const std::string& folder) {
-    if (HasVariable(folder, variable)) found.push_back(pid);
+    if (!MayBeOwn(folder)) return;
+    const std::string run_id = RunIdOf(folder);
+    if (run_ids.contains(run_id)) found[run_id].push_back(pid);
   });
   return found;
+}
+
+void AwaitGuard(const std::string& run_id) {
+  const std::string title = Guard::Title(run_id);
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (!MayBeOwn(folder) || ReadKernelFile(folder + "/cmdline").value_or("").substr(0, title.size()) != title) return;
+    pollfd gone = {OpenPidFd(pid), POLLIN, 0};
+    if (gone.fd < 0) return;
+    poll(&gone, 1, kGoneWithinMs);
+    close(gone.fd);
+  });
 }
 
 ProcessGroups ReadProcessGroups() {

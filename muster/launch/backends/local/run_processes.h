@@ -1,4 +1,4 @@
-// Finds and kills the processes of a run by the MUSTER_RUN_ID in their environment, which they inherit whatever they do
+// Finds and kills the processes of runs by the MUSTER_RUN_ID in their environment, which they inherit whatever they do
 // (a new process group, a new session, a dead parent). Also finds those of a process group. Reads /proc; thread-safe.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,14 @@ namespace muster {
 // Returns the processes that were started with MUSTER_RUN_ID=`run_id` and still run (no zombies), as far as this user
 // may inspect them.
 std::vector<pid_t> ProcessesOfRun(const std::string& run_id);
+
+// The same for several runs at the cost of one: a pass over /proc, which reads the environments of this user's own
+// processes. (The superuser's is longer: a task of its may have become another user.) Runs without any are missing.
+std::map<std::string, std::vector<pid_t>> ProcessesOfRuns(const std::set<std::string>& run_ids);
+
+// Waits until the guard of a run, if there is one, has ended all that it guards; then it ends. Returns at once
+// otherwise.
+void AwaitGuard(const std::string& run_id);
 
 struct GroupProcess {
   pid_t pid;
