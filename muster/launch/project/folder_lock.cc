@@ -22,7 +22,7 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Dur
   std::filesystem::create_directories(folder, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot make the folder ", folder));
   const std::string path = absl::StrCat(folder, "/", kFolderLockName);
-  FolderLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  FolderLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
   const absl::Time deadline = RealClock().Now() + wait;
   absl::Duration pause = absl::Milliseconds(1);

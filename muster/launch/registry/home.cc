@@ -1,5 +1,8 @@
 #include "muster/launch/registry/home.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -34,6 +37,27 @@ absl::Status TryToWriteHome(const std::string& path, FileSystem& files) {
   return files.Remove(trial);
 }
 
+// Others who may write into the folder could put files of theirs in the place of muster's.
+absl::Status RefuseWritableByOthers(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return absl::OkStatus();
+  return WrongConfigurationError(absl::StrCat("MUSTER_HOME ", path, " can be written by other users, who could change ",
+                                              "what experiments run; chmod go-w ", path,
+                                              " ends that, or set MUSTER_HOME to another folder"));
+}
+
+// Takes the rights of group and others from what the home holds: the folder itself may be open to them, and an older
+// muster made files that they could read.
+void KeepOthersOut(const Home& home) {
+  const std::string database = home.database();
+  for (const std::string& path : {database, database + "-wal", database + "-shm", home.experiments(), home.trees(),
+                                  home.builds(), home.environments()}) {
+    struct stat info;
+    const bool there = lstat(path.c_str(), &info) == 0 && !S_ISLNK(info.st_mode) && info.st_uid == geteuid();
+    if (there && (info.st_mode & 077) != 0) chmod(path.c_str(), info.st_mode & 0700);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
@@ -43,6 +67,8 @@ absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
   if (written.ok()) {
     std::error_code no_rights;  // ignored: some file systems have no permissions other than the mount's
     if (is_new) std::filesystem::permissions(absolute, std::filesystem::perms::owner_all, no_rights);
+    RETURN_IF_ERROR(RefuseWritableByOthers(absolute));
+    KeepOthersOut(Home(absolute));
     return Home(absolute);
   }
   return WrongConfigurationError(absl::StrCat("experiments can't be kept in ", absolute, ": ",
@@ -53,17 +79,19 @@ absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
 absl::StatusOr<Home> Home::OpenToRead(const std::string& path, FileSystem& files) {
   ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
   const Home home(absolute);
-  if (files.Exists(home.database())) return home;
-  return Open(path, files);
+  if (!files.Exists(home.database())) return Open(path, files);
+  KeepOthersOut(home);
+  return home;
 }
 
 std::string Home::database() const { return JoinPath(path_, "registry.db"); }
+std::string Home::experiments() const { return JoinPath(path_, "experiments"); }
 std::string Home::trees() const { return JoinPath(path_, "code"); }
 std::string Home::builds() const { return JoinPath(path_, "builds"); }
 std::string Home::environments() const { return JoinPath(path_, "environments"); }
 
 std::string Home::folder(const ExperimentId& id) const {
-  const std::string whole = JoinPath(path_, absl::StrCat("experiments/", id.number));
+  const std::string whole = JoinPath(experiments(), absl::StrCat(id.number));
   return id.run == 0 ? whole : JoinPath(whole, absl::StrCat("runs/", id.run));
 }
 

@@ -16,15 +16,17 @@ class Home {
   // Takes the path as it is, whether it exists or not.
   explicit Home(std::string path) : path_(std::move(path)) {}
   // Opens a home for writing: makes the path absolute, and the folder if it is missing. IsWrongConfiguration naming the
-  // folder and MUSTER_HOME if it can't be made or written to. A folder made here is accessible to its owner only,
-  // because the registry contains environments.
+  // folder and MUSTER_HOME if it can't be made or written to, or if other users may write there, who could replace what
+  // is in it. A folder made here is accessible to its owner only; so is all that muster makes in it, and what an older
+  // muster made (KeepOthersOut).
   static absl::StatusOr<Home> Open(const std::string& path, FileSystem& files);
   // Opens a home for reading (Registry::Open works without write permission). Checks nothing if a registry exists;
-  // otherwise does the same as Open.
+  // otherwise does the same as Open. Takes rights of others away, too, if this user owns it.
   static absl::StatusOr<Home> OpenToRead(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }
   std::string database() const;                              // registry.db
+  std::string experiments() const;                           // experiments/
   std::string trees() const;                                 // code/: one folder per content hash
   std::string builds() const;                                // builds/: the same, after `install`
   std::string environments() const;                          // environments/: "tensorflow-2.15.0", virtual environments

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "muster/base/files/file_system.h"
@@ -83,6 +84,39 @@ TEST(Home, ThatIsMadeIsItsOwnersAlone) {
   ASSERT_TRUE(Home::Open(scratch / "new", PosixFileSystem()).ok());
   EXPECT_EQ(std::filesystem::status(scratch / "new").permissions(), perms::owner_all | perms::group_read)
       << "one that is there keeps its rights";
+}
+
+TEST(Home, InWhichOthersMayWriteIsRefused) {
+  const ScratchFolder scratch;
+  using std::filesystem::perms;
+  for (const perms open : {perms::group_write, perms::others_write}) {
+    std::filesystem::permissions(scratch.path(), perms::owner_all | open);
+    const auto home = Home::Open(scratch.path(), PosixFileSystem());
+    EXPECT_TRUE(IsWrongConfiguration(home.status())) << home.status();
+    EXPECT_THAT(std::string(home.status().message()), HasSubstr("chmod go-w " + scratch.path()));
+  }
+}
+
+// An older muster made them so in a folder that was open to others.
+TEST(Home, WhatOthersCouldReadInItIsTakenFromThem) {
+  const ScratchFolder scratch;
+  using std::filesystem::perms;
+  const Home home(scratch / "home");
+  for (const bool to_read : {false, true}) {
+    for (const std::string& folder : {home.experiments(), home.trees(), home.builds()}) {
+      std::filesystem::create_directories(folder);
+      std::filesystem::permissions(folder, perms::owner_all | perms::group_read | perms::others_exec);
+    }
+    for (const char* name : {"registry.db", "registry.db-wal", "registry.db-shm"}) {
+      std::ofstream(JoinPath(home.path(), name)).flush();
+      std::filesystem::permissions(JoinPath(home.path(), name),
+                                   perms::owner_read | perms::owner_write | perms::group_read | perms::others_read);
+    }
+    ASSERT_TRUE((to_read ? Home::OpenToRead : Home::Open)(home.path(), PosixFileSystem()).ok());
+    for (const auto& entry : std::filesystem::directory_iterator(home.path()))
+      EXPECT_EQ(entry.status().permissions() & (perms::group_all | perms::others_all), perms::none) << entry.path();
+    EXPECT_EQ(std::filesystem::status(home.trees()).permissions(), perms::owner_all);
+  }
 }
 
 }  // namespace

@@ -40,16 +40,26 @@ class SupervisorLook {
   bool last_is_held_ = false;
 };
 
+constexpr char kMachineRestarted[] = "the machine was restarted";
+constexpr char kGridKilled[] = "the supervisor of its grid was killed";
+constexpr char kTrainKilled[] = "`muster train` was killed before it had started the supervisor";
+constexpr char kSupervisorKilled[] = "its supervisor was killed";
+
 // `boot`: the machine's present boot; `its_boot`: the boot in which the run was last updated.
 std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, const std::string& boot) {
-  if (!boot.empty() && !its_boot.empty() && boot != its_boot) return "the machine was restarted";
-  if (WaitsForItsTurn(run.id, run.state)) return "the supervisor of its grid was killed";
-  if (run.state == RunState::kCreated && run.supervisor == 0)
-    return "`muster train` was killed before it had started the supervisor";
-  return "its supervisor was killed";
+  if (!boot.empty() && !its_boot.empty() && boot != its_boot) return kMachineRestarted;
+  if (WaitsForItsTurn(run.id, run.state)) return kGridKilled;
+  if (run.state == RunState::kCreated && run.supervisor == 0) return kTrainKilled;
+  return kSupervisorKilled;
 }
 
 }  // namespace
+
+bool WasLost(const RunRecord& run) {
+  if (run.state != RunState::kFailed) return false;
+  return run.reason == kMachineRestarted || run.reason == kGridKilled || run.reason == kTrainKilled ||
+         run.reason == kSupervisorKilled;
+}
 
 absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile(const Home& home) {
   // Looks first without blocking writers, as there is usually nothing to write.
@@ -105,6 +115,27 @@ absl::Status Registry::MarkLost(const RunRecord& run, absl::Time now) {
   }
   RETURN_IF_ERROR(update_tasks.Run());
   return DropLeases(run.id);
+}
+
+absl::StatusOr<std::vector<Registry::LeftRun>> Registry::LeftRuns() {
+  ASSIGN_OR_RETURN(SqliteStatement select, database_->Prepare(kLeftRunsQuery));
+  select.BindText(boot_);
+  std::vector<LeftRun> left;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return left;
+    left.push_back({.id = {select.Int(0), static_cast<int>(select.Int(1))}, .run_id = select.Text(2)});
+  }
+}
+
+absl::Status Registry::ForgetProcesses(const ExperimentId& id) {
+  if (database_->read_only()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
+  ASSIGN_OR_RETURN(
+      SqliteStatement update,
+      database_->Prepare("UPDATE runs SET run_id = '' WHERE number = ? AND run = ? AND ended_us IS NOT NULL"));
+  RETURN_IF_ERROR(update.BindInt(id.number).BindInt(id.run).Run());
+  return transaction.Commit();
 }
 
 }  // namespace muster

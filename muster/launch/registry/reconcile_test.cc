@@ -249,5 +249,29 @@ TEST_F(ReconcileTest, WhoMayOnlyReadIsToldWhichAreLost) {
   ASSERT_EQ(chmod(home_.path().c_str(), 0755), 0);
 }
 
+// The name of a lost run's processes stays until they are known to be gone. A run that ended has none.
+TEST_F(ReconcileTest, ALostRunsProcessesAreRemembered) {
+  auto registry = Open();
+  Create(*registry, Single());
+  Create(*registry, Single());
+  for (const int64_t number : {1, 2}) {
+    auto run = Get(*registry, {number, 0});
+    run.run_id = "run" + std::to_string(number);
+    ASSERT_TRUE(registry->SetRun(run).ok());
+    Bring(*registry, {number, 0}, number == 2 ? RunState::kFinished : RunState::kRunning);
+  }
+  EXPECT_EQ(Get(*registry, {2, 0}).run_id, "");
+  EXPECT_TRUE(registry->LeftRuns()->empty()) << "it hasn't been lost";
+  ASSERT_EQ(registry->Reconcile(home_)->size(), 1U);
+  const auto left = registry->LeftRuns().value();
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].id, (ExperimentId{1, 0}));
+  EXPECT_EQ(left[0].run_id, "run1");
+  EXPECT_TRUE(WasLost(Get(*registry, {1, 0})));
+  EXPECT_FALSE(WasLost(Get(*registry, {2, 0})));
+  ASSERT_TRUE(registry->ForgetProcesses({1, 0}).ok());
+  EXPECT_TRUE(registry->LeftRuns()->empty());
+}
+
 }  // namespace
 }  // namespace muster::reconcile_test

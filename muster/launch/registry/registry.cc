@@ -11,6 +11,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/registry/kept_variables.h"
 #include "muster/launch/registry/registry_rows.h"
 #include "muster/launch/registry/registry_schema.h"
 #include "muster/launch/registry/sqlite.h"
@@ -57,7 +58,7 @@ void BindSpecification(SqliteStatement& statement, const NewExperiment& experime
       .BindInt(experiment.grid ? static_cast<int64_t>(experiment.runs.size()) : 0)
       .BindText(experiment.file_name)
       .BindText(OptionsText(experiment.options))
-      .BindBytes(EnvironmentBytes(experiment.environment))
+      .BindBytes(EnvironmentBytes(KeptVariables(experiment.environment)))
       .BindText(experiment.file_text);
 }
 
@@ -141,13 +142,26 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
         open, " runs of grid ", number, " are still running; wait for their end, or end them with `muster kill`"));
   }
   const int runs = static_cast<int>(experiment.runs.size());
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> old, Runs(number));
+  const auto is_done = [&old](int run, const ParameterValues& parameters) {
+    return std::any_of(old.begin(), old.end(), [&](const RunRecord& one) {
+      return one.id.run == run && one.state == RunState::kFinished && one.parameters == parameters;
+    });
+  };
+  int restarted = 0;
   RETURN_IF_ERROR(RestartRun(present.id, experiment.tree, {}));
   for (int run = 1; run <= runs; ++run) {
     const ExperimentId id{number, run};
     const ParameterValues& parameters = experiment.runs[static_cast<size_t>(run) - 1];
+    if (is_done(run, parameters)) continue;
+    ++restarted;
     RETURN_IF_ERROR(run <= present.runs ? RestartRun(id, experiment.tree, parameters)
                                         : InsertRun(id, experiment.tree, parameters));
   }
+  if (restarted == 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("all ", runs, " runs of grid ", number, " have finished; muster rerun ", number,
+                     " runs them again as a new experiment, muster train --experiment ", number, ".1 a single one"));
   for (const char* sql :
        {"DELETE FROM runs WHERE number = ? AND run > ?", "DELETE FROM tasks WHERE number = ? AND run > ?"}) {
     ASSIGN_OR_RETURN(SqliteStatement surplus, database_->Prepare(sql));
@@ -158,10 +172,11 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
 
 absl::Status Registry::RestartRun(const ExperimentId& id, const std::string& tree, const ParameterValues& parameters) {
   ASSIGN_OR_RETURN(const std::string text, ParametersText(parameters));
-  ASSIGN_OR_RETURN(SqliteStatement update,
-                   database_->Prepare("UPDATE runs SET state = ?, attempt = attempt + 1, supervisor = 0, boot = ?,"
-                                      " ended_us = NULL, exit_code = 0, tree = ?, reason = '', parameters = ?"
-                                      " WHERE number = ? AND run = ?"));
+  ASSIGN_OR_RETURN(
+      SqliteStatement update,
+      database_->Prepare("UPDATE runs SET state = ?, attempt = attempt + 1, supervisor = 0, boot = ?,"
+                         " ended_us = NULL, exit_code = 0, tree = ?, reason = '', parameters = ?, run_id = ''"
+                         " WHERE number = ? AND run = ?"));
   update.BindText(Name(RunState::kCreated)).BindText(boot_).BindText(tree).BindText(text);
   RETURN_IF_ERROR(update.BindInt(id.number).BindInt(id.run).Run());
   ASSIGN_OR_RETURN(SqliteStatement forget, database_->Prepare("DELETE FROM tasks WHERE number = ? AND run = ?"));
@@ -294,11 +309,12 @@ absl::Status Registry::SetRun(const RunRecord& run) {
   const bool follows = !HasEnded(present.state) && MayFollow(present.state, run.state);
   if (run.state != present.state && !follows)
     return StateError("experiment " + run.id.ToString(), present.state, run.state);
-  ASSIGN_OR_RETURN(SqliteStatement update,
-                   database_->Prepare("UPDATE runs SET state = ?, reason = ?, output_dir = ?, exit_code = ?,"
-                                      " supervisor = ?, boot = ?, ended_us = ? WHERE number = ? AND run = ?"));
+  ASSIGN_OR_RETURN(
+      SqliteStatement update,
+      database_->Prepare("UPDATE runs SET state = ?, reason = ?, output_dir = ?, exit_code = ?,"
+                         " supervisor = ?, boot = ?, run_id = ?, ended_us = ? WHERE number = ? AND run = ?"));
   update.BindText(Name(run.state)).BindText(run.reason).BindText(run.output_dir).BindInt(run.exit_code);
-  update.BindInt(ends ? 0 : run.supervisor).BindText(boot_);
+  update.BindInt(ends ? 0 : run.supervisor).BindText(boot_).BindText(ends ? "" : run.run_id);
   if (ends) {
     update.BindInt(absl::ToUnixMicros(HasEnded(present.state) ? present.ended : clock_.Now()));
   } else {

@@ -50,7 +50,7 @@ struct NewExperiment {
   SubmitOptions options;
   std::vector<ParameterValues> runs;  // one without `grid`, otherwise one per run of the grid
   bool grid = false;
-  std::vector<std::string> environment;  // "NAME=VALUE", that of the user's shell
+  std::vector<std::string> environment;  // "NAME=VALUE", of the user's shell; KeptVariables of it are stored
 };
 
 struct TaskRecord {
@@ -83,8 +83,12 @@ struct RunRecord {
   int runs = 0;               // of a grid; 0: not a grid
   int exit_code = 0;          // once ended: the master's, as a shell has it; 137 if its supervisor was lost
   pid_t supervisor = 0;       // while it runs
+  std::string run_id;         // MUSTER_RUN_ID of its processes; empty: none of them is left
   absl::Time created, ended;  // ended: InfinitePast until it has ended
 };
+
+// Returns whether a run has failed because its supervisor was lost, not by itself.
+bool WasLost(const RunRecord& run);
 
 class Registry {
  public:
@@ -102,7 +106,8 @@ class Registry {
   // InvalidArgument: no runs; several without `grid`; a parameter that isn't text.
   using Prepare = std::function<absl::Status(const ExperimentId& id)>;
   absl::StatusOr<int64_t> Create(const NewExperiment& experiment, const Prepare& before_others_see_it = {});
-  // Starts another attempt of an ended experiment (for a grid, of all its runs), or of one ended run of a grid with the
+  // Starts another attempt of an ended experiment (for a grid, of its runs but those that have finished with the same
+  // parameters; FailedPrecondition: all have), or of one ended run of a grid with the
   // parameters `experiment.runs[0]`. It is CREATED again, with another file, tree and parameters, the same number and
   // output_dir, and no tasks. Its lock must be held. FailedPrecondition: it hasn't ended. InvalidArgument: only one of
   // the two is a grid.
@@ -127,9 +132,10 @@ class Registry {
   // Returns the newest of the project (empty: of all). NotFound saying so.
   absl::StatusOr<ExperimentId> Last(const std::string& project);
 
-  // For supervisors. Writes state, reason, output_dir, exit_code and supervisor, and the time of an end. An end
-  // releases its GPUs and is on the disk when this returns. InvalidArgument if the state may not follow the present one
-  // (run_state.h; the same state is fine): only Restart sets CREATED.
+  // For supervisors. Writes state, reason, output_dir, exit_code, supervisor and run_id, and the time of an end, after
+  // which no process is left, so that run_id is dropped. An end releases its GPUs and is on the disk when this returns.
+  // InvalidArgument if the state may not follow the present one (run_state.h; the same state is fine): only Restart
+  // sets CREATED.
   [[nodiscard]] absl::Status SetRun(const RunRecord& run);
   // Writes whole rows of these tasks: all or, if a state may not follow (InvalidArgument), none. Other tasks stay.
   [[nodiscard]] absl::Status SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks);
@@ -148,6 +154,15 @@ class Registry {
   // reboot. Sets them and their tasks to FAILED, with that as the reason. Returns them, runs of grids too. Every
   // command does this first. A read-only registry isn't changed.
   absl::StatusOr<std::vector<ExperimentId>> Reconcile(const Home& home);
+  // Returns the runs that were lost in this boot of the machine and of which processes may be left: with their run_id.
+  // Usually none.
+  struct LeftRun {
+    ExperimentId id;
+    std::string run_id;
+  };
+  absl::StatusOr<std::vector<LeftRun>> LeftRuns();
+  // Must be called when the processes of a lost run are known to be gone.
+  [[nodiscard]] absl::Status ForgetProcesses(const ExperimentId& id);
 
  private:
   Registry(std::unique_ptr<SqliteDatabase> database, const Clock& clock, std::string boot);

@@ -103,6 +103,7 @@ absl::StatusOr<RunRecord> RunOfRow(const SqliteStatement& row) {
   run.supervisor = static_cast<pid_t>(row.Int(12));
   run.created = absl::FromUnixMicros(row.Int(13));
   run.ended = row.IsNull(14) ? absl::InfinitePast() : absl::FromUnixMicros(row.Int(14));
+  run.run_id = row.Text(15);
   return run;
 }
 

@@ -1,7 +1,13 @@
 #include "muster/launch/registry/registry_schema.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/registry/kept_variables.h"
+#include "muster/launch/registry/registry_rows.h"
 
 namespace muster {
 namespace {
@@ -35,9 +41,11 @@ CREATE TABLE runs (
   output_dir TEXT NOT NULL,
   reason TEXT NOT NULL,
   parameters TEXT NOT NULL,
+  run_id TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (number, run)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX runs_open ON runs (run, number) WHERE ended_us IS NULL;
+CREATE INDEX runs_left ON runs (number, run) WHERE run_id <> '' AND ended_us IS NOT NULL;
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   number INTEGER NOT NULL,
@@ -65,7 +73,12 @@ CREATE TABLE gpu_leases (
 ) STRICT;
 )";
 
-enum class RegistryFormat { kEmpty, kOurs };
+constexpr char kUpgradeFrom1[] = R"(
+ALTER TABLE runs ADD COLUMN run_id TEXT NOT NULL DEFAULT '';
+CREATE INDEX runs_left ON runs (number, run) WHERE run_id <> '' AND ended_us IS NOT NULL;
+)";
+
+enum class RegistryFormat { kEmpty, kOld, kOurs };
 
 // Returns the format of a database that this muster can use.
 absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
@@ -80,6 +93,7 @@ absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
                      "MUSTER_HOME to another folder"));
   }
   if (format == kRegistryFormat) return RegistryFormat::kOurs;
+  if (format == 1) return RegistryFormat::kOld;
   return absl::FailedPreconditionError(absl::StrCat(database.path(), " was made by a newer muster (format ", format,
                                                     "; this one knows ", kRegistryFormat,
                                                     "): use that one, or set MUSTER_HOME to another folder"));
@@ -88,12 +102,46 @@ absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
 absl::Status MakeRegistry(SqliteDatabase& database, const std::function<int64_t()>& after) {
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database, Durability::kDisk));
   ASSIGN_OR_RETURN(const RegistryFormat format, FindRegistryFormat(database));
-  if (format == RegistryFormat::kOurs) return absl::OkStatus();  // another process has made it meanwhile
+  if (format != RegistryFormat::kEmpty) return absl::OkStatus();  // another process has made it meanwhile
   RETURN_IF_ERROR(database.Execute(kRegistryTables));
   RETURN_IF_ERROR(database.Execute(absl::StrCat("INSERT INTO sqlite_sequence (name, seq) VALUES ('experiments', ",
                                                 after(), ");", "PRAGMA application_id = ", kRegistryApplication,
                                                 "; PRAGMA user_version = ", kRegistryFormat)));
   return transaction.Commit();
+}
+
+absl::Status DropVariables(SqliteDatabase& database) {
+  std::vector<std::pair<int64_t, std::string>> kept;
+  ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT number, environment FROM experiments"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) break;
+    kept.emplace_back(select.Int(0), EnvironmentBytes(KeptVariables(ParseEnvironmentBytes(select.Text(1)))));
+  }
+  ASSIGN_OR_RETURN(SqliteStatement update, database.Prepare("UPDATE experiments SET environment = ? WHERE number = ?"));
+  for (const auto& [number, environment] : kept) {
+    RETURN_IF_ERROR(update.BindBytes(environment).BindInt(number).Run());
+    update.Reset();
+  }
+  return absl::OkStatus();
+}
+
+// Until the old values are wiped, it stays format 1, and the next process that opens it goes on.
+absl::Status UpgradeRegistry(SqliteDatabase& database) {
+  {
+    ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database, Durability::kDisk));
+    ASSIGN_OR_RETURN(const RegistryFormat format, FindRegistryFormat(database));
+    if (format != RegistryFormat::kOld) return absl::OkStatus();  // another process has done it meanwhile
+    ASSIGN_OR_RETURN(const int64_t has_column,
+                     database.Value("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'run_id'"));
+    if (has_column == 0) RETURN_IF_ERROR(database.Execute(kUpgradeFrom1));
+    RETURN_IF_ERROR(DropVariables(database));
+    RETURN_IF_ERROR(transaction.Commit());
+  }
+  const absl::Status wiped = database.WipeDeleted();
+  if (absl::IsUnavailable(wiped) || absl::IsResourceExhausted(wiped)) return absl::OkStatus();
+  RETURN_IF_ERROR(wiped);
+  return database.Execute(absl::StrCat("PRAGMA user_version = ", kRegistryFormat));
 }
 
 }  // namespace
@@ -111,6 +159,12 @@ absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64
     return absl::PermissionDeniedError(
         absl::StrCat(database.path(), " is empty and can't be written by this user: there are no experiments to see"));
   }
+  if (*format == RegistryFormat::kOld && database.read_only())
+    return absl::FailedPreconditionError(
+        absl::StrCat(database.path(),
+                     " was made by an older muster; its owner's next `muster status` brings it up to "
+                     "date"));
+  if (*format == RegistryFormat::kOld) RETURN_IF_ERROR(UpgradeRegistry(database));
   return database.read_only() ? absl::OkStatus() : database.UseWal();
 }
 

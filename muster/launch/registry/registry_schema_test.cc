@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,8 @@
 namespace muster::registry_schema_test {
 namespace {
 
-using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
+    ::testing::Not;
 
 class RegistrySchemaTest : public RegistryFixture {
  protected:
@@ -63,10 +66,72 @@ TEST_F(RegistrySchemaTest, ANewerFormatIsRefusedAndLeftAsItIs) {
   Create(*Open(), Single());
   Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat + 1));
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 2; this one knows 1)"));
+  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 3; this one knows 2)"));
   EXPECT_THAT(OpenMessage(), HasSubstr("use that one, or set MUSTER_HOME to another folder"));
   Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat));
   EXPECT_EQ(Open()->List({})->size(), 1U);
+}
+
+TEST_F(RegistrySchemaTest, ItsFilesAreTheirOwnersAloneWhateverTheUmask) {
+  const mode_t before = umask(0);
+  Create(*Open(), Single());
+  umask(before);
+  for (const char* end : {"", "-wal", "-shm"}) {
+    struct stat info;
+    ASSERT_EQ(stat((home_.database() + end).c_str(), &info), 0) << end;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << end;
+  }
+}
+
+// Returns whether any file of the home contains `text`.
+bool Holds(const Home& home, const std::string& text) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(home.path()))
+    if (entry.is_regular_file() && PosixFileSystem().ReadFile(entry.path()).value().find(text) != std::string::npos)
+      return true;
+  return false;
+}
+
+TEST_F(RegistrySchemaTest, KeepsOnlyHarmlessVariables) {
+  NewExperiment experiment = Single();
+  experiment.environment = {"AWS_SECRET_ACCESS_KEY=verysecret", "PATH=/bin", "MUSTER_JOB_TOKEN=verysecret"};
+  Create(*Open(), experiment);
+  EXPECT_THAT(Open()->Specification(1)->environment, ElementsAre("PATH=/bin"));
+  EXPECT_FALSE(Holds(home_, "verysecret"));
+}
+
+// A registry of an older muster loses what it should never have kept, also from the free pages of its file.
+TEST_F(RegistrySchemaTest, Format1LosesItsSecretsAndGetsTheNewColumn) {
+  Create(*Open(), Single());
+  Create(*Open(), Single());
+  const std::string secret = "verysecret" + std::string(9000, 'x');
+  Sql("DROP INDEX runs_left; ALTER TABLE runs DROP COLUMN run_id; PRAGMA user_version = 1;"
+      "UPDATE experiments SET environment = CAST('PATH=/bin' || x'00' || 'KEY=" +
+      secret +
+      "' || x'00' AS BLOB);"
+      "DELETE FROM experiments WHERE number = 2; DELETE FROM runs WHERE number = 2");
+  ASSERT_TRUE(Holds(home_, "verysecret"));
+  EXPECT_THAT(Open()->Specification(1)->environment, ElementsAre("PATH=/bin"));
+  EXPECT_FALSE(Holds(home_, "verysecret"));
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
+  auto run = Open()->Run({1, 0}).value();
+  run.run_id = "abc";
+  EXPECT_TRUE(Open()->SetRun(run).ok());
+  EXPECT_EQ(Open()->Run({1, 0})->run_id, "abc");
+}
+
+// While others use the file it can't be wiped; the next who opens it tries again.
+TEST_F(RegistrySchemaTest, Format1ThatIsInUseIsWipedLater) {
+  Create(*Open(), Single());
+  Sql("PRAGMA user_version = 1; UPDATE experiments SET environment = CAST('KEY=verysecret' || x'00' AS BLOB)");
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(home_.database().c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM runs", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_THAT(Open()->Specification(1)->environment, IsEmpty());
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre("1"));
+  ASSERT_EQ(sqlite3_close(reader), SQLITE_OK);
+  EXPECT_TRUE(OpenStatus().ok());
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
+  EXPECT_FALSE(Holds(home_, "verysecret"));
 }
 
 TEST_F(RegistrySchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAsItIs) {
@@ -124,6 +189,7 @@ TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
   }
   EXPECT_THAT(Plan(LastQuery(true)), ElementsAre(HasSubstr("INDEX experiments_of_project (project=?)")));
   EXPECT_THAT(Plan(kOpenRunsQuery), Contains(HasSubstr("runs_open")));
+  EXPECT_THAT(Plan(kLeftRunsQuery), Contains(HasSubstr("runs_left")));
 }
 
 }  // namespace

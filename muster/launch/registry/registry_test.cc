@@ -30,7 +30,7 @@ TEST_F(RegistryTest, KeepsAnExperimentAsItWasAskedFor) {
   experiment.file_text = "run: 'eins'\n# \xc3\xa4 \xff\n";
   experiment.options = {.no_gpus = true, .no_venv = true, .stop_grace_seconds = 7};
   experiment.runs = {{{"num-layers", "4"}, {"quote", "\"'\n{"}, {"empty", ""}}};
-  experiment.environment = {"A=1", "B=", "BYTES=\xff\xfe", "LINES=a\nb"};
+  experiment.environment = {"HOME=1", "LANG=", "LC_BYTES=\xff\xfe", "OMP_LINES=a\nb"};
   EXPECT_EQ(Create(*Open(), experiment), 1);
 
   auto registry = Open();
@@ -315,7 +315,7 @@ TEST_F(RegistryTest, AnotherAttemptOfAGrid) {
   EXPECT_EQ(registry->Restart(own, Grid(3)).code(), absl::StatusCode::kFailedPrecondition);  // its runs haven't ended
   for (int run = 1; run <= 3; ++run) {
     ASSERT_TRUE(registry->SetTasks({number, run}, {Task(kMasterJob, 0, RunState::kFinished)}).ok());
-    Bring(*registry, {number, run}, RunState::kFinished);
+    Bring(*registry, {number, run}, RunState::kFailed);
   }
   EXPECT_EQ(registry->Restart(own, Single()).code(), absl::StatusCode::kInvalidArgument);
 
@@ -332,6 +332,26 @@ TEST_F(RegistryTest, AnotherAttemptOfAGrid) {
   ASSERT_TRUE(registry->Restart(own, Grid(4)).ok());
   EXPECT_EQ(registry->Runs(number)->size(), 4U);
   EXPECT_EQ(Get(*registry, {number, 4}).attempt, 1);
+}
+
+TEST_F(RegistryTest, AnotherAttemptOfAGridLeavesWhatHasFinished) {
+  auto registry = Open();
+  const int64_t number = Create(*registry, Grid(3));
+  const ExperimentId own{number, 0};
+  for (int run = 0; run <= 3; ++run)
+    Bring(*registry, {number, run}, run == 2 ? RunState::kFailed : RunState::kFinished);
+  NewExperiment again = Grid(3);
+  again.runs[2] = {{"learning-rate", "7"}};  // changed since
+  ASSERT_TRUE(registry->Restart(own, again).ok());
+  EXPECT_EQ(Get(*registry, {number, 1}).state, RunState::kFinished);
+  EXPECT_EQ(Get(*registry, {number, 1}).attempt, 1);
+  EXPECT_EQ(Get(*registry, {number, 2}).state, RunState::kCreated);
+  EXPECT_EQ(Get(*registry, {number, 3}).state, RunState::kCreated);
+  for (const int run : {0, 2, 3}) Bring(*registry, {number, run}, RunState::kFinished);
+  const absl::Status done = registry->Restart(own, again);
+  EXPECT_EQ(done.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(done.message()), HasSubstr("all 3 runs of grid 1 have finished"));
+  EXPECT_EQ(Get(*registry, own).state, RunState::kFinished) << "nothing is changed";
 }
 
 TEST_F(RegistryTest, AnotherAttemptOfOneRunOfAGrid) {

@@ -28,7 +28,7 @@ int LockAtOnce(int fd, int operation) {
 }  // namespace
 
 absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
-  RunLock lock(open(path.c_str(), O_RDWR | O_CREAT, 0666));  // without O_CLOEXEC: a supervisor inherits it
+  RunLock lock(open(path.c_str(), O_RDWR | O_CREAT, 0600));  // without O_CLOEXEC: a supervisor inherits it
   if (lock.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the lock file ", path));
   for (int tries = 0; tries < kLockTries; ++tries) {
     int error = LockAtOnce(lock.fd_, LOCK_EX);

@@ -1,5 +1,6 @@
 #include "muster/launch/registry/sqlite.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -28,6 +29,13 @@ std::string SqliteUri(const std::string& path) {
     }
   }
   return uri;
+}
+
+// SQLite would make the file readable for everybody, and the files beside it like it. Doesn't open a file that exists:
+// closing it would release the locks of this process's other databases on it.
+void MakePrivateFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);
 }
 
 }  // namespace
@@ -119,6 +127,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenAs(const std
 }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
+  MakePrivateFile(path);
   auto database = OpenAs(SqliteUri(path), path);
   // A copy without those files in a place where none can be made, so nobody writes it.
   const bool unwritable = absl::IsPermissionDenied(database.status());
@@ -166,6 +175,16 @@ absl::Status SqliteDatabase::UseWal() {
     if (!absl::IsUnavailable(status) || waited >= absl::ToInt64Milliseconds(kBusyTimeout)) return status;
     poll(nullptr, 0, kPauseMs);
   }
+}
+
+absl::Status SqliteDatabase::WipeDeleted() {
+  RETURN_IF_ERROR(Execute("VACUUM"));
+  // Readers may take as long as they like; nobody waits for them here.
+  sqlite3_busy_timeout(database_, 0);
+  const absl::StatusOr<int64_t> busy = Value("PRAGMA wal_checkpoint(TRUNCATE)");
+  sqlite3_busy_timeout(database_, static_cast<int>(absl::ToInt64Milliseconds(kBusyTimeout)));
+  RETURN_IF_ERROR(busy.status());
+  return *busy == 0 ? absl::OkStatus() : Error(SQLITE_BUSY);
 }
 
 bool SqliteDatabase::read_only() const { return sqlite3_db_readonly(database_, "main") != 0; }

@@ -73,8 +73,8 @@ class SqliteDatabase {
  public:
   static constexpr absl::Duration kBusyTimeout = absl::Seconds(10);
 
-  // Opens the file, makes it if missing, and reads it for the first time. Opens it for reading only (read_only) if it
-  // may not be written. FailedPrecondition: not a database. DataLoss: damaged.
+  // Opens the file, makes it (for its owner only) if missing, and reads it for the first time. Opens it for reading
+  // only (read_only) if it may not be written. FailedPrecondition: not a database. DataLoss: damaged.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
@@ -85,6 +85,8 @@ class SqliteDatabase {
   [[nodiscard]] absl::Status Execute(const std::string& sql);
   // Returns the one value of a statement without parameters; 0 without a row.
   absl::StatusOr<int64_t> Value(std::string_view sql);
+  // Rewrites the file without what was deleted in it, also in its WAL. Unavailable: others use it; try again later.
+  [[nodiscard]] absl::Status WipeDeleted();
   // Switches to WAL mode if its file system supports that. Waits for others as a writer does.
   [[nodiscard]] absl::Status UseWal();
 
