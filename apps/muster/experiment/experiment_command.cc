@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/registry/private_files.h"
 
 namespace muster {
 
@@ -21,7 +25,7 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
   for (const ExperimentId& id : lost) {
     if (id.run != 0 && all.contains({id.number, 0})) continue;
     const absl::StatusOr<RunRecord> run = registry.Run(id);
-    const std::string reason = run.ok() && !run->reason.empty() ? run->reason : "its supervisor is gone";
+    const std::string reason = run.ok() ? absl::StrCat(run->reason, GoOnText(*run)) : "its supervisor is gone";
     std::fprintf(stderr, "muster: experiment %s failed: %s\n", id.ToString().c_str(), reason.c_str());
   }
   return lost;
@@ -29,30 +33,98 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
 
 namespace {
 
+// Returns whether `run` is `whole`, or a run of that grid.
+bool IsPartOf(const ExperimentId& run, const ExperimentId& whole) {
+  return run == whole || (whole.run == 0 && run.number == whole.number);
+}
+
 absl::StatusOr<std::string> PathOfHome() {
   const std::optional<std::string> path = ReadEnvironment().home;
   if (path.has_value()) return *path;
   return WrongConfigurationError("neither MUSTER_HOME nor HOME is set: set MUSTER_HOME to a folder for experiments");
 }
 
-absl::StatusOr<OpenedHome> OpenRegistryOf(absl::StatusOr<Home> home) {
+// Finds what is left of lost runs. A guard that is alive is about to end it.
+absl::StatusOr<std::map<ExperimentId, LeftProcesses>> FindLeft(Registry& registry) {
+  std::map<ExperimentId, LeftProcesses> left;
+  ASSIGN_OR_RETURN(const std::vector<Registry::LeftRun> runs, registry.LeftRuns());
+  if (runs.empty()) return left;
+  std::set<std::string> run_ids;
+  for (const Registry::LeftRun& run : runs) {
+    AwaitGuard(run.run_id);
+    run_ids.insert(run.run_id);
+  }
+  const std::map<std::string, std::vector<pid_t>> found = ProcessesOfRuns(run_ids);
+  for (const Registry::LeftRun& run : runs) {
+    const auto pids = found.find(run.run_id);
+    if (pids == found.end()) {
+      RETURN_IF_ERROR(registry.ForgetProcesses(run.id));
+    } else {
+      left[run.id] = {run.run_id, pids->second};
+    }
+  }
+  return left;
+}
+
+absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Home>()>& open) {
+  const PrivateFiles private_files;
+  const absl::StatusOr<Home> home = open();
   RETURN_IF_ERROR(home.status());
   ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
   const absl::Status reconciled = ReconcileAloud(*registry, *home).status();
   if (!reconciled.ok()) UsageError("", reconciled);
-  return OpenedHome{*std::move(home), std::move(registry)};
+  OpenedHome opened{*home, std::move(registry), {}};
+  auto left = FindLeft(*opened.registry);
+  if (left.ok()) {
+    opened.left = *std::move(left);
+  } else {
+    UsageError("", left.status());
+  }
+  for (const auto& [id, processes] : opened.left)
+    std::fprintf(stderr, "muster: experiment %s has lost its supervisor%s (%s)\n", id.ToString().c_str(),
+                 LeftText(opened, id).c_str(), absl::StrJoin(processes.pids, ", ").c_str());
+  return opened;
 }
 
 }  // namespace
 
 absl::StatusOr<OpenedHome> OpenHome() {
   ASSIGN_OR_RETURN(const std::string path, PathOfHome());
-  return OpenRegistryOf(Home::Open(path, PosixFileSystem()));
+  return OpenRegistryOf([&path] { return Home::Open(path, PosixFileSystem()); });
 }
 
 absl::StatusOr<OpenedHome> OpenHomeToRead() {
   ASSIGN_OR_RETURN(const std::string path, PathOfHome());
-  return OpenRegistryOf(Home::OpenToRead(path, PosixFileSystem()));
+  return OpenRegistryOf([&path] { return Home::OpenToRead(path, PosixFileSystem()); });
+}
+
+bool EndLeftProcesses(OpenedHome& opened, const ExperimentId& id) {
+  int ended = 0;
+  std::erase_if(opened.left, [&](const auto& left) {
+    if (!IsPartOf(left.first, id)) return false;
+    ended += KillProcessesOfRun(left.second.run_id);
+    const absl::Status forgotten = opened.registry->ForgetProcesses(left.first);
+    if (!forgotten.ok()) UsageError("", forgotten);
+    return true;
+  });
+  if (ended > 0)
+    std::fprintf(stderr, "muster: ended %d process%s that experiment %s had left behind\n", ended,
+                 ended == 1 ? "" : "es", id.ToString().c_str());
+  return ended > 0;
+}
+
+std::string LeftText(const OpenedHome& opened, const ExperimentId& id) {
+  size_t count = 0;
+  for (const auto& [run, processes] : opened.left)
+    if (IsPartOf(run, id)) count += processes.pids.size();
+  if (count == 0) return "";
+  return absl::StrCat("; ", count, count == 1 ? " process of it still runs" : " processes of it still run",
+                      ": muster kill ", id.ToString(), count == 1 ? " ends it" : " ends them");
+}
+
+std::string GoOnText(const RunRecord& run) {
+  if (!WasLost(run)) return "";
+  return absl::StrCat("; muster train --experiment ", run.id.ToString(), " goes on with it, from its last checkpoint");
 }
 
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text) {

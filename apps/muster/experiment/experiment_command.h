@@ -1,6 +1,9 @@
 // Functions that the commands about experiments share.
 #pragma once
 
+#include <sys/types.h>
+
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,19 +15,36 @@
 
 namespace muster {
 
+// Processes of a run whose supervisor was killed together with the guard that would have ended them.
+struct LeftProcesses {
+  std::string run_id;
+  std::vector<pid_t> pids;
+};
+
 struct OpenedHome {
   Home home;
   std::unique_ptr<Registry> registry;
+  std::map<ExperimentId, LeftProcesses> left;  // by run
 };
 
 // Opens MUSTER_HOME (~/.muster) and its registry, after Registry::Reconcile. Reports on stderr what Reconcile found,
-// and an error that keeps it from writing that down (a full disk): the commands can continue without that.
+// which processes lost runs have left, and an error that keeps it from writing that down (a full disk): the commands
+// can continue without that.
 absl::StatusOr<OpenedHome> OpenHome();
 // The same for commands that only read; works without write permission, as in another user's home.
 absl::StatusOr<OpenedHome> OpenHomeToRead();
 
 // Calls Registry::Reconcile and reports what it found on stderr; a grid in one line, not each run that waited.
 absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home);
+
+// Ends what is left of an experiment's processes, for a grid of all its runs', and says so on stderr. Returns whether
+// there was any.
+bool EndLeftProcesses(OpenedHome& opened, const ExperimentId& id);
+// Returns "; 2 processes of it still run: muster kill 4 ends them", or "" if none does; for a grid of all its runs.
+std::string LeftText(const OpenedHome& opened, const ExperimentId& id);
+// Returns "; muster train --experiment 4 starts it again, …" for an experiment that has lost its supervisor, otherwise
+// "".
+std::string GoOnText(const RunRecord& run);
 
 // Returns what the user means by `text`; if it is empty, the last experiment of the project in the working directory
 // (or, without a file there, the last of all). NotFound.

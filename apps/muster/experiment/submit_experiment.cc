@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "apps/muster/experiment/experiment_json.h"
@@ -18,6 +20,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/project/project_tree.h"
+#include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/results/grid_report.h"
 
@@ -41,23 +44,28 @@ struct Started {
   std::unique_ptr<LogReader> log;  // positioned at the start of this attempt's lines
 };
 
-absl::StatusOr<Started> StartAgain(const OpenedHome& opened, const Submission& submission) {
+absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission,
+                                   const SupervisorStart& supervisor) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
       absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", id.ToString(), " ends it"));
   absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
+  // Otherwise two attempts would write the same checkpoints.
+  EndLeftProcesses(opened, id);
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
-  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
+  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), supervisor).status());
   return Started{id, std::move(log)};
 }
 
-absl::StatusOr<Started> Start(const OpenedHome& opened, const Submission& submission) {
-  if (submission.again.has_value()) return StartAgain(opened, submission);
+absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission) {
+  const PrivateFiles private_files;
+  const SupervisorStart supervisor = {.muster_command = OwnProgram(), .users_umask = private_files.users_umask()};
+  if (submission.again.has_value()) return StartAgain(opened, submission, supervisor);
   std::optional<RunLock> lock;
   const auto take_lock = [&](const ExperimentId& id) -> absl::Status {
     RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(id)));
@@ -67,7 +75,7 @@ absl::StatusOr<Started> Start(const OpenedHome& opened, const Submission& submis
   };
   ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
   const ExperimentId id = {.number = number};
-  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), OwnProgram()).status());
+  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), supervisor).status());
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   return Started{id, OpenLog(opened.home, run)};
 }
@@ -88,7 +96,18 @@ std::string EndText(const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, "\n  output: ", run.output_dir, "\n");
+                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), "\n  output: ", run.output_dir, "\n");
+}
+
+// "Experiment 4: 9 runs, 2 at a time".
+absl::StatusOr<std::string> GridTitle(Registry& registry, const ExperimentId& id, int concurrency) {
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(id.number));
+  const auto finished =
+      std::count_if(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state == RunState::kFinished; });
+  return absl::StrCat(
+      "Experiment ", id.ToString(), ": ", runs.size(), " runs, ", concurrency, " at a time",
+      finished > 0 ? absl::StrCat("; ", finished, " of them ", finished == 1 ? "has" : "have", " finished before") : "",
+      "\n");
 }
 
 absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const std::string& metric) {
@@ -136,6 +155,7 @@ void AddShowFlags(CLI::App& command, ShowFlags& flags) {
 }
 
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet) {
+  const PrivateFiles private_files;
   ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder, {home.path()}));
   const std::string title = SyncTitle(files) + "...";
   if (!quiet) Print(title);
@@ -150,15 +170,16 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
   return hash;
 }
 
-absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
+absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
   // From here on Ctrl-C only stops showing the logs, so that it can't leave an experiment without its supervisor.
   const InterruptFd interrupt;
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission));
   const ExperimentId& id = started.id;
   if (!flags.detach) {
-    if (submission.experiment.grid && !flags.json)
-      Print(absl::StrCat("Experiment ", id.ToString(), ": ", submission.experiment.runs.size(), " runs, ",
-                         submission.concurrency, " at a time\n"));
+    if (submission.experiment.grid && !flags.json) {
+      ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, submission.concurrency));
+      Print(title);
+    }
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {

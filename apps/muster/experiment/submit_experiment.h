@@ -36,6 +36,6 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 
 // Starts it and shows its lines until it has ended or Ctrl-C is pressed, after which the experiment keeps running.
 // Returns the exit code: 0 finished or still running; the chief's if it failed; 130 if it was killed.
-absl::StatusOr<int> Submit(const OpenedHome& opened, const Submission& submission, const ShowFlags& flags);
+absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags);
 
 }  // namespace muster

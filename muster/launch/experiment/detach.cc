@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ struct Detaching {
   char** arguments;
   char** environment;
   int nothing, log, lock, news;  // descriptors, none below 3
+  mode_t users_umask;
   bool as_child;
   pid_t parent;
 
@@ -117,6 +119,7 @@ struct Detaching {
     sigaddset(&heard_later, SIGINT);
     sigaddset(&heard_later, SIGTERM);
     sigprocmask(SIG_SETMASK, &heard_later, nullptr);
+    umask(users_umask);
     if (chdir("/") != 0) Fail(errno);  // the user's folder may be removed, its disk unmounted
     const DetachNews there = {getpid(), 0};
     [[maybe_unused]] const ssize_t written = write(news, &there, sizeof there);
@@ -151,10 +154,10 @@ void ReapDetaching(pid_t pid) {
 }  // namespace
 
 absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
-                                      const std::string& muster_command, bool as_child) {
+                                      const SupervisorStart& start) {
   const DetachFd lock_fd(fcntl(lock.fd(), F_DUPFD, 3));
   const std::string log_path = home.supervisor_log(id);
-  const DetachFd log(AboveStderr(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
+  const DetachFd log(AboveStderr(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)));
   if (log.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", log_path));
   const DetachFd nothing(AboveStderr(open("/dev/null", O_RDONLY | O_CLOEXEC)));
   int ends[2];
@@ -163,21 +166,29 @@ absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, 
   const DetachFd reading(ends[0]);
   DetachFd writing(AboveStderr(ends[1]));
 
-  std::vector<std::string> words = {muster_command, "supervise", id.ToString(), "--lock-fd",
+  std::vector<std::string> words = {start.muster_command, "supervise", id.ToString(), "--lock-fd",
                                     absl::StrCat(lock_fd.get())};
   std::vector<std::string> variables = SupervisorEnvironment(home);
   std::vector<char*> arguments = DetachPointers(words);
   std::vector<char*> environment = DetachPointers(variables);
-  const Detaching detaching = {muster_command.c_str(), arguments.data(), environment.data(), nothing.get(), log.get(),
-                               lock_fd.get(),          writing.get(),    as_child,           getpid()};
+  const Detaching detaching = {.program = start.muster_command.c_str(),
+                               .arguments = arguments.data(),
+                               .environment = environment.data(),
+                               .nothing = nothing.get(),
+                               .log = log.get(),
+                               .lock = lock_fd.get(),
+                               .news = writing.get(),
+                               .users_umask = start.users_umask,
+                               .as_child = start.as_child,
+                               .parent = getpid()};
   const pid_t child = fork();
   if (child == 0) detaching.Run();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a supervisor");
   writing.Close();
   const DetachNews news = ReadNews(reading.get());
-  if (!as_child || news.pid == 0) ReapDetaching(child);
+  if (!start.as_child || news.pid == 0) ReapDetaching(child);
   if (news.pid != 0) return news.pid;
-  return absl::ErrnoToStatus(news.error, absl::StrCat("cannot start the supervisor '", muster_command, "'"));
+  return absl::ErrnoToStatus(news.error, absl::StrCat("cannot start the supervisor '", start.muster_command, "'"));
 }
 
 }  // namespace muster

@@ -13,12 +13,18 @@
 
 namespace muster {
 
+struct SupervisorStart {
+  std::string muster_command;
+  mode_t users_umask = 022;  // the supervisor's, from which it takes what its tasks get
+  // Makes it this process's child: a grid waits for its runs, and SIGTERM ends them when it dies.
+  bool as_child = false;
+};
+
 // Passes `lock` on to the supervisor. Its stdin is /dev/null, its stdout and stderr go to Home::supervisor_log. It
 // works in /, ignores SIGHUP, starts with SIGINT and SIGTERM blocked until it listens to them (EndingSignals), and has
 // this process's environment except MUSTER_RUN_ID. Returns its pid once it runs. On an error nothing runs:
-// `muster_command` can't be executed or the log can't be written. The supervisor isn't this process's child, unless
-// `as_child`: a grid waits for its runs, and SIGTERM ends them when it dies.
+// `muster_command` can't be executed or the log can't be written (ResourceExhausted: no room for it).
 absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
-                                      const std::string& muster_command, bool as_child = false);
+                                      const SupervisorStart& start);
 
 }  // namespace muster

@@ -39,7 +39,8 @@ class DetachTest : public testing::Test {
     return path;
   }
   absl::StatusOr<pid_t> Start(const std::string& program, bool as_child = false) {
-    return StartSupervisor(home_, kId, RunLock::Take(home_.lock(kId)).value(), program, as_child);
+    return StartSupervisor(home_, kId, RunLock::Take(home_.lock(kId)).value(),
+                           {.muster_command = program, .as_child = as_child});
   }
   // Waits until nobody holds the lock, which the supervisor does while it lives; returns its log.
   std::string LogAtTheEnd() {

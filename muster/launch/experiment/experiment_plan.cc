@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -14,6 +15,7 @@
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/system/shell_word.h"
+#include "muster/launch/system/simple_command.h"
 
 namespace muster {
 namespace {
@@ -142,6 +144,19 @@ std::vector<const PlannedTask*> GpuGroups(const ExperimentPlan& plan) {
   return first;
 }
 
+// Adds the values to which the filled-in commands refer.
+void AddReferredValues(const std::vector<std::string>& commands, const ParameterValues& parameters,
+                       PlanVariables& variables) {
+  for (const auto& [name, value] : parameters) {
+    const std::string variable = ValueVariableOf(name);
+    const std::string reference = absl::StrCat("${", variable, "}");
+    const bool referred = std::any_of(commands.begin(), commands.end(), [&reference](const std::string& command) {
+      return command.find(reference) != std::string::npos;
+    });
+    if (referred) variables.emplace_back(variable, value);
+  }
+}
+
 }  // namespace
 
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file) {
@@ -185,8 +200,9 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
   const std::vector<TaskId> tasks = TasksOfFile(file);
   MUSTER_CHECK(request.addresses.size() == static_cast<size_t>(AddressesNeeded(file)));
   MUSTER_CHECK(request.status_ports.empty() || request.status_ports.size() == tasks.size());
-  ASSIGN_OR_RETURN(const PlanVariables shared, SharedPlanVariables(file, request));
+  ASSIGN_OR_RETURN(PlanVariables shared, SharedPlanVariables(file, request));
   ASSIGN_OR_RETURN(const std::vector<std::string> commands, FilledCommands(file, request.parameters));
+  AddReferredValues(commands, request.parameters, shared);
   const std::vector<std::string> program = {kPlanShell, "-c", ShellScript(commands)};
 
   ClusterSpec cluster;
@@ -226,6 +242,11 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
   return plan;
 }
 
+absl::Status CheckCommands(const ExperimentFile& file, const std::vector<ParameterValues>& runs) {
+  for (const ParameterValues& run : runs) RETURN_IF_ERROR(FilledCommands(file, run).status());
+  return absl::OkStatus();
+}
+
 int GpusNeeded(const ExperimentPlan& plan) {
   int gpus = 0;
   for (const PlannedTask* task : GpuGroups(plan)) gpus += *task->resources.gpus;
@@ -257,13 +278,21 @@ std::string VisibleGpus(const PlannedTask& task) {
 // program's code, whatever follows it in the command. `eval` keeps a syntax error in one command from affecting the
 // lines after it. (A program that the shell starts at the very moment of the signal doesn't get it, and is killed when
 // its time is over.)
+//
+// The shell becomes the last command if that is one program (`exec`): the program is then the task's own process, which
+// dies with the supervisor (PR_SET_PDEATHSIG), and whose signal is seen as such. The trap goes first: a signal that
+// it would note just before the exec would be lost.
 std::string ShellScript(const std::vector<std::string>& commands) {
-  std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
-  for (const std::string& command : commands)
-    absl::StrAppend(&script, "eval ", QuotedWord(command),
+  const bool becomes_last = !commands.empty() && IsSimpleCommand(commands.back());
+  const size_t waited_for = commands.size() - (becomes_last ? 1 : 0);
+  std::string script = waited_for > 0 ? "trap 'muster_code=$?; wait; exit $muster_code' TERM\n" : "";
+  for (size_t i = 0; i < waited_for; ++i)
+    absl::StrAppend(&script, "eval ", QuotedWord(commands[i]),
                     "\nmuster_code=$?\n"
                     "[ $muster_code -eq 0 ] || exit $muster_code\n");
-  return script;
+  if (!becomes_last) return script;
+  if (waited_for > 0) absl::StrAppend(&script, "trap - TERM\n");
+  return absl::StrCat(script, "exec ", std::string(absl::StripLeadingAsciiWhitespace(commands.back())), "\n");
 }
 
 }  // namespace muster

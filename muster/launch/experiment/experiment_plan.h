@@ -42,8 +42,8 @@ struct ExperimentPlanRequest {
   std::vector<int> status_ports;       // of framework muster: one per task; otherwise empty
 };
 
-// Returns the tasks of the file, in order: ps.1…, master, worker.1…, evaluator; or, with torchrun, worker.1…, one per
-// process; or the one task "master".
+// Returns the tasks of the file in the order in which to start them: ps.1…, master, worker.1…, evaluator; or, with
+// torchrun, worker.1…, one per process; or the one task "master".
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file);
 // Returns what the file says about the task's role: counts, resources, restarts.
 RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task);
@@ -62,6 +62,10 @@ std::string OutputFolder(const ExperimentFile& file, const Home& home, const Exp
 // the line, with one line per mistake.
 absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const ExperimentPlanRequest& request);
 
+// Returns what PlanExperiment would say of the commands of the first run that can't be planned: a value may be accepted
+// in a command where another isn't (ShellText).
+[[nodiscard]] absl::Status CheckCommands(const ExperimentFile& file, const std::vector<ParameterValues>& runs);
+
 // Returns how many GPUs the plan's tasks ask for together.
 int GpusNeeded(const ExperimentPlan& plan);
 // Adds CUDA_VISIBLE_DEVICES: every gpu_group gets GPUs of its own out of `gpus` (GpusNeeded many). A task without GPUs
@@ -70,7 +74,7 @@ void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus);
 // Returns "0,1", or "" without the variable.
 std::string VisibleGpus(const PlannedTask& task);
 
-// Returns `commands` as one argument of `/bin/sh -c`.
+// Returns `commands` as one argument of `/bin/sh -c`, which becomes the last one if that is a simple command.
 std::string ShellScript(const std::vector<std::string>& commands);
 
 }  // namespace muster

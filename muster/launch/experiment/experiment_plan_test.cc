@@ -9,7 +9,7 @@
 namespace muster::experiment_plan_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not;
 
 ExperimentFile OneTask() {
   ExperimentFile file;
@@ -319,7 +319,35 @@ TEST(ExperimentPlan, WithoutGpus) {
 
 TEST(ExperimentPlan, WhatCommandsAreIsKeptFromTheShellsScript) {
   EXPECT_THAT(ShellScript({"echo 'a'"}), HasSubstr("eval 'echo '\\''a'\\'''"));
-  EXPECT_THAT(ShellScript({}), HasSubstr("trap"));
+  EXPECT_EQ(ShellScript({}), "");
+}
+
+TEST(ExperimentPlan, TheShellBecomesALastCommandThatIsOneProgram) {
+  EXPECT_EQ(ShellScript({" python train.py"}), "exec python train.py\n");
+  EXPECT_THAT(ShellScript({"cd there", "python train.py"}), EndsWith("trap - TERM\nexec python train.py\n"));
+  EXPECT_THAT(ShellScript({"python train.py", "echo done"}), Not(HasSubstr("exec")));
+}
+
+TEST(ExperimentPlan, ValuesThatAShellWouldTakeApartAreInTheEnvironment) {
+  ExperimentFile file = OneTask();
+  file.run = {"train {{ rate }} {{ data }}"};
+  file.run_places = {"muster.yml:3: train.run"};
+  ExperimentPlanRequest request = RequestFor(file);
+  request.parameters = {{"rate", "0.1"}, {"data", "$(touch x)"}};
+  const ExperimentPlan plan = Plan(file, request);
+  EXPECT_EQ(plan.tasks[0].process.arguments[2], "exec train 0.1 \"${MUSTER_VALUE_DATA}\"\n");
+  EXPECT_EQ(Variables(plan.tasks[0]).at("MUSTER_VALUE_DATA"), "$(touch x)");
+  EXPECT_EQ(Variables(plan.tasks[0]).count("MUSTER_VALUE_RATE"), 0u);
+}
+
+TEST(ExperimentPlan, EveryRunsCommandsAreChecked) {
+  ExperimentFile file = OneTask();
+  file.run = {"train $(({{ rate }} + 1))"};
+  file.run_places = {"muster.yml:3: train.run"};
+  EXPECT_TRUE(CheckCommands(file, {{{"rate", "1"}}, {{"rate", "2"}}}).ok());
+  const absl::Status refused = CheckCommands(file, {{{"rate", "1"}}, {{"rate", "x[$(y)]"}}});
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("muster.yml:3: train.run: {{ rate }}"), HasSubstr("in arithmetic")));
 }
 
 }  // namespace

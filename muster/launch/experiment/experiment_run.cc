@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,7 @@
 #include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
+#include "muster/launch/registry/kept_variables.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/system/tensorboard.h"
@@ -36,6 +39,9 @@ constexpr int kRunNameBytes = 8;
 // Pauses between checks whether another experiment has finished the build, and whether GPUs are free.
 constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
+// Pauses between tries while the disk is full: the first, which doubles, and the longest.
+constexpr absl::Duration kDiskPause = absl::Seconds(1);
+constexpr absl::Duration kLongestDiskPause = absl::Minutes(1);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
 // Longer than a program that will go on writes and computes nothing, between two epochs say.
 constexpr absl::Duration kIdleGrace = absl::Minutes(10);
@@ -103,6 +109,13 @@ RunState StateAfter(TaskChange change) {
   return RunState::kKilled;
 }
 
+// Returns the tasks of a file as users see them: those that train first, ps last.
+std::vector<TaskId> ShownTasks(const ExperimentFile& file) {
+  std::vector<TaskId> tasks = TasksOfFile(file);
+  std::stable_partition(tasks.begin(), tasks.end(), [](const TaskId& task) { return task.job != kPsJob; });
+  return tasks;
+}
+
 bool CanBeTriedAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
@@ -131,9 +144,10 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                 }),
       backend_(*MakeBackend(kThisMachine,
                             {.run_id = run_id_,
-                             .environment = OutsideVariables(order_.environment),
+                             .environment = OutsideVariables(order_.setting.environment),
                              .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
-                             .note = [this](const std::string& line) { logs_.Say(line); }},
+                             .note = [this](const std::string& line) { logs_.Say(line); },
+                             .umask = order_.setting.users_umask},
                             loop_, *this)) {}
 
 int ExperimentRun::Run() {
@@ -144,7 +158,9 @@ int ExperimentRun::Run() {
     }
   });
   progress_.run().supervisor = getpid();
+  progress_.run().run_id = run_id_;
   logs_.AddState(RunState::kCreated);
+  logs_.Flush();  // before the tasks have any line
   absl::Status went = backend_->Start();
   if (went.ok()) went = Go();
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
@@ -169,7 +185,7 @@ absl::Status ExperimentRun::Go() {
 }
 
 void ExperimentRun::AddTasks() {
-  const std::vector<TaskId> tasks = TasksOfFile(order_.file);
+  const std::vector<TaskId> tasks = ShownTasks(order_.file);
   if (build_.needed) progress_.Add(kBuildTask);
   for (const TaskId& task : tasks) progress_.Add(task);
   progress_.Commit();
@@ -184,8 +200,11 @@ absl::Status ExperimentRun::Build() {
     // Holds the right to build until this returns.
     const auto right = PrepareBuild(build_, order_.home, order_.run.tree);
     if (right.ok()) return RunBuild();
-    if (!absl::IsUnavailable(right.status())) return right.status();
-    if (!said) logs_.Say("another experiment is building the same: waiting for it");
+    const bool no_room = absl::IsResourceExhausted(right.status());
+    if (!absl::IsUnavailable(right.status()) && !no_room) return right.status();
+    if (!said)
+      logs_.Say(no_room ? absl::StrCat("waiting for room on the disk: ", std::string(right.status().message()))
+                        : "another experiment is building the same: waiting for it");
     RETURN_IF_ERROR(Pause(kBuildPause));
     ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
   }
@@ -209,26 +228,62 @@ absl::Status ExperimentRun::RunBuild() {
   const absl::Status built = Supervise({kBuildTask}, kBuildTask);
   supervisor_.reset();
   if (absl::IsCancelled(built)) return built;
-  if (!built.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(built.message())));
+  if (!built.ok()) {
+    // Its own lines, which say more, have just been shown.
+    const std::string what = absl::StrCat("the build failed: ", std::string(built.message()));
+    logs_.Say(what);
+    said_why_ = true;
+    return absl::InternalError(absl::StrCat(what, WhatTheBuildSays()));
+  }
   RETURN_IF_ERROR(MarkBuilt(build_));
   progress_.SetRun(RunState::kPending);
   progress_.Commit();
   return absl::OkStatus();
 }
 
+// The build's last words are muster's own, with the remedy (build.cc), or those of a command of `install`.
+std::string ExperimentRun::WhatTheBuildSays() const {
+  constexpr char kMusterSays[] = "muster: ";
+  const std::deque<std::string> lines = logs_.LastLines(kBuildTask);
+  if (lines.empty()) return "";
+  auto first = lines.end();
+  while (first != lines.begin() && absl::StartsWith(*(first - 1), kMusterSays)) --first;
+  if (first == lines.end()) return absl::StrCat("; its last line: ", lines.back());
+  std::string says;
+  for (; first != lines.end(); ++first) {
+    const char* between = says.empty() ? ": " : absl::EndsWith(says, ", or") ? " " : "; ";
+    absl::StrAppend(&says, between, absl::StripAsciiWhitespace(first->substr(sizeof kMusterSays - 1)));
+  }
+  return says;
+}
+
 absl::Status ExperimentRun::MakeFolders() {
+  for (absl::Duration pause = kDiskPause;; pause = std::min(2 * pause, kLongestDiskPause)) {
+    const absl::Status made = TryToMakeFolders();
+    if (!absl::IsResourceExhausted(made)) return made;
+    if (pause == kDiskPause)
+      logs_.Say(absl::StrCat("waiting for room on the disk, trying again and again: ", std::string(made.message())));
+    RETURN_IF_ERROR(Pause(pause));
+  }
+}
+
+absl::Status ExperimentRun::TryToMakeFolders() {
   FileSystem& files = PosixFileSystem();
   const std::string work = order_.home.work(order_.run.id);
   RETURN_IF_ERROR(files.RemoveTree(work));  // left by an earlier attempt
   RETURN_IF_ERROR(CopyTree(build_.code, work));
-  return files.CreateDirectory(order_.run.output_dir);
+  // The user may want to share results, so that this folder has the rights of the shell's files.
+  const mode_t own = umask(order_.setting.users_umask);
+  const absl::Status made = files.CreateDirectory(order_.run.output_dir);
+  umask(own);
+  return made;
 }
 
 absl::Status ExperimentRun::Plan() {
   const int addresses = AddressesNeeded(order_.file);
   ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(addresses));
   ports_.emplace(std::move(ports));
-  const std::string users_token = ValueIn(order_.environment, kJobTokenVariable);
+  const std::string users_token = ValueIn(order_.setting.environment, kJobTokenVariable);
   RETURN_IF_ERROR(CheckJobToken(users_token));
   ExperimentPlanRequest request;
   request.id = order_.run.id;
@@ -236,8 +291,8 @@ absl::Status ExperimentRun::Plan() {
   request.work_folder = order_.home.work(order_.run.id);
   request.output_dir = order_.run.output_dir;
   request.environment_folder = build_.environment_folder;
-  request.search_path = ValueIn(order_.environment, "PATH");
-  request.muster_command = order_.muster_command;
+  request.search_path = ValueIn(order_.setting.environment, "PATH");
+  request.muster_command = order_.setting.muster_command;
   // A token that the user has chosen lets the user query the run's ps from a terminal.
   request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
   request.run_id = run_id_;
@@ -258,7 +313,7 @@ absl::Status ExperimentRun::TakeGpus() {
   const int count = GpusNeeded(plan_);
   std::vector<int> gpus;
   if (count > 0) {
-    const std::vector<int> all = GpusOfMachine(ValueIn(order_.environment, kDevicesVariable));
+    const std::vector<int> all = GpusOfMachine(ValueIn(order_.setting.environment, kDevicesVariable));
     if (static_cast<size_t>(count) > all.size())
       return absl::FailedPreconditionError(absl::StrCat("its tasks ask for ", count,
                                                         " gpus together, this machine has ", all.size(),
@@ -328,7 +383,7 @@ void ExperimentRun::LaunchTensorBoard() {
   if (!order_.file.tensorboard || IsPartOfGrid()) return;
   ProcessSpec board;
   board.task = kBoardTask;
-  std::string search_path = ValueIn(order_.environment, "PATH");
+  std::string search_path = ValueIn(order_.setting.environment, "PATH");
   for (const auto& [name, value] : plan_.tasks.front().process.environment) {
     if (name == "PATH") search_path = value;
     if (name == "PATH" || name == "VIRTUAL_ENV" || name == kRunIdVariable) board.environment.emplace_back(name, value);
@@ -384,11 +439,21 @@ absl::Status ExperimentRun::WhyItFailed() {
   const std::string what =
       absl::StrCat(LabelOf(task), " ", status.ToString(), std::string(WhatTheShellMeant(status)),
                    restarts > 0 ? absl::StrCat(" after ", restarts, restarts == 1 ? " restart" : " restarts") : "");
+  progress_.run().exit_code = status.ShellCode();
+  if (task == kBuildTask) return absl::InternalError(what);
   const std::deque<std::string> lines = logs_.LastLines(task);
   logs_.Say(absl::StrCat("first failure: ", what, lines.empty() ? "; it wrote nothing" : "; its last lines:"));
   for (const std::string& line : lines) logs_.Say(absl::StrCat("  ", line));
-  progress_.run().exit_code = status.ShellCode();
   return absl::InternalError(what);
+}
+
+std::string ExperimentRun::WhyItWasEnded(TaskChange change, const ExitStatus& status) const {
+  if (change == TaskChange::kFinished && !status.ok()) return "ended by muster, as training had finished";
+  if (change != TaskChange::kKilled) return "";
+  if (interrupts_ > 0) return "ended by muster kill";
+  if (!supervisor_->first_failure().has_value()) return "ended by muster";
+  const auto& [task, how] = *supervisor_->first_failure();
+  return absl::StrCat("ended by muster, because ", LabelOf(task), " ", how.ToString());
 }
 
 void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitStatus& status) {
@@ -398,8 +463,9 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   record.cgroup.clear();
   if (change == TaskChange::kRunning) NoteLaunched(task);
   record.restarts = supervisor_->restarts(task);
-  record.reason =
-      status.over_memory > 0 ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory") : "";
+  record.reason = status.over_memory > 0
+                      ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory")
+                      : WhyItWasEnded(change, status);
   progress_.SetTask(task, StateAfter(change));
   changed_ = true;
 }
@@ -425,7 +491,7 @@ void ExperimentRun::End(const absl::Status& went) {
   } else if (!went.ok()) {
     run.reason = std::string(went.message());
     run.exit_code = std::max(1, run.exit_code);
-    if (!supervisor_.has_value()) logs_.Say(run.reason);
+    if (!supervisor_.has_value() && !said_why_) logs_.Say(run.reason);
   }
   for (const TaskId& task : progress_.OpenTasks()) {
     TaskRecord& record = progress_.task(task);
@@ -467,7 +533,7 @@ void ExperimentRun::Wait(absl::Time deadline) {
 }
 
 absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
-                                  const std::string& muster_command) {
+                                  const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
   ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
@@ -476,13 +542,10 @@ absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunL
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
   // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
-  ExperimentRun running({.home = home,
-                         .run = std::move(run),
-                         .file = *std::move(file),
-                         .options = experiment.options,
-                         .environment = std::move(experiment.environment),
-                         .muster_command = muster_command},
-                        *registry);
+  RunOrder order = {
+      .home = home, .run = std::move(run), .file = *std::move(file), .options = experiment.options, .setting = setting};
+  order.setting.environment = WithKeptVariables(setting.environment, experiment.environment);
+  ExperimentRun running(std::move(order), *registry);
   experiment = {};  // frees the runs of a grid, which are large
   return running.Run();
 }

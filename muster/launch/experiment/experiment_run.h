@@ -16,6 +16,7 @@
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/supervisor_setting.h"
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/registry/registry.h"
@@ -28,18 +29,17 @@
 namespace muster {
 
 // Blocks until the run has ended; returns its exit code. SIGTERM and SIGINT end it (KILLED), a second one kills it at
-// once. `muster_command`: this program, for ps of framework muster. Returns an error if the registry couldn't be read,
-// and then starts nothing. Any other failure ends the run, with its reason in the registry.
+// once. Returns an error if the registry couldn't be read, and then starts nothing. Any other failure ends the run,
+// with its reason in the registry; a full disk doesn't, for which it waits.
 absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
-                                  const std::string& muster_command);
+                                  const SupervisorSetting& setting);
 
 struct RunOrder {
   Home home;
   RunRecord run;
   ExperimentFile file;
   SubmitOptions options;
-  std::vector<std::string> environment;  // "NAME=VALUE", that of the user's shell
-  std::string muster_command;            // this program
+  SupervisorSetting setting;
 };
 
 class ExperimentRun final : public BackendEvents {
@@ -60,6 +60,7 @@ class ExperimentRun final : public BackendEvents {
   [[nodiscard]] absl::Status Build();
   [[nodiscard]] absl::Status RunBuild();
   [[nodiscard]] absl::Status MakeFolders();
+  [[nodiscard]] absl::Status TryToMakeFolders();
   [[nodiscard]] absl::Status Plan();
   [[nodiscard]] absl::Status TakeGpus();
   [[nodiscard]] absl::Status LaunchAll();
@@ -70,6 +71,10 @@ class ExperimentRun final : public BackendEvents {
   // Waits until all of `running` have ended; an error names the first that failed.
   [[nodiscard]] absl::Status Supervise(const std::vector<TaskId>& running, const TaskId& chief);
   [[nodiscard]] absl::Status WhyItFailed();
+  // Returns what the build's own last lines say about it and what to do; empty if they say nothing.
+  std::string WhatTheBuildSays() const;
+  // Returns why a task was ended, or ended well although its exit status looks otherwise.
+  std::string WhyItWasEnded(TaskChange change, const ExitStatus& status) const;
   void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
   void NoteLaunched(const TaskId& task);
   // Waits for that long while everything else goes on; Cancelled once interrupted.
@@ -91,7 +96,8 @@ class ExperimentRun final : public BackendEvents {
   RunProgress progress_;
   const std::unique_ptr<Backend> backend_;
   int interrupts_ = 0;
-  bool changed_ = false;  // since the last Commit
+  bool changed_ = false;   // since the last Commit
+  bool said_why_ = false;  // the logs have the reason for its failure
 
   BuildPlan build_;
   ExperimentPlan plan_;

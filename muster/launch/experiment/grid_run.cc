@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +35,48 @@ namespace {
 
 constexpr int kGridKilledCode = 143;  // 128 + SIGTERM
 
-std::vector<int> OpenRuns(const std::vector<RunRecord>& runs) {
+// When to start a run again for which the machine had no room, no memory or no process.
+class StartRetry {
+ public:
+  static bool Helps(const absl::Status& started) {
+    return absl::IsResourceExhausted(started) || absl::IsUnavailable(started);
+  }
+  // Sets the next try, later after each failure. Returns whether it is the first since the last success.
+  bool Postpone() {
+    due_ = RealClock().Now() + pause_;
+    const bool first = pause_ == kFirst;
+    pause_ = std::min(2 * pause_, kLongest);
+    return first;
+  }
+  void Succeed() { pause_ = kFirst; }
+  // Returns whether runs may be started now, because none was postponed or its time has come.
+  bool TakeTurn() {
+    if (due_ != absl::InfiniteFuture() && RealClock().Now() < due_) return false;
+    due_ = absl::InfiniteFuture();
+    return true;
+  }
+  absl::Time due() const { return due_; }
+
+ private:
+  static constexpr absl::Duration kFirst = absl::Seconds(1);
+  static constexpr absl::Duration kLongest = absl::Minutes(1);
+
+  absl::Duration pause_ = kFirst;
+  absl::Time due_ = absl::InfiniteFuture();  // no run is postponed
+};
+
+struct GridRuns {
   std::vector<int> open;
-  for (const RunRecord& run : runs)
-    if (!HasEnded(run.state)) open.push_back(run.id.run);
-  return open;
+  int finished = 0;  // by an earlier attempt
+};
+
+GridRuns RunsToDo(const std::vector<RunRecord>& runs) {
+  GridRuns to_do;
+  for (const RunRecord& run : runs) {
+    if (!HasEnded(run.state)) to_do.open.push_back(run.id.run);
+    if (run.state == RunState::kFinished) ++to_do.finished;
+  }
+  return to_do;
 }
 
 // Writes the end of a run that never had a supervisor.
@@ -57,13 +93,9 @@ absl::Status EndWithoutSupervisor(Registry& registry, const ExperimentId& id, Ru
 class GridSupervisors {
  public:
   // Borrows registry and loop, which must outlive it. Calls `ended` once for each run, when its process is gone.
-  GridSupervisors(const Home& home, std::string muster_command, Registry& registry, FdLoop& loop,
+  GridSupervisors(const Home& home, SupervisorStart start, Registry& registry, FdLoop& loop,
                   std::function<void(const ExperimentId& id)> ended)
-      : home_(home),
-        muster_command_(std::move(muster_command)),
-        registry_(registry),
-        loop_(loop),
-        ended_(std::move(ended)) {}
+      : home_(home), start_(std::move(start)), registry_(registry), loop_(loop), ended_(std::move(ended)) {}
 
   // Cancelled: the run ended before its turn.
   absl::Status Start(const ExperimentId& id) {
@@ -72,7 +104,7 @@ class GridSupervisors {
     // `muster kill` may have ended the run before its turn.
     ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
     if (HasEnded(record.state)) return absl::CancelledError("it ended before its turn");
-    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), muster_command_, /*as_child=*/true));
+    ASSIGN_OR_RETURN(const pid_t pid, StartSupervisor(home_, id, std::move(lock), start_));
     return Watch(id, pid);
   }
 
@@ -119,7 +151,7 @@ class GridSupervisors {
 
   // Constant after construction.
   const Home home_;
-  const std::string muster_command_;
+  const SupervisorStart start_;
   Registry& registry_;
   FdLoop& loop_;
   const std::function<void(const ExperimentId& id)> ended_;
@@ -130,16 +162,17 @@ class GridSupervisors {
 class GridRun {
  public:
   // Borrows the registry, which must outlive it.
-  GridRun(const Home& home, const RunRecord& grid, const std::vector<int>& runs, int concurrency, Registry& registry,
-          const std::string& muster_command)
+  GridRun(const Home& home, const RunRecord& grid, const GridRuns& runs, int concurrency, Registry& registry,
+          const SupervisorSetting& setting)
       : home_(home),
         registry_(registry),
         loop_(RealClock()),
         logs_({.folder = home.logs(grid.id)}, RealClock()),
         progress_(grid, logs_, RealClock(),
                   [this](const RunRecord& run, const std::vector<TaskRecord>&) { return registry_.SetRun(run); }),
-        schedule_(runs, concurrency, [this](int run) { return StartRun(run); }),
-        supervisors_(home, muster_command, registry, loop_, [this](const ExperimentId& id) { OnEnd(id); }) {}
+        schedule_(runs.open, runs.finished, concurrency, [this](int run) { return StartRun(run); }),
+        supervisors_(home, {setting.muster_command, setting.users_umask, /*as_child=*/true}, registry, loop_,
+                     [this](const ExperimentId& id) { OnEnd(id); }) {}
 
   int Run() {
     loop_.Watch(signals_.fd(), POLLIN, [this](short) {
@@ -147,6 +180,7 @@ class GridRun {
     });
     progress_.run().supervisor = getpid();
     logs_.AddState(RunState::kCreated);
+    logs_.Flush();  // before its runs have any line
     for (const RunState state : {RunState::kPending, RunState::kStarting}) {
       progress_.SetRun(state);
       progress_.Commit();
@@ -155,8 +189,8 @@ class GridRun {
     progress_.SetRun(RunState::kRunning);
     progress_.Commit();
     while (!schedule_.done()) {
-      Wait(absl::InfiniteFuture());
-      schedule_.Fill();
+      Wait(retry_.due());
+      if (retry_.TakeTurn()) schedule_.Fill();
     }
     End();
     loop_.Forget(signals_.fd());
@@ -166,12 +200,17 @@ class GridRun {
  private:
   ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
 
-  // Returns nullopt if the run was started, otherwise the state in which it ended.
-  std::optional<RunState> StartRun(int run) {
+  RunState StartRun(int run) {
     const absl::Status started = supervisors_.Start(IdOf(run));
-    if (started.ok()) return std::nullopt;
+    if (started.ok()) retry_.Succeed();
+    if (started.ok()) return RunState::kRunning;
     const auto record = registry_.Run(IdOf(run));
     if (record.ok() && HasEnded(record->state)) return record->state;
+    if (StartRetry::Helps(started)) {
+      if (retry_.Postpone())
+        logs_.Say(absl::StrCat("run ", IdOf(run).ToString(), " waits, trying again and again: ", started.message()));
+      return RunState::kPending;
+    }
     EndRun(run, RunState::kFailed, absl::StrCat("it could not be started: ", std::string(started.message())));
     return RunState::kFailed;
   }
@@ -238,26 +277,27 @@ class GridRun {
   GridSchedule schedule_;
   GridSupervisors supervisors_;
   int interrupts_ = 0;
+  StartRetry retry_;
 };
 
 }  // namespace
 
-absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const std::string& muster_command) {
+absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
   ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
-  std::vector<int> open;
+  GridRuns to_do;
   int concurrency = 1;
   {  // frees what isn't needed while the grid runs: the data of all its runs, maybe 10,000
     ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
-    open = OpenRuns(runs);
+    to_do = RunsToDo(runs);
     ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
     // If the file can't be parsed any more, each of the runs will report that.
     const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
     if (file.ok()) concurrency = std::max(1, file->concurrency);
     if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);
   }
-  return GridRun(home, grid, open, concurrency, *registry, muster_command).Run();
+  return GridRun(home, grid, to_do, concurrency, *registry, setting).Run();
 }
 
 }  // namespace muster

@@ -7,11 +7,12 @@
 
 namespace muster {
 
-GridSchedule::GridSchedule(const std::vector<int>& runs, int concurrency, Start start)
-    : runs_(runs.size()),
+GridSchedule::GridSchedule(const std::vector<int>& runs, int finished, int concurrency, Start start)
+    : runs_(runs.size() + static_cast<size_t>(finished)),
       concurrency_(static_cast<size_t>(concurrency)),
       start_(std::move(start)),
-      waiting_(runs.begin(), runs.end()) {
+      waiting_(runs.begin(), runs.end()),
+      finished_(static_cast<size_t>(finished)) {
   MUSTER_CHECK(concurrency >= 1);
 }
 
@@ -19,11 +20,13 @@ void GridSchedule::Fill() {
   while (!waiting_.empty() && running_.size() < concurrency_) {
     const int run = waiting_.front();
     waiting_.pop_front();
-    const std::optional<RunState> ended = start_(run);
-    if (ended.has_value()) {
-      Count(*ended);
-    } else {
+    const RunState state = start_(run);
+    if (HasEnded(state)) {
+      Count(state);
+    } else if (state == RunState::kRunning) {
       running_.insert(run);
+    } else {
+      return waiting_.push_front(run);
     }
   }
 }

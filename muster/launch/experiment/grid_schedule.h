@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,11 +14,12 @@ namespace muster {
 
 class GridSchedule {
  public:
-  // Starts one run. Returns nullopt if it runs, otherwise the state in which it ended at once; that ends only this run.
-  using Start = std::function<std::optional<RunState>(int run)>;
+  // Starts one run. Returns RUNNING if it runs; PENDING if it couldn't be started now, and the next Fill tries again;
+  // or the state in which it ended at once, which ends only this run.
+  using Start = std::function<RunState(int run)>;
 
-  // `runs`: those to start. `concurrency` >= 1.
-  GridSchedule(const std::vector<int>& runs, int concurrency, Start start);
+  // `runs`: those to start. `finished`: how many others an earlier attempt has finished. `concurrency` >= 1.
+  GridSchedule(const std::vector<int>& runs, int finished, int concurrency, Start start);
 
   // Starts as many runs as may run.
   void Fill();

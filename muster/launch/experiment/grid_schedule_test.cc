@@ -12,15 +12,15 @@ using ::testing::ElementsAre, ::testing::IsEmpty;
 class GridScheduleTest : public testing::Test {
  protected:
   GridSchedule Make(const std::vector<int>& runs, int concurrency) {
-    return {runs, concurrency, [this](int run) {
+    return {runs, /*finished=*/0, concurrency, [this](int run) {
               started_.push_back(run);
-              return run == broken_ ? std::optional(ends_with_) : std::nullopt;
+              return run == broken_ ? becomes_ : RunState::kRunning;
             }};
   }
 
   std::vector<int> started_;
   int broken_ = 0;  // this run can't be started
-  RunState ends_with_ = RunState::kFailed;
+  RunState becomes_ = RunState::kFailed;
 };
 
 TEST_F(GridScheduleTest, SoManyAtATimeInTheirOrder) {
@@ -71,7 +71,7 @@ TEST_F(GridScheduleTest, ARunThatCannotBeStartedLeavesItsPlaceToTheNext) {
 
 TEST_F(GridScheduleTest, ARunThatWasKilledBeforeItsTurnIsPassedOver) {
   broken_ = 2;
-  ends_with_ = RunState::kKilled;
+  becomes_ = RunState::kKilled;
   GridSchedule schedule = Make({1, 2, 3}, 1);
   schedule.Fill();
   schedule.OnEnd(1, RunState::kFinished);
@@ -94,6 +94,40 @@ TEST_F(GridScheduleTest, StoppedItStartsNoneAnyMore) {
   EXPECT_TRUE(schedule.done());
   EXPECT_EQ(schedule.state(), RunState::kKilled);
   EXPECT_EQ(schedule.reason(), "3 of 4 were killed");
+}
+
+// The disk is full: the run waits, and so do those after it.
+TEST_F(GridScheduleTest, ARunThatCannotBeStartedNowIsTriedAgain) {
+  broken_ = 2;
+  becomes_ = RunState::kPending;
+  GridSchedule schedule = Make({1, 2, 3}, 2);
+  schedule.Fill();
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2, 2));
+  schedule.OnEnd(1, RunState::kFinished);
+  EXPECT_FALSE(schedule.done());
+  broken_ = 0;
+  schedule.Fill();
+  EXPECT_THAT(started_, ElementsAre(1, 2, 2, 2, 3));
+  schedule.OnEnd(2, RunState::kFinished);
+  schedule.OnEnd(3, RunState::kFinished);
+  EXPECT_EQ(schedule.state(), RunState::kFinished);
+}
+
+TEST_F(GridScheduleTest, ARunThatWaitsForAnotherTryCanBeStopped) {
+  broken_ = 1;
+  becomes_ = RunState::kPending;
+  GridSchedule schedule = Make({1, 2}, 1);
+  schedule.Fill();
+  EXPECT_THAT(schedule.Stop(), ElementsAre(1, 2));
+  EXPECT_TRUE(schedule.done());
+}
+
+TEST_F(GridScheduleTest, WhatAnEarlierAttemptHasFinishedCounts) {
+  GridSchedule schedule({4}, /*finished=*/8, 1, [](int) { return RunState::kRunning; });
+  schedule.Fill();
+  schedule.OnEnd(4, RunState::kFailed);
+  EXPECT_EQ(schedule.reason(), "1 of 9 runs failed");
 }
 
 // The signal came when no run was left to kill.

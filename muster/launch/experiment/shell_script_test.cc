@@ -130,7 +130,20 @@ TEST(ShellScript, ACommandThatDoesNothingAboutSigtermDiesOfIt) {
   Shell shell({"sh -c 'echo up; exec sleep 100'"});
   shell.ReadUntil("up");
   shell.EndGroup();
-  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 143}));
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.signal = SIGTERM}));
+}
+
+// The task's process is the program itself, so the signal that ends it is seen.
+TEST(ShellScript, BecomesTheLastProgram) {
+  Shell shell({"echo first", "sh -c 'kill -SEGV $$'"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.signal = SIGSEGV}));
+  EXPECT_EQ(shell.out, "first\n");
+}
+
+// Others are run by a shell, which has only the code.
+TEST(ShellScript, OfAProgramBelowItHasTheCode) {
+  Shell shell({"sh -c 'kill -SEGV $$'; exit $?"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 128 + SIGSEGV}));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_F(ExperimentLimits, ATaskOverItsMemoryIsReportedAsSuch) {
 
 TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
   constexpr int64_t kLines = 400000;  // several times as much as there is room for
-  if (!MountHome("none", "tmpfs", 0, "size=6m")) GTEST_SKIP() << kMayNotMount;
+  if (!MountHome("none", "tmpfs", 0, "size=6m,mode=700")) GTEST_SKIP() << kMayNotMount;
   const std::string filler = home() + "/filler";
   std::ofstream(filler) << std::string(2000000, 'x');
   const ScriptGate written(Aside("written"));
@@ -164,6 +164,26 @@ TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
   EXPECT_EQ(status["state"], "FINISHED");
   EXPECT_EQ(status["tasks"][0]["state"], "FINISHED");
   EXPECT_EQ(Json({"ls", "--all"}).size(), 1) << "the other has left nothing";
+}
+
+// There is no room for the second run when its turn comes: it waits and says so, and begins once there is.
+TEST_F(ExperimentLimits, AGridWaitsForRoomOnTheDisk) {
+  if (!MountHome("none", "tmpfs", 0, "size=60m,mode=700")) GTEST_SKIP() << kMayNotMount;
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("parameters: {x: [1, 2, 3]}\nrun: echo begun $X; read line < " + gate.path());
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begun 1");
+  const std::string folder = home() + "/experiments/1/runs/2";
+  std::filesystem::create_directories(folder);
+  ASSERT_EQ(mount("none", folder.c_str(), "tmpfs", 0, "nr_inodes=1"), 0) << "in which no file can be made";
+  gate.LetThrough();
+  train->WaitForOut("run 1.2 waits, trying again and again: ");
+  EXPECT_EQ(StateOf("1.2"), "CREATED");
+  ASSERT_EQ(umount2(folder.c_str(), MNT_DETACH), 0);
+  gate.LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  EXPECT_THAT(train->out, AllOf(HasSubstr("begun 2"), HasSubstr("begun 3"), Not(HasSubstr("FAILED"))));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
 TEST_F(ExperimentLimits, AMillionLinesAreAllThere) {

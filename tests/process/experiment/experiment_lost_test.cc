@@ -32,8 +32,8 @@ TEST_F(ExperimentLost, WhereverItIsOnItsWay) {
   int number = 0;
   for (const std::string state : {"PENDING", "STARTING", "RUNNING"}) {
     const std::string id = absl::StrCat(++number);
-    const auto train = StartMuster({"train"});
-    train->WaitForOut("--> " + state);
+    const auto train = StartMuster({"train", "--json"});  // which has all states
+    train->WaitForOut("\"text\":\"" + state + "\"");
     KillSupervisor(id);
     EXPECT_EQ(train->Wait(), 137) << train->out;
     EXPECT_THAT(train->err, HasSubstr(kLost));

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/task_log/shown_line.h"
 
@@ -30,6 +32,7 @@ namespace {
 constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait until they have ended";
 
 constexpr char kKillFooter[] = R"(
+Also ends what an experiment without a supervisor has left behind (muster status names it).
 Asks all tasks to end (SIGTERM), parameter servers last, and kills them when their time is over (--stop-grace of muster
 train). With --now, or on Ctrl-C while this command waits, kills them at once.
 
@@ -96,12 +99,14 @@ class Victim {
 
 using Victims = std::vector<std::unique_ptr<Victim>>;
 
-absl::StatusOr<std::vector<ExperimentId>> Wanted(Registry& registry, const KillFlags& flags) {
+absl::StatusOr<std::vector<ExperimentId>> Wanted(const OpenedHome& opened, const KillFlags& flags) {
+  Registry& registry = *opened.registry;
   std::vector<ExperimentId> ids;
   if (flags.all) {
     if (!flags.ids.empty()) return absl::InvalidArgumentError("--all: accepted without ids");
     ASSIGN_OR_RETURN(const std::vector<RunRecord> open, registry.List({.only_open = true}));
     for (const RunRecord& run : open) ids.push_back(run.id);
+    for (const auto& [id, left] : opened.left) ids.push_back(id);
     return ids;
   }
   std::vector<std::string> texts = flags.ids;
@@ -196,12 +201,13 @@ absl::Status AwaitEnds(const Victims& victims, bool show) {
 
 // Reports what has become of them. Returns whether this command has ended all of them.
 absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& ids,
-                          const std::map<ExperimentId, RunState>& before, bool json) {
+                          const std::map<ExperimentId, RunState>& before, const std::set<ExperimentId>& left,
+                          bool json) {
   nlohmann::json list = nlohmann::json::array();
   bool all = true;
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
-    if (HasEnded(before.at(id))) {
+    if (HasEnded(before.at(id)) && !left.contains(id)) {
       all = false;
       std::fprintf(stderr, "muster kill: experiment %s had ended before: %s %s ago\n", id.ToString().c_str(),
                    std::string(Name(run.state)).c_str(), ShownAge(RealClock().Now() - run.ended).c_str());
@@ -215,15 +221,18 @@ absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& i
 }
 
 absl::StatusOr<int> Kill(const KillFlags& flags) {
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
-  ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, Wanted(*opened.registry, flags));
+  const PrivateFiles private_files;
+  ASSIGN_OR_RETURN(OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, Wanted(opened, flags));
   if (ids.empty() && !flags.json) std::fputs("no experiment is running\n", stdout);
   std::map<ExperimentId, RunState> before;
+  std::set<ExperimentId> left;  // of which only processes without a supervisor were left
   Victims victims;
   absl::Status failed;  // reported after the others have been ended
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
     before[id] = run.state;
+    if (EndLeftProcesses(opened, id)) left.insert(id);
     absl::StatusOr<std::unique_ptr<Victim>> victim = Hold(opened, id);
     failed.Update(victim.status());
     if (!victim.ok() || *victim == nullptr) continue;
@@ -236,7 +245,7 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
   // A supervisor that was killed meanwhile hasn't written its end.
   RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
   RETURN_IF_ERROR(failed);
-  ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, flags.json));
+  ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, left, flags.json));
   return all ? 0 : kExitEndedBefore;
 }
 

@@ -17,8 +17,8 @@ namespace {
 constexpr char kRerunDescription[] = "Start a new experiment with the file, the code and the parameters of another";
 
 constexpr char kRerunFooter[] = R"(
-Uses the stored copy of the experiment's code and the environment of the shell that started it, whatever the folder
-holds now. The new experiment has an id and an OUTPUT_DIR of its own. To resume the old one instead, from a checkpoint
+Uses the stored copy of the experiment's code, whatever the folder holds now, and the environment of this shell; PATH and
+other harmless variables are as they were (docs/experiments/registry.md, "Kept variables"). The new experiment has an id and an OUTPUT_DIR of its own. To resume the old one instead, from a checkpoint
 say: muster train --experiment ID.
 
 Examples:
@@ -36,7 +36,7 @@ struct RerunFlags {
 };
 
 absl::StatusOr<int> Rerun(const RerunFlags& flags) {
-  ASSIGN_OR_RETURN(const OpenedHome opened, OpenHome());
+  ASSIGN_OR_RETURN(OpenedHome opened, OpenHome());
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(

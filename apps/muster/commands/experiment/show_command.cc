@@ -146,7 +146,10 @@ std::string ToText(const Shown& shown) {
   Append(text, "metrics", rows);
   rows.clear();
   for (const TaskRecord& task : shown.tasks) {
-    const std::string ended = task.exit.has_value() ? ", " + task.exit->ToString() : "";
+    // The exit status of a task that muster itself has ended says nothing about it.
+    const bool was_ended =
+        !task.reason.empty() && (task.state == RunState::kFinished || task.state == RunState::kKilled);
+    const std::string ended = task.exit.has_value() && !was_ended ? ", " + task.exit->ToString() : "";
     rows.emplace_back(FullName(shown.run.id, task.task),
                       absl::StrCat(std::string(Name(task.state)), ended, task.reason.empty() ? "" : ", ", task.reason));
   }

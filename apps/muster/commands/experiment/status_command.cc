@@ -24,7 +24,8 @@ constexpr char kStatusDescription[] = "Show running experiments and the last few
 
 constexpr char kStatusFooter[] = R"(
 Without an id: the experiments of the project of this folder (see its muster.yml); without such a file, or with --all,
-those of all projects. An experiment that lost its supervisor, by a kill or a reboot, is FAILED and says so.
+those of all projects. An experiment that lost its supervisor, by a kill or a reboot, is FAILED and says so, with the
+command that goes on with it and, if processes of it are left, the one that ends them.
 
 Examples:
   muster status
@@ -52,6 +53,11 @@ std::string ParametersText(const ParameterValues& parameters) {
 
 void PrintJson(const nlohmann::json& value) { std::printf("%s\n", OneLineJson(value).c_str()); }
 
+// Returns why a run ended so, what is left of it, and how it goes on.
+std::string WhyText(const OpenedHome& opened, const RunRecord& run) {
+  return absl::StrCat(run.reason, GoOnText(run), LeftText(opened, run.id));
+}
+
 // Returns the experiments that haven't ended and the newest of the others, in order.
 absl::StatusOr<std::vector<RunRecord>> OpenAndLast(Registry& registry, const std::string& project) {
   ASSIGN_OR_RETURN(std::vector<RunRecord> runs, registry.List({.project = project, .only_open = true}));
@@ -64,7 +70,8 @@ absl::StatusOr<std::vector<RunRecord>> OpenAndLast(Registry& registry, const std
   return runs;
 }
 
-absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
+absl::Status ShowExperiments(const OpenedHome& opened, const StatusFlags& flags) {
+  Registry& registry = *opened.registry;
   std::string project;
   if (!flags.all) {
     ASSIGN_OR_RETURN(project, ProjectHere());
@@ -83,20 +90,21 @@ absl::Status ShowExperiments(Registry& registry, const StatusFlags& flags) {
   }
   std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE", "WHY"}};
   for (const RunRecord& run : runs)
-    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run), run.reason});
+    rows.push_back({run.id.ToString(), run.project, std::string(Name(run.state)), AgeOf(run), WhyText(opened, run)});
   std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
 
-void PrintHead(const RunRecord& run) {
+void PrintHead(const OpenedHome& opened, const RunRecord& run) {
+  const std::string why = WhyText(opened, run);
   std::printf("%s\n", OneLine(absl::StrCat("experiment ", run.id.ToString(), " of project ", run.project, ": ",
-                                           std::string(Name(run.state)), run.reason.empty() ? "" : ", ", run.reason,
-                                           ", ", AgeOf(run), " old"))
+                                           std::string(Name(run.state)), why.empty() ? "" : ", ", why, ", ", AgeOf(run),
+                                           " old"))
                           .c_str());
 }
 
-absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
-  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.id.number));
+absl::Status ShowRuns(const OpenedHome& opened, const RunRecord& grid, bool json) {
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(grid.id.number));
   if (json) {
     nlohmann::json whole = JsonOf(grid);
     whole["run_list"] = nlohmann::json::array();
@@ -104,10 +112,11 @@ absl::Status ShowRuns(Registry& registry, const RunRecord& grid, bool json) {
     PrintJson(whole);
     return absl::OkStatus();
   }
-  PrintHead(grid);
+  PrintHead(opened, grid);
   std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "PARAMETERS", "WHY"}};
   for (const RunRecord& run : runs)
-    rows.push_back({run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), run.reason});
+    rows.push_back(
+        {run.id.ToString(), std::string(Name(run.state)), ParametersText(run.parameters), WhyText(opened, run)});
   std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }
@@ -118,8 +127,8 @@ std::string WhyText(const TaskRecord& task) {
   return end.empty() || HasEnded(task.state) ? end : "was restarted: " + end;
 }
 
-absl::Status ShowTasks(Registry& registry, const RunRecord& run, const ExperimentName& name, bool json) {
-  ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, registry.Tasks(run.id));
+absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const ExperimentName& name, bool json) {
+  ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, opened.registry->Tasks(run.id));
   if (name.task.has_value()) {
     std::erase_if(tasks, [&name](const TaskRecord& task) { return task.task != *name.task; });
     if (tasks.empty())
@@ -133,7 +142,7 @@ absl::Status ShowTasks(Registry& registry, const RunRecord& run, const Experimen
     PrintJson(whole);
     return absl::OkStatus();
   }
-  PrintHead(run);
+  PrintHead(opened, run);
   std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", "PID", "RESTARTS", "WHY"}};
   for (const TaskRecord& task : tasks)
     rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
@@ -145,11 +154,11 @@ absl::Status ShowTasks(Registry& registry, const RunRecord& run, const Experimen
 absl::Status Status(const StatusFlags& flags) {
   if (flags.all && !flags.id.empty()) return absl::InvalidArgumentError("--all: accepted without an id");
   ASSIGN_OR_RETURN(const OpenedHome opened, OpenHomeToRead());
-  if (flags.id.empty()) return ShowExperiments(*opened.registry, flags);
+  if (flags.id.empty()) return ShowExperiments(opened, flags);
   ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(flags.id));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(name.id));
-  if (run.runs > 0 && !name.task.has_value()) return ShowRuns(*opened.registry, run, flags.json);
-  return ShowTasks(*opened.registry, run, name, flags.json);
+  if (run.runs > 0 && !name.task.has_value()) return ShowRuns(opened, run, flags.json);
+  return ShowTasks(opened, run, name, flags.json);
 }
 
 }  // namespace

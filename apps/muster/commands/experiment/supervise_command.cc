@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
@@ -20,6 +21,7 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/experiment/grid_run.h"
+#include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/registry.h"
 
 namespace muster {
@@ -40,13 +42,17 @@ absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
 }
 
 absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
+  const PrivateFiles private_files;
   const auto folder = ReadEnvironment().home;
   if (!folder.has_value()) return absl::InvalidArgumentError("neither MUSTER_HOME nor HOME is set; set one of them");
   ASSIGN_OR_RETURN(const Home home, Home::Open(*folder, PosixFileSystem()));
   std::error_code no_proc;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  const SupervisorSetting setting = {
+      .muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string(),
+      .environment = OwnEnvironment(),
+      .users_umask = private_files.users_umask()};
   ASSIGN_OR_RETURN(const bool grid, IsGrid(home, id));
-  return grid ? RunGrid(home, id.number, std::move(lock), program) : RunExperiment(home, id, std::move(lock), program);
+  return grid ? RunGrid(home, id.number, std::move(lock), setting) : RunExperiment(home, id, std::move(lock), setting);
 }
 
 int SuperviseAndReport(const SuperviseFlags& flags) {

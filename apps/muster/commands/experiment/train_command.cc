@@ -34,12 +34,13 @@ constexpr char kTrainDescription[] = "Run the experiment or grid of muster.yml a
 constexpr char kTrainFooter[] = R"(
 Copies the folder's files, so that later edits don't change what runs, gives the experiment an id, starts it under a
 supervisor of its own and shows the output of all its tasks. Ctrl-C only stops showing it: the experiment keeps running,
-even when the terminal is closed. `muster kill` ends it.
+even when the terminal is closed. `muster kill` ends it. So nohup isn't needed: the end of the terminal ends only this
+command, and under nohup it goes on showing the output, in nohup.out. The tasks ignore SIGHUP in both cases.
 --param replaces a parameter of the file by one value, or by several as name=[a,b,c]. Parameters with several values
 make a grid: one run per combination, of which the file's `concurrency` run at a time, with a table of results at the
 end. --random N runs only N of the combinations, chosen at random, or N random values between a range's bounds.
 --experiment ID starts another attempt of an experiment that has ended, with the same id and OUTPUT_DIR, so that a
-program that finds its checkpoint there resumes. It uses the present file and code, and the old parameters unless
+program that finds its checkpoint there resumes; of a grid, the runs that haven't finished. It uses the present file and code, and the old parameters unless
 --param changes them.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters and the number of runs. What keeps it from running on this machine follows on stderr, with exit code 2.
