@@ -7,6 +7,6 @@ int main(int argc, char** argv) {
   return TrainDigits(
       argc, argv, {.name = "downpour_easy", .parameters = {{"window", "5"}, {"worker_rule", "sgd:learning_rate=0.05"}}},
       /*steps=*/500,
-      " The Distributed TensorFlow Guide's own settings,\nwith Adagrad on the ps: "
+      "\nThe Distributed TensorFlow Guide's own settings, with Adagrad on the ps: "
       "--server_rule=adagrad:learning_rate=0.01");
 }
