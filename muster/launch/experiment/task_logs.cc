@@ -1,5 +1,7 @@
 #include "muster/launch/experiment/task_logs.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "muster/launch/registry/experiment_id.h"
 
@@ -34,14 +36,13 @@ void TaskLogs::Say(std::string_view text) {
 }
 
 void TaskLogs::Flush() {
-  for (auto& [folder, log] : logs_)
-    if (folder != kExperimentLog) FlushOne(log);
-  if (const auto own = logs_.find(kExperimentLog); own != logs_.end()) FlushOne(own->second);
-}
-
-void TaskLogs::FlushOne(Log& log) {
-  if (log.unflushed) log.file->Flush();
-  log.unflushed = false;
+  const auto own = logs_.find(kExperimentLog);
+  Log* const last = own == logs_.end() ? nullptr : &own->second;
+  for (Log* log : unflushed_)
+    if (log != last) log->file->Flush();
+  if (last != nullptr && last->unflushed) last->file->Flush();
+  for (Log* log : unflushed_) log->unflushed = false;
+  unflushed_.clear();
 }
 
 std::deque<std::string> TaskLogs::LastLines(const TaskId& task) const {
@@ -59,7 +60,7 @@ TaskLogs::Log& TaskLogs::Of(const std::string& folder) {
 
 void TaskLogs::Add(Log& log, LogKind kind, std::string_view text) {
   log.file->Add(clock_.Now(), kind, text);
-  log.unflushed = true;
+  if (!std::exchange(log.unflushed, true)) unflushed_.push_back(&log);
 }
 
 void TaskLogs::AddLine(Log& log, OutputStream stream, std::string_view line) {

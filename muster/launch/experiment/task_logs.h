@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/launch/backends/backend.h"
@@ -51,11 +52,10 @@ class TaskLogs {
     std::unique_ptr<TaskLog> file;
     LineCutter lines[2];  // by stream
     std::deque<std::string> last_lines;
-    bool unflushed = false;
+    bool unflushed = false;  // it is one of unflushed_
   };
 
   Log& Of(const std::string& folder);
-  static void FlushOne(Log& log);
   void Add(Log& log, LogKind kind, std::string_view text);
   void AddLine(Log& log, OutputStream stream, std::string_view line);
 
@@ -64,6 +64,7 @@ class TaskLogs {
   const Clock& clock_;
 
   std::map<std::string, Log> logs_;  // by folder: "worker.1"
+  std::vector<Log*> unflushed_;      // few of them, usually: a flush follows every round of the loop
 };
 
 }  // namespace muster
