@@ -360,11 +360,13 @@ TEST_F(ShmTransportTest, WhatIsKeptOutlivesConnectionAndListener) {
   EXPECT_TRUE(std::equal(kept.begin(), kept.end(), Pattern(100000).begin()));
 }
 
+const JobToken kToken{"the token of a job"};
+
 // A client that has moved to shared memory by hand, and then writes whatever the test likes.
 class RawClientTest : public ShmTest {
  protected:
   void SetUp() override {
-    transport_ = std::make_unique<TcpTransport>(loop_, JobToken{}, TcpOptions{.shared_memory = kSmall});
+    transport_ = std::make_unique<TcpTransport>(loop_, kToken, TcpOptions{.shared_memory = kSmall});
     listener_ = *transport_->Listen("127.0.0.1:0", handler_);
   }
 
@@ -373,7 +375,7 @@ class RawClientTest : public ShmTest {
     const Endpoint endpoint = Resolve(*ParseTcpAddress(listener_->address()), /*numeric_only=*/true)->front();
     tcp_ = Socket(socket(endpoint.family(), SOCK_STREAM, 0));
     EXPECT_EQ(connect(tcp_.fd(), endpoint.get(), endpoint.length), 0);
-    ClientHandshake handshake({.offers = kOfferSharedMemory}, RandomNonce());
+    ClientHandshake handshake({.token = kToken, .offers = kOfferSharedMemory}, RandomNonce());
     std::string received;
     for (bool passed = false; !passed;) {
       const Handshake::Step step = handshake.Advance(AsBytes(received.data(), received.size()));
