@@ -225,19 +225,20 @@ absl::StatusOr<FileSummary> WriteTensorFile(FileSystem& files, const std::string
   return writer->Finish();
 }
 
-TensorFileReader::TensorFileReader(FileSystem& files, std::string path, uint64_t file_bytes)
-    : files_(files), path_(std::move(path)), file_bytes_(file_bytes) {}
+TensorFileReader::TensorFileReader(std::string path, std::unique_ptr<ReadableFile> file, uint64_t file_bytes)
+    : path_(std::move(path)), file_(std::move(file)), file_bytes_(file_bytes) {}
 
 absl::StatusOr<std::unique_ptr<TensorFileReader>> TensorFileReader::Open(FileSystem& files, const std::string& path) {
-  ASSIGN_OR_RETURN(const uint64_t file_bytes, files.FileSize(path));
-  std::unique_ptr<TensorFileReader> reader(new TensorFileReader(files, path, file_bytes));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files.OpenForReading(path));
+  ASSIGN_OR_RETURN(const uint64_t file_bytes, file->Size());
+  std::unique_ptr<TensorFileReader> reader(new TensorFileReader(path, std::move(file), file_bytes));
   if (file_bytes < kLengthBytes) return Damaged(path, absl::StrCat("only ", file_bytes, " bytes"));
   uint64_t header_bytes = 0;
-  RETURN_IF_ERROR(files.ReadAt(path, 0, AsMutableBytes(&header_bytes, 1)));
+  RETURN_IF_ERROR(reader->file_->ReadAt(0, AsMutableBytes(&header_bytes, 1)));
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes)
     return Damaged(path, absl::StrCat("a header of ", header_bytes, " bytes in a file of ", file_bytes));
   std::string header(header_bytes, '\0');
-  RETURN_IF_ERROR(files.ReadAt(path, kLengthBytes, AsMutableBytes(header.data(), header.size())));
+  RETURN_IF_ERROR(reader->file_->ReadAt(kLengthBytes, AsMutableBytes(header.data(), header.size())));
   RETURN_IF_ERROR(reader->ParseHeader(header));
   RETURN_IF_ERROR(reader->CheckLayout(kLengthBytes + header_bytes));
   return reader;
@@ -304,7 +305,7 @@ absl::Status TensorFileReader::ReadRange(std::string_view name, uint64_t first_b
   if (first_byte > tensor->bytes || into.size() > tensor->bytes - first_byte)
     return absl::InvalidArgumentError(absl::StrCat(path_, ": tensor '", tensor->name, "' has ", tensor->bytes,
                                                    " bytes, asked for were ", into.size(), " from ", first_byte));
-  return files_.ReadAt(path_, tensor->offset + first_byte, into);
+  return file_->ReadAt(tensor->offset + first_byte, into);
 }
 
 absl::Status TensorFileReader::Verify(uint32_t crc32c) const {
@@ -312,7 +313,7 @@ absl::Status TensorFileReader::Verify(uint32_t crc32c) const {
   uint32_t found = 0;
   for (uint64_t offset = 0; offset < file_bytes_; offset += block.size()) {
     const MutableByteSpan piece(block.data(), std::min<uint64_t>(block.size(), file_bytes_ - offset));
-    RETURN_IF_ERROR(files_.ReadAt(path_, offset, piece));
+    RETURN_IF_ERROR(file_->ReadAt(offset, piece));
     found = Crc32c(piece, found);
   }
   if (found == crc32c) return absl::OkStatus();

@@ -90,7 +90,9 @@ absl::StatusOr<FileSummary> WriteTensorFile(FileSystem& files, const std::string
                                             std::span<const TensorView> tensors,
                                             const TensorFileMetadata& metadata = {});
 
-// Constant after Open, so thread-safe. Holds only the header, and reads the bytes on request. `files` must outlive it.
+// Constant after Open, so thread-safe. Holds the header and a descriptor, and reads the bytes on request: what Verify
+// has read and what Read reads is one file, even if another was renamed to its name in between. `files` must outlive
+// it.
 class TensorFileReader {
  public:
   // DataLoss names the file and the damage: truncated, a header that isn't safetensors, gaps or overlaps between
@@ -116,12 +118,12 @@ class TensorFileReader {
   [[nodiscard]] absl::Status Verify(uint32_t crc32c) const;
 
  private:
-  TensorFileReader(FileSystem& files, std::string path, uint64_t file_bytes);
+  TensorFileReader(std::string path, std::unique_ptr<ReadableFile> file, uint64_t file_bytes);
   [[nodiscard]] absl::Status ParseHeader(std::string_view header);
   [[nodiscard]] absl::Status CheckLayout(uint64_t data_start);
 
-  FileSystem& files_;
   const std::string path_;
+  const std::unique_ptr<ReadableFile> file_;
   const uint64_t file_bytes_;
   std::vector<TensorInfo> tensors_;
   TensorFileMetadata metadata_;

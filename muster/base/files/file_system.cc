@@ -70,6 +70,37 @@ class PosixWritableFile final : public WritableFile {
   Descriptor fd_;
 };
 
+// Reads until `into` is full; `path` is for messages.
+absl::Status ReadFully(int fd, const std::string& path, uint64_t offset, MutableByteSpan into) {
+  while (!into.empty()) {
+    const ssize_t got = pread(fd, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error("read", path);
+    if (got == 0) return absl::DataLossError(absl::StrCat(path, " is too short: ends at byte ", offset));
+    into = into.subspan(got);
+    offset += got;
+  }
+  return absl::OkStatus();
+}
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  PosixReadableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  absl::Status ReadAt(uint64_t offset, MutableByteSpan into) const override {
+    return ReadFully(fd_.get(), path_, offset, into);
+  }
+  absl::StatusOr<uint64_t> Size() const override {
+    struct stat info;
+    if (fstat(fd_.get(), &info) != 0) return Error("read", path_);
+    return info.st_size;
+  }
+
+ private:
+  const std::string path_;
+  const Descriptor fd_;
+};
+
 // The kernel releases the lock with the last descriptor of this open file: at close, or when the process ends.
 class PosixFileLock final : public FileLock {
  public:
@@ -130,6 +161,11 @@ class Posix final : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override { return CreateNew(path); }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return Error("read", path);
+    return std::make_unique<PosixReadableFile>(path, fd);
+  }
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override {
     Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -152,15 +188,7 @@ class Posix final : public FileSystem {
   absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
     Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (fd.get() < 0) return Error("read", path);
-    while (!into.empty()) {
-      const ssize_t got = pread(fd.get(), into.data(), into.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Error("read", path);
-      if (got == 0) return absl::DataLossError(absl::StrCat(path, " is too short: ends at byte ", offset));
-      into = into.subspan(got);
-      offset += got;
-    }
-    return absl::OkStatus();
+    return ReadFully(fd.get(), path, offset, into);
   }
 
   absl::StatusOr<uint64_t> FileSize(const std::string& path) override {

@@ -25,6 +25,15 @@ class WritableFile {
   [[nodiscard]] virtual absl::Status Close() = 0;
 };
 
+// A file opened for reading: it stays the same file, whatever is renamed to its name or removed meanwhile. Thread-safe.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // Reads exactly `into.size()` bytes at `offset`; DataLoss if the file is shorter.
+  [[nodiscard]] virtual absl::Status ReadAt(uint64_t offset, MutableByteSpan into) const = 0;
+  virtual absl::StatusOr<uint64_t> Size() const = 0;
+};
+
 // An exclusive right, held until this is destroyed or the process ends in any way.
 class FileLock {
  public:
@@ -42,6 +51,8 @@ class FileSystem {
   // Creates a new file. What has the name, a file left over or a link, is removed first and never written through.
   // AlreadyExists: somebody else keeps putting something there.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
+  // NotFound if the file doesn't exist.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) = 0;
   // NotFound if the file doesn't exist.
   virtual absl::StatusOr<std::string> ReadFile(const std::string& path) = 0;
   // Reads a whole file of at most `limit` bytes, and never waits for a writer. NotFound if it doesn't exist.

@@ -65,14 +65,28 @@ TEST_P(FileSystemTest, AShortFileIsReadUpToItsLimit) {
   EXPECT_THAT(std::string(longer.message()), HasSubstr(Path("a")));
 }
 
+TEST_P(FileSystemTest, AnOpenFileStaysTheSameWhateverTakesItsName) {
+  Put("a", "first");
+  Put("b", "2");
+  const auto open = files().OpenForReading(Path("a")).value();
+  ASSERT_TRUE(files().Rename(Path("b"), Path("a")).ok());
+  ASSERT_TRUE(files().Remove(Path("a")).ok());
+  EXPECT_EQ(*open->Size(), 5u);
+  std::string part(3, '\0');
+  ASSERT_TRUE(open->ReadAt(1, AsMutableBytes(part.data(), 3)).ok());
+  EXPECT_EQ(part, "irs");
+  EXPECT_TRUE(absl::IsDataLoss(open->ReadAt(3, AsMutableBytes(part.data(), 3))));
+}
+
 TEST_P(FileSystemTest, MissingFilesAreNotFoundAndNamed) {
   const std::string path = Path("nothing");
   std::byte byte{};
   for (const absl::Status& status :
        {files().ReadFile(path).status(), files().FileSize(path).status(), files().Remove(path),
-        files().Rename(path, Path("b")), files().ReadAt(path, 0, {&byte, 1}), files().ListDirectory(path).status(),
-        files().OpenForWriting(Path("no/file")).status(), files().SyncDirectory(path),
-        files().CreateFile(Path("no/file")).status(), files().ReadShortFile(path, 10).status()}) {
+        files().Rename(path, Path("b")), files().ReadAt(path, 0, {&byte, 1}), files().OpenForReading(path).status(),
+        files().ListDirectory(path).status(), files().OpenForWriting(Path("no/file")).status(),
+        files().SyncDirectory(path), files().CreateFile(Path("no/file")).status(),
+        files().ReadShortFile(path, 10).status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(root_.path()));
   }

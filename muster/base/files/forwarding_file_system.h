@@ -21,6 +21,9 @@ class ForwardingFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
     return inner_.CreateFile(path);
   }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
+    return inner_.OpenForReading(path);
+  }
   absl::StatusOr<std::string> ReadFile(const std::string& path) override { return inner_.ReadFile(path); }
   absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override {
     return inner_.ReadShortFile(path, limit);

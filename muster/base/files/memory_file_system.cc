@@ -64,6 +64,26 @@ class MemoryWritableFile final : public WritableFile {
   const uint64_t writer_;
 };
 
+class MemoryReadableFile final : public ReadableFile {
+ public:
+  MemoryReadableFile(MemoryFileSystem& files, std::string path, std::shared_ptr<MemoryFileSystem::Node> node)
+      : files_(files), path_(std::move(path)), node_(std::move(node)) {}
+
+  absl::Status ReadAt(uint64_t offset, MutableByteSpan into) const override {
+    MutexLock lock(files_.mutex_);
+    return MemoryFileSystem::Read(path_, node_->content, offset, into);
+  }
+  absl::StatusOr<uint64_t> Size() const override {
+    MutexLock lock(files_.mutex_);
+    return node_->content.size();
+  }
+
+ private:
+  MemoryFileSystem& files_;
+  const std::string path_;
+  const std::shared_ptr<MemoryFileSystem::Node> node_;
+};
+
 class MemoryFileLock final : public FileLock {
  public:
   MemoryFileLock(MemoryFileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -214,6 +234,12 @@ absl::Status MemoryFileSystem::Sync(const std::string& path, Node& node, uint64_
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<ReadableFile>> MemoryFileSystem::OpenForReading(const std::string& path) {
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(const auto node, Find(path));
+  return std::make_unique<MemoryReadableFile>(*this, path, node);
+}
+
 absl::StatusOr<std::string> MemoryFileSystem::ReadFile(const std::string& path) {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto node, Find(path));
@@ -231,10 +257,15 @@ absl::StatusOr<std::string> MemoryFileSystem::ReadShortFile(const std::string& p
 absl::Status MemoryFileSystem::ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto node, Find(path));
-  const uint64_t size = node->content.size();
+  return Read(path, node->content, offset, into);
+}
+
+absl::Status MemoryFileSystem::Read(const std::string& path, const std::string& content, uint64_t offset,
+                                    MutableByteSpan into) {
+  const uint64_t size = content.size();
   if (offset > size || into.size() > size - offset)
     return absl::DataLossError(absl::StrCat(path, " is too short: ends at byte ", size));
-  const auto* data = reinterpret_cast<const std::byte*>(node->content.data());
+  const auto* data = reinterpret_cast<const std::byte*>(content.data());
   std::copy(data + offset, data + offset + into.size(), into.begin());
   return absl::OkStatus();
 }

@@ -46,6 +46,7 @@ class MemoryFileSystem final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override;
   absl::StatusOr<std::string> ReadFile(const std::string& path) override;
   absl::StatusOr<std::string> ReadShortFile(const std::string& path, size_t limit) override;
   [[nodiscard]] absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override;
@@ -62,6 +63,7 @@ class MemoryFileSystem final : public FileSystem {
 
  private:
   friend class MemoryFileLock;
+  friend class MemoryReadableFile;
   friend class MemoryWritableFile;
   struct Node {
     std::string content;
@@ -76,6 +78,8 @@ class MemoryFileSystem final : public FileSystem {
   absl::StatusOr<std::shared_ptr<Node>> Find(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // With `replace` the file is a new one, and who writes the old one goes on writing that.
   absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path, bool replace);
+  [[nodiscard]] static absl::Status Read(const std::string& path, const std::string& content, uint64_t offset,
+                                         MutableByteSpan into);
   [[nodiscard]] absl::Status Append(const std::string& path, Node& node, uint64_t writer, ByteSpan bytes);
   [[nodiscard]] absl::Status Sync(const std::string& path, Node& node, uint64_t writer);
 
