@@ -149,8 +149,7 @@ class Job {
     MUSTER_CHECK(AnnounceSave(PosixFileSystem(), directory, id).ok());
     const auto cut = CutCheckpoint(chief_->client());
     MUSTER_CHECK(cut.ok());
-    MUSTER_CHECK(
-        SavePart(chief_->client(), 0, directory, id, PartFileName(cut->global_step, 0, 1, id), cut->hold).ok());
+    MUSTER_CHECK(SavePart(chief_->client(), 0, directory, id, PartFileName(cut->global_step, 0, 1), cut->hold).ok());
     const double took = MillisecondsSince(start);
     MUSTER_CHECK(RemoveLeftovers(PosixFileSystem(), directory).ok());
     return took;

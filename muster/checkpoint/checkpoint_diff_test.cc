@@ -32,14 +32,15 @@ class CheckpointDiffTest : public ::testing::Test {
   std::unique_ptr<CheckpointReader> Write(const std::string& directory, Content content) {
     EXPECT_TRUE(files_.CreateDirectory(directory).ok());
     Manifest& manifest = content.manifest;
-    const std::string part = PartFileName(manifest.global_step, 0, 1, manifest.save_id);
+    const std::string part = PartFileName(manifest.global_step, 0, 1);
     const auto count = [](const auto& values) { return static_cast<int64_t>(values.size()); };
     const std::vector<TensorView> tensors = {
         {"w", DType::kFloat32, {2, 3}, AsBytes(content.w.data(), content.w.size())},
         {"w/m", DType::kFloat32, {2, 3}, AsBytes(content.m.data(), content.m.size())},
         {"w/t", DType::kInt64, {count(content.t)}, AsBytes(content.t.data(), content.t.size())},
         {"n", DType::kInt64, {2}, AsBytes(content.n.data(), content.n.size())}};
-    const auto written = WriteTensorFile(files_, JoinPath(directory, TemporaryName(part)), tensors).value();
+    const auto written =
+        WriteTensorFile(files_, JoinPath(directory, TemporaryName(part, manifest.save_id)), tensors).value();
     manifest.parts = {{part, written.bytes, written.crc32c}};
     const int64_t stride = content.t.size() == 2 ? 4 : 2;
     if (manifest.variables.empty())

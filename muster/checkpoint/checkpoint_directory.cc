@@ -14,15 +14,19 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "muster/base/absl_view.h"
+#include "muster/base/log.h"
 #include "muster/base/status_macros.h"
-#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/checkpoint/safetensors_file.h"
 
 namespace muster {
 namespace {
 
 constexpr char kNamePrefix[] = "model.ckpt-";
 constexpr char kSavePrefix[] = "model.ckpt.save-";
-constexpr char kPartMark[] = ".part-";
+constexpr char kPartMark[] = ".ps-";
+constexpr char kNumberMark[] = ".save-";
+constexpr char kOldPartMark[] =
+    ".part-";  // up to version 0.2: "model.ckpt-100.part-00000-of-00003.<save id>.safetensors"
 constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically appends a process id
 constexpr char kStateFile[] = "checkpoint";
@@ -38,19 +42,57 @@ std::optional<int64_t> StepOf(absl::string_view name) {
 
 struct PartName {
   int64_t step = 0;
-  std::string save_id;
+  int part = 0;
+  int num_parts = 0;
+  int save_number = 1;
+  std::string save_id = {};  // of a temporary part; empty: a part under its own name
 };
+
+// Parses what stands before ".safetensors" in a part's own name.
+std::optional<PartName> ParseStem(absl::string_view stem) {
+  const size_t mark = stem.find(kPartMark);
+  if (mark == absl::string_view::npos) return std::nullopt;
+  PartName found;
+  const std::optional<int64_t> step = StepOf(stem.substr(0, mark));
+  if (!step.has_value()) return std::nullopt;
+  found.step = *step;
+  const std::pair<absl::string_view, absl::string_view> which =
+      absl::StrSplit(stem.substr(mark + std::strlen(kPartMark)), absl::MaxSplits(kNumberMark, 1));
+  const std::pair<absl::string_view, absl::string_view> numbers = absl::StrSplit(which.first, "-of-");
+  if (!absl::SimpleAtoi(numbers.first, &found.part) || !absl::SimpleAtoi(numbers.second, &found.num_parts))
+    return std::nullopt;
+  if (!which.second.empty() && !absl::SimpleAtoi(which.second, &found.save_number)) return std::nullopt;
+  const bool canonical = PartFileName(found.step, found.part, found.num_parts, found.save_number) ==
+                         absl::StrCat(stem, kPartSuffix);  // no "+1", "007"
+  return canonical ? std::optional(found) : std::nullopt;
+}
+
+// The same for a name of version 0.2, which always contains the save id.
+std::optional<PartName> ParseOldStem(absl::string_view stem) {
+  const size_t mark = stem.find(kOldPartMark);
+  const size_t dot = stem.rfind('.');
+  if (mark == absl::string_view::npos || dot <= mark) return std::nullopt;
+  const std::optional<int64_t> step = StepOf(stem.substr(0, mark));
+  if (!step.has_value()) return std::nullopt;
+  return PartName{.step = *step, .save_id = std::string(stem.substr(dot + 1))};
+}
 
 // Parses a part's name, temporary or not; nullopt for any other text.
 std::optional<PartName> ParsePartName(absl::string_view name) {
-  absl::ConsumeSuffix(&name, kTemporarySuffix);
+  const bool temporary = absl::ConsumeSuffix(&name, kTemporarySuffix);
+  if (absl::string_view stem = name; absl::ConsumeSuffix(&stem, kPartSuffix))
+    if (std::optional<PartName> old = ParseOldStem(stem); old.has_value()) return old;
+  std::string save_id;
+  if (temporary) {
+    const size_t dot = name.rfind('.');
+    if (dot == absl::string_view::npos || dot + 1 == name.size()) return std::nullopt;
+    save_id = std::string(name.substr(dot + 1));
+    name = name.substr(0, dot);
+  }
   if (!absl::ConsumeSuffix(&name, kPartSuffix)) return std::nullopt;
-  const size_t mark = name.find(kPartMark);
-  const size_t dot = name.rfind('.');
-  if (mark == absl::string_view::npos || dot <= mark) return std::nullopt;
-  const std::optional<int64_t> step = StepOf(name.substr(0, mark));
-  if (!step.has_value()) return std::nullopt;
-  return PartName{.step = *step, .save_id = std::string(name.substr(dot + 1))};
+  std::optional<PartName> found = ParseStem(name);
+  if (found.has_value()) found->save_id = std::move(save_id);
+  return found;
 }
 
 bool IsTemporaryOf(absl::string_view name, absl::string_view file_suffix) {
@@ -130,11 +172,21 @@ CheckpointState StateAfterCommit(const CheckpointState& before, const std::set<i
   return after;
 }
 
-// Returns the state; an empty one if there is no state file.
+// Returns the state; an empty one if there is no state file, and, with a warning, if it can't be understood: it only
+// says what the manifests say, but for which of them is meant.
 absl::StatusOr<CheckpointState> StateOrNone(FileSystem& files, const std::string& directory) {
   auto state = ReadCheckpointState(files, directory);
   if (absl::IsNotFound(state.status())) return CheckpointState();
-  return state;
+  if (!absl::IsDataLoss(state.status())) return state;
+  LogWarning(state.status().message(), "; the checkpoint with the highest step counts as the newest");
+  return CheckpointState();
+}
+
+// Text from a file for a message: printable, and not the whole of it.
+std::string Excerpt(absl::string_view text) {
+  constexpr size_t kMost = 100;
+  const std::string escaped = absl::CHexEscape(text);
+  return escaped.size() <= kMost ? escaped : absl::StrCat(escaped.substr(0, kMost - 3), "...");
 }
 
 absl::Status RemoveIfThere(FileSystem& files, const std::string& path) {
@@ -143,18 +195,25 @@ absl::Status RemoveIfThere(FileSystem& files, const std::string& path) {
 }
 
 // Checks a part that a writer reported: it must be whole, under its temporary name or, after a failed commit, its own.
-// Returns true for the temporary name.
-absl::StatusOr<bool> IsTemporary(FileSystem& files, const std::string& directory, const ManifestPart& part) {
+// Returns true for the temporary name. Under its own name, another save's part of the same size may stand.
+absl::StatusOr<bool> IsTemporary(FileSystem& files, const std::string& directory, const ManifestPart& part,
+                                 const std::string& save_id) {
   const std::string path = JoinPath(directory, part.file);
-  const bool temporary = files.Exists(TemporaryName(path));
-  const auto bytes = files.FileSize(temporary ? TemporaryName(path) : path);
+  const std::string temporary_path = TemporaryName(path, save_id);
+  const bool temporary = files.Exists(temporary_path);
+  if (temporary && files.Exists(path))
+    return absl::AlreadyExistsError(absl::StrCat("cannot commit: another save of this step has made ", path));
+  const auto bytes = files.FileSize(temporary ? temporary_path : path);
   if (absl::IsNotFound(bytes.status()))
-    return absl::DataLossError(absl::StrCat("cannot commit: ", TemporaryName(path), " is missing"));
+    return absl::DataLossError(absl::StrCat("cannot commit: ", temporary_path, " is missing"));
   if (!bytes.ok()) return bytes.status();
   if (*bytes != part.bytes)
     return absl::DataLossError(
         absl::StrCat("cannot commit: ", path, " has ", *bytes, " bytes, its writer reported ", part.bytes));
-  return temporary;
+  if (temporary) return true;
+  ASSIGN_OR_RETURN(const auto reader, TensorFileReader::Open(files, path));
+  RETURN_IF_ERROR(reader->Verify(part.crc32c));
+  return false;
 }
 
 // Adds the possible remedies to the error about an unusable newest checkpoint.
@@ -171,12 +230,24 @@ std::string CheckpointName(int64_t global_step) { return absl::StrCat(kNamePrefi
 
 std::string ManifestFileName(int64_t global_step) { return absl::StrCat(CheckpointName(global_step), kManifestSuffix); }
 
-std::string PartFileName(int64_t global_step, int part, int num_parts, std::string_view save_id) {
-  return absl::StrFormat("%s%s%05d-of-%05d.%s%s", CheckpointName(global_step), kPartMark, part, num_parts,
-                         AbslView(save_id), kPartSuffix);
+std::string PartFileName(int64_t global_step, int part, int num_parts, int save_number) {
+  const std::string number = save_number == 1 ? "" : absl::StrCat(kNumberMark, save_number);
+  return absl::StrCat(CheckpointName(global_step), kPartMark, part, "-of-", num_parts, number, kPartSuffix);
 }
 
-std::string TemporaryName(std::string_view file) { return absl::StrCat(AbslView(file), kTemporarySuffix); }
+std::string TemporaryName(std::string_view file, std::string_view save_id) {
+  return absl::StrCat(AbslView(file), ".", AbslView(save_id), kTemporarySuffix);
+}
+
+int FreeSaveNumber(FileSystem& files, const std::string& directory, int64_t global_step) {
+  std::set<int> taken;
+  for (const std::string& name : files.ListDirectory(directory).value_or(std::vector<std::string>()))
+    if (const auto part = ParsePartName(name); part.has_value() && part->step == global_step && part->save_id.empty())
+      taken.insert(part->save_number);
+  int number = 1;
+  while (taken.contains(number)) ++number;
+  return number;
+}
 
 std::optional<int64_t> StepOfCheckpoint(std::string_view name) { return StepOf(AbslView(name)); }
 
@@ -202,19 +273,32 @@ bool SeesSave(FileSystem& files, const std::string& directory, std::string_view 
   return content.ok() && *content == save_id;
 }
 
+void AbandonSave(FileSystem& files, const std::string& directory, std::string_view save_id) {
+  const auto names = files.ListDirectory(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const auto part = ParsePartName(name);
+    const bool own_part = part.has_value() && part->save_id == save_id && absl::EndsWith(name, kTemporarySuffix);
+    if (own_part || name == absl::StrCat(kSavePrefix, AbslView(save_id)))
+      files.Remove(JoinPath(directory, name)).IgnoreError();
+  }
+}
+
 absl::Status CommitManifest(FileSystem& files, const std::string& directory, const Manifest& manifest) {
   RETURN_IF_ERROR(ValidateManifest(manifest));
   const int num_parts = static_cast<int>(manifest.parts.size());
   std::vector<std::string> to_rename;
   for (int i = 0; i < num_parts; ++i) {
     const ManifestPart& part = manifest.parts[i];
-    const std::string wanted = PartFileName(manifest.global_step, i, num_parts, manifest.save_id);
+    const std::optional<PartName> named = ParsePartName(part.file);
+    const std::string wanted =
+        PartFileName(manifest.global_step, i, num_parts, named.has_value() ? named->save_number : 1);
     if (part.file != wanted)
       return absl::InvalidArgumentError(absl::StrCat("part ", i, " is called ", part.file, ", wanted ", wanted));
-    ASSIGN_OR_RETURN(const bool temporary, IsTemporary(files, directory, part));
+    ASSIGN_OR_RETURN(const bool temporary, IsTemporary(files, directory, part, manifest.save_id));
     if (temporary) to_rename.push_back(JoinPath(directory, part.file));
   }
-  for (const std::string& path : to_rename) RETURN_IF_ERROR(files.Rename(TemporaryName(path), path));
+  for (const std::string& path : to_rename) RETURN_IF_ERROR(files.Rename(TemporaryName(path, manifest.save_id), path));
   // The names of the parts must not reach the disk after the manifest's.
   RETURN_IF_ERROR(files.SyncDirectory(directory));
   const std::string text = SerializeManifest(manifest);
@@ -222,7 +306,7 @@ absl::Status CommitManifest(FileSystem& files, const std::string& directory, con
                                       AsBytes(text.data(), text.size())));
 
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
-  const CheckpointState state = StateOrNone(files, directory).value_or(CheckpointState());
+  const CheckpointState state = ReadCheckpointState(files, directory).value_or(CheckpointState());
   return WriteState(files, directory, StateAfterCommit(state, StepsOf(names), manifest));
 }
 
@@ -232,8 +316,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
   const auto damaged = [&](absl::string_view what) {
     return absl::DataLossError(
         absl::StrCat(path, " can't be understood: ", what,
-                     "; write it again (model_checkpoint_path: \"model.ckpt-<step>\") or remove it, "
-                     "then the checkpoint with the highest step is used"));
+                     "; write it again (model_checkpoint_path: \"model.ckpt-<step>\") or remove it"));
   };
   CheckpointState state;
   std::vector<absl::Time> times;
@@ -246,7 +329,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
     if (is_preserved || entry.first == "all_model_checkpoint_timestamps") {
       double seconds = 0;
       if (!absl::SimpleAtod(value, &seconds) || !(std::abs(seconds) < kMaxSeconds))
-        return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+        return damaged(absl::StrCat("line '", Excerpt(line), "'"));
       times.push_back(absl::FromUnixMillis(std::llround(seconds * 1000)));
       if (is_preserved) state.last_preserved = times.back();
       if (is_preserved) times.pop_back();
@@ -254,14 +337,14 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std
     }
     const bool is_latest = entry.first == "model_checkpoint_path";
     if (!is_latest && entry.first != "all_model_checkpoint_paths")
-      return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+      return damaged(absl::StrCat("line '", Excerpt(line), "'"));
     std::string name;
     if (!absl::ConsumePrefix(&value, "\"") || !absl::ConsumeSuffix(&value, "\"") || !absl::CUnescape(value, &name))
-      return damaged(absl::StrCat("line '", absl::CHexEscape(line), "'"));
+      return damaged(absl::StrCat("line '", Excerpt(line), "'"));
     absl::string_view relative = name;
     absl::ConsumePrefix(&relative, JoinPath(directory, ""));  // with its slash: the directory may be called "model"
     if (!StepOf(relative).has_value())
-      return damaged(absl::StrCat("'", absl::CHexEscape(name), "' isn't a checkpoint of this directory"));
+      return damaged(absl::StrCat("'", Excerpt(name), "' isn't a checkpoint of this directory"));
     if (is_latest) state.latest = std::string(relative);
     if (!is_latest) state.all.emplace_back(relative);
   }
@@ -283,7 +366,13 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, cons
 
 absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, const std::string& directory,
                                                             const LatestOptions& options) {
-  if (!files.Exists(directory)) return std::nullopt;
+  ASSIGN_OR_RETURN(const auto reader, OpenLatestCheckpoint(files, directory, options));
+  return reader != nullptr ? std::optional(reader->path()) : std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenLatestCheckpoint(FileSystem& files, const std::string& directory,
+                                                                       const LatestOptions& options) {
+  if (!files.Exists(directory)) return nullptr;
   // Read in this order, as in ListCheckpoints.
   ASSIGN_OR_RETURN(const CheckpointState state, StateOrNone(files, directory));
   ASSIGN_OR_RETURN(const auto names, files.ListDirectory(directory));
@@ -296,17 +385,20 @@ absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, c
       return WithAdvice(absl::DataLossError(absl::StrCat(JoinPath(directory, state.latest), kManifestSuffix,
                                                          " is missing, but the file checkpoint names it")),
                         JoinPath(directory, state.latest));
+    if (!newer) LogWarning(JoinPath(directory, state.latest), " is missing: going on from an older checkpoint");
   }
   absl::Status first_error;
   for (auto name = order.rbegin(); name != order.rend(); ++name) {
     const std::string path = JoinPath(directory, *name);
-    const auto reader = CheckpointReader::Open(files, path, {.verify_checksums = options.verify_checksums});
-    if (reader.ok()) return path;
+    auto reader = CheckpointReader::Open(files, path, {.verify_checksums = options.verify_checksums});
+    if (reader.ok() && !first_error.ok())
+      LogWarning(JoinPath(directory, order.back()), " is damaged: going on from ", path, ", which is older");
+    if (reader.ok()) return reader;
     first_error.Update(WithAdvice(reader.status(), path));
     if (!options.allow_older) break;
   }
   if (!first_error.ok()) return first_error;
-  return std::nullopt;
+  return nullptr;
 }
 
 absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string& path) {
@@ -376,12 +468,18 @@ absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, st
     if (manifest.ok())
       for (const ManifestPart& part : manifest->parts) referenced.insert(part.file);
   }
+  const auto later = [&](std::string_view save_id) { return !own_save_id.empty() && save_id > own_save_id; };
+  const auto announces_later = [&](std::string_view name) {
+    return name.starts_with(kSavePrefix) && later(name.substr(std::strlen(kSavePrefix)));
+  };
+  const bool later_announced = std::any_of(names.begin(), names.end(), announces_later);
   for (const std::string& name : names) {
     bool leftover = IsTemporaryOf(name, kManifestSuffix) || IsTemporaryOf(name, kStateFile);
-    const auto later = [&](std::string_view save_id) { return !own_save_id.empty() && save_id > own_save_id; };
-    if (name.starts_with(kSavePrefix)) leftover = !later(std::string_view(name).substr(std::strlen(kSavePrefix)));
-    if (const auto part = ParsePartName(name); part.has_value())
-      leftover = !later(part->save_id) && !referenced.contains(name) && !unreadable.contains(part->step);
+    if (name.starts_with(kSavePrefix)) leftover = !announces_later(name);
+    if (const auto part = ParsePartName(name); part.has_value()) {
+      const bool in_progress = part->save_id.empty() ? later_announced : later(part->save_id);
+      leftover = !in_progress && !referenced.contains(name) && !unreadable.contains(part->step);
+    }
     if (leftover) RETURN_IF_ERROR(RemoveIfThere(files, JoinPath(directory, name)));
   }
   return absl::OkStatus();

@@ -1,17 +1,19 @@
 // The checkpoints in a directory: how a save becomes visible, which checkpoint is the newest, which are deleted. A save
-// has an id that identifies its files:
-//   1. PartFileName(step, part, n, save_id) names the parts; each writer writes its part to TemporaryName(part) and
-//      fsyncs it;
+// has an id:
+//   1. PartFileName names the parts, with a number (FreeSaveNumber) if the step has parts already; each writer writes
+//      its part to TemporaryName(part, save_id) and fsyncs it;
 //   2. one process (ps 0) calls CommitManifest, which renames the parts, then the manifest, fsyncs the directory and
 //      writes the state;
-//   3. then come RetainNewest and RemoveLeftovers.
-// The rename of the manifest is the commit: before it there is no checkpoint, after it a whole one. Part names contain
-// the save id, so that saving a step again (a session saves when it starts) never touches the parts of the first save.
+//   3. then come RetainNewest and RemoveLeftovers. A save that fails before the commit ends with AbandonSave.
+// The rename of the manifest is the commit: before it there is no checkpoint, after it a whole one. A part is never
+// renamed to a name that is taken, so saving a step again (a session saves when it starts) never touches the parts of
+// the first save.
 // Stateless functions, as thread-safe as the FileSystem; only one process at a time may commit and delete.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/files/file_system.h"
+#include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/manifest.h"
 
 namespace muster {
@@ -31,10 +34,14 @@ inline constexpr char kManifestSuffix[] = ".manifest.json";
 std::string CheckpointName(int64_t global_step);
 // Returns "model.ckpt-100.manifest.json".
 std::string ManifestFileName(int64_t global_step);
-// Returns "model.ckpt-100.part-00000-of-00003.<save id>.safetensors".
-std::string PartFileName(int64_t global_step, int part, int num_parts, std::string_view save_id);
-// Returns the name that a part (or another file) has until it is committed.
-std::string TemporaryName(std::string_view file);
+// Returns "model.ckpt-100.ps-0-of-3.safetensors", or "model.ckpt-100.ps-0-of-3.save-2.safetensors" for save 2 of a
+// step.
+std::string PartFileName(int64_t global_step, int part, int num_parts, int save_number = 1);
+// Returns "<file>.<save id>.tmp", the name that a part has until it is committed.
+std::string TemporaryName(std::string_view file, std::string_view save_id);
+// Returns the least number ≥ 1 for which no part of that step has its name: parts of a committed save, or of one that
+// stopped before its commit, keep theirs. An unreadable directory counts as empty.
+int FreeSaveNumber(FileSystem& files, const std::string& directory, int64_t global_step);
 // Returns the step in "model.ckpt-100"; nullopt for any other text.
 std::optional<int64_t> StepOfCheckpoint(std::string_view name);
 // Whether a ps may be asked to write a part under this name: no path, and none of the directory's other files.
@@ -45,10 +52,15 @@ bool MayBePart(std::string_view file);
 [[nodiscard]] absl::Status AnnounceSave(FileSystem& files, const std::string& directory, std::string_view save_id);
 bool SeesSave(FileSystem& files, const std::string& directory, std::string_view save_id);
 
+// Removes the announcement and the temporary parts of a save that is given up before its commit was requested: on a
+// full disk they take the space that the next one needs. Ignores errors.
+void AbandonSave(FileSystem& files, const std::string& directory, std::string_view save_id);
+
 // Makes the checkpoint visible. Its parts are named by PartFileName and exist under their temporary names (or, after an
-// attempt that failed half-way, their own: calling again is fine). InvalidArgument: the manifest is invalid. DataLoss:
-// a part is missing or has another size. After an error before the manifest's rename, there is no new checkpoint and
-// the earlier ones are unchanged. An error of the state file comes after it: the checkpoint exists and will be found.
+// attempt that failed half-way, their own: calling again is fine, and reads them whole). InvalidArgument: the manifest
+// is invalid. DataLoss: a part is missing, or has another size or checksum. AlreadyExists: a part's name was taken by
+// another save. After an error before the manifest's rename, there is no new checkpoint and the earlier ones are
+// unchanged. An error of the state file comes after it: the checkpoint exists and will be found.
 [[nodiscard]] absl::Status CommitManifest(FileSystem& files, const std::string& directory, const Manifest& manifest);
 
 // TensorFlow's text file `checkpoint`: names relative to the directory, oldest first.
@@ -61,7 +73,7 @@ struct CheckpointState {
   // True if the checkpoint exists and was saved no later than the last one to be kept for ever.
   bool IsPreserved(const std::string& name) const;
 };
-// NotFound: no such file. DataLoss: the file exists but can't be understood (never taken for "no checkpoint").
+// NotFound: no such file. DataLoss: the file exists but can't be understood.
 absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std::string& directory);
 
 struct LatestOptions {
@@ -70,11 +82,17 @@ struct LatestOptions {
 };
 // Returns the path of the newest checkpoint ("dir/model.ckpt-100"); nullopt if there is none (or no directory). The
 // newest is the manifest with the highest step that the state file doesn't list (committed after it was written), else
-// the state file's latest, else the highest step. DataLoss names the damaged or missing file and says what to do.
+// the state file's latest, else the highest step. A state file that can't be understood is only a lost hint: a warning,
+// and the highest step. DataLoss names the damaged or missing file and says what to do. An older one that is taken is
+// named by a warning.
 absl::StatusOr<std::optional<std::string>> LatestCheckpoint(FileSystem& files, const std::string& directory,
                                                             const LatestOptions& options = {});
+// The same, opened: what was verified is what is read. Null if there is none.
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenLatestCheckpoint(FileSystem& files, const std::string& directory,
+                                                                       const LatestOptions& options = {});
 
-// Returns the names of all checkpoints of the directory ("model.ckpt-100"), oldest first. Doesn't verify them.
+// Returns the names of all checkpoints of the directory ("model.ckpt-100"), oldest first. Doesn't verify them. Like
+// LatestCheckpoint if the state file can't be understood.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(FileSystem& files, const std::string& directory);
 
 // Interprets a user's `path` as a checkpoint ("dir/model.ckpt-100", or its manifest), or as a model_dir whose newest
@@ -94,7 +112,8 @@ absl::StatusOr<std::string> FindCheckpoint(FileSystem& files, const std::string&
 
 // Deletes files that no manifest refers to: temporary files, parts and announcements of saves that failed or were
 // replaced. With a `save_id`, keeps those of saves with a higher one: they began later, and may be in progress
-// (NewSaveId). Leaves other files alone. Only the process that commits in this directory may call it, because it also
+// (NewSaveId). A part under its own name doesn't tell whose it is, so it stays while a later save is announced. Leaves
+// other files alone. Only the process that commits in this directory may call it, because it also
 // deletes half-written manifests.
 [[nodiscard]] absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory,
                                            std::string_view save_id = {});

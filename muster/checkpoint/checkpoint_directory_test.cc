@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
 
@@ -33,8 +34,9 @@ class CheckpointDirectoryTest : public ::testing::Test {
 TEST_F(CheckpointDirectoryTest, NamesAreTheOnesOfTheFormatDescription) {
   EXPECT_EQ(CheckpointName(100), "model.ckpt-100");
   EXPECT_EQ(ManifestFileName(100), "model.ckpt-100.manifest.json");
-  EXPECT_EQ(PartFileName(100, 1, 3, "a7"), "model.ckpt-100.part-00001-of-00003.a7.safetensors");
-  EXPECT_EQ(TemporaryName("x"), "x.tmp");
+  EXPECT_EQ(PartFileName(100, 1, 3), "model.ckpt-100.ps-1-of-3.safetensors");
+  EXPECT_EQ(PartFileName(100, 1, 3, 2), "model.ckpt-100.ps-1-of-3.save-2.safetensors");
+  EXPECT_EQ(TemporaryName("x", "a7"), "x.a7.tmp");
 }
 
 TEST_F(CheckpointDirectoryTest, ADirectoryWhoseNameBeginsTheCheckpointsNames) {
@@ -58,11 +60,9 @@ TEST_F(CheckpointDirectoryTest, ACommitMakesItTheLatestAndLeavesNoTemporaryFile)
   EXPECT_EQ(Latest(), "d/model.ckpt-100");
   ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
   EXPECT_EQ(Latest(), "d/model.ckpt-200");
-  EXPECT_THAT(Names(), ElementsAre("checkpoint", "model.ckpt-100.manifest.json",
-                                   "model.ckpt-100.part-00000-of-00002.a.safetensors",
-                                   "model.ckpt-100.part-00001-of-00002.a.safetensors", "model.ckpt-200.manifest.json",
-                                   "model.ckpt-200.part-00000-of-00002.b.safetensors",
-                                   "model.ckpt-200.part-00001-of-00002.b.safetensors"));
+  EXPECT_THAT(Names(), ElementsAre("checkpoint", "model.ckpt-100.manifest.json", "model.ckpt-100.ps-0-of-2.safetensors",
+                                   "model.ckpt-100.ps-1-of-2.safetensors", "model.ckpt-200.manifest.json",
+                                   "model.ckpt-200.ps-0-of-2.safetensors", "model.ckpt-200.ps-1-of-2.safetensors"));
   EXPECT_EQ(*files_.ReadFile("d/checkpoint"),
             "model_checkpoint_path: \"model.ckpt-200\"\n"
             "all_model_checkpoint_paths: \"model.ckpt-100\"\n"
@@ -77,7 +77,7 @@ TEST_F(CheckpointDirectoryTest, PartsWithoutAManifestAreNotACheckpoint) {
   ASSERT_TRUE(WriteParts(files_, "d", 100, "a", manifest).ok());
   EXPECT_EQ(Latest(), "none");
   for (const ManifestPart& part : manifest.parts)
-    ASSERT_TRUE(files_.Rename(JoinPath("d", TemporaryName(part.file)), JoinPath("d", part.file)).ok());
+    ASSERT_TRUE(files_.Rename(JoinPath("d", TemporaryName(part.file, "a")), JoinPath("d", part.file)).ok());
   EXPECT_EQ(Latest(), "none");
   EXPECT_TRUE(CommitManifest(files_, "d", manifest).ok()) << "parts that a failed attempt has renamed are taken";
   EXPECT_EQ(Latest(), "d/model.ckpt-100");
@@ -90,14 +90,84 @@ TEST_F(CheckpointDirectoryTest, ACommitOfMissingOrOtherPartsIsRefused) {
   other.parts[1].bytes += 1;
   EXPECT_THAT(std::string(CommitManifest(files_, "d", other).message()), HasSubstr("its writer reported"));
   other = manifest;
-  other.parts[1].file = "model.ckpt-100.part-00001-of-00002.b.safetensors";
+  other.parts[1].file = "model.ckpt-100.ps-0-of-2.safetensors";
   EXPECT_TRUE(absl::IsInvalidArgument(CommitManifest(files_, "d", other)));
   other = manifest;
   other.variables[0].slices.pop_back();
   EXPECT_TRUE(absl::IsInvalidArgument(CommitManifest(files_, "d", other)));
-  ASSERT_TRUE(files_.Remove(JoinPath("d", TemporaryName(manifest.parts[0].file))).ok());
+  ASSERT_TRUE(files_.Remove(JoinPath("d", TemporaryName(manifest.parts[0].file, "a"))).ok());
   EXPECT_TRUE(absl::IsDataLoss(CommitManifest(files_, "d", manifest)));
   EXPECT_EQ(Latest(), "none");
+}
+
+TEST_F(CheckpointDirectoryTest, AStepThatIsSavedAgainGetsTheLowestFreeNumber) {
+  EXPECT_EQ(FreeSaveNumber(files_, "nowhere", 100), 1);
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  EXPECT_EQ(FreeSaveNumber(files_, "d", 100), 2);
+  EXPECT_EQ(FreeSaveNumber(files_, "d", 10), 1);
+  ASSERT_TRUE(Save(files_, "d", 100, "b").ok());
+  EXPECT_TRUE(files_.Exists("d/model.ckpt-100.ps-0-of-2.safetensors")) << "the first save's, until they are leftovers";
+  EXPECT_EQ(FreeSaveNumber(files_, "d", 100), 3);
+  ASSERT_TRUE(RemoveLeftovers(files_, "d", "b").ok());
+  EXPECT_THAT(Names(),
+              ElementsAre("checkpoint", "model.ckpt-100.manifest.json", "model.ckpt-100.ps-0-of-2.save-2.safetensors",
+                          "model.ckpt-100.ps-1-of-2.save-2.safetensors"));
+  EXPECT_EQ(Latest(), "d/model.ckpt-100");
+  EXPECT_EQ(FreeSaveNumber(files_, "d", 100), 1);
+}
+
+// Two chiefs, one of them without knowing that it was replaced, save the same step under the same names.
+TEST_F(CheckpointDirectoryTest, OfTwoSavesWithTheSameNamesOneIsCommittedAndStaysWhole) {
+  for (const bool tidied : {false, true}) {
+    MemoryFileSystem files;
+    ASSERT_TRUE(files.CreateDirectory("d").ok());
+    Manifest first, second;
+    ASSERT_TRUE(WriteParts(files, "d", 100, "a", first).ok());
+    ASSERT_TRUE(WriteParts(files, "d", 100, "b", second).ok());
+    ASSERT_EQ(first.parts[0].file, second.parts[0].file);
+    first.parts[0].crc32c ^= 1;  // other values than the second's
+    ASSERT_EQ(CommitManifest(files, "d", second), absl::OkStatus());
+    if (tidied) {
+      ASSERT_EQ(RemoveLeftovers(files, "d", "b"), absl::OkStatus());
+    }
+    const absl::Status refused = CommitManifest(files, "d", first);
+    EXPECT_EQ(refused.code(), tidied ? absl::StatusCode::kDataLoss : absl::StatusCode::kAlreadyExists) << refused;
+    EXPECT_EQ(CheckpointReader::Open(files, "d/model.ckpt-100").value()->manifest().save_id, "b");
+  }
+}
+
+TEST_F(CheckpointDirectoryTest, ASaveThatIsGivenUpGivesItsSpaceBack) {
+  ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
+  const std::vector<std::string> before = Names();
+  Manifest manifest;
+  ASSERT_TRUE(AnnounceSave(files_, "d", "b").ok());
+  ASSERT_TRUE(WriteParts(files_, "d", 200, "b", manifest).ok());
+  Manifest other;
+  ASSERT_TRUE(WriteParts(files_, "d", 200, "c", other).ok());
+  AbandonSave(files_, "d", "b");
+  EXPECT_FALSE(SeesSave(files_, "d", "b"));
+  EXPECT_EQ(CommitManifest(files_, "d", other), absl::OkStatus()) << "another save's parts are left alone";
+  EXPECT_EQ(Names().size(), before.size() + 3);
+}
+
+TEST_F(CheckpointDirectoryTest, PartsWithTheNamesOfVersion02AreReadRetainedAndRemoved) {
+  Manifest manifest;
+  ASSERT_TRUE(WriteParts(files_, "d", 100, "a", manifest).ok());
+  for (int part = 0; part < 2; ++part) {
+    const std::string old = absl::StrCat("model.ckpt-100.part-0000", part, "-of-00002.a.safetensors");
+    ASSERT_TRUE(files_.Rename(JoinPath("d", TemporaryName(manifest.parts[part].file, "a")), JoinPath("d", old)).ok());
+    manifest.parts[part].file = old;
+  }
+  ASSERT_TRUE(files_.WriteFile("d/model.ckpt-100.manifest.json", SerializeManifest(manifest)).ok());
+  EXPECT_EQ(Latest(), "d/model.ckpt-100");
+  ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
+  ASSERT_TRUE(Tidy(files_, "d", {.keep = 2}, "b").ok());
+  EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-100", "model.ckpt-200"));
+  EXPECT_TRUE(CheckpointReader::Open(files_, "d/model.ckpt-100").ok());
+  ASSERT_TRUE(Save(files_, "d", 100, "c").ok()) << "a job that went back to it saves its step again";
+  ASSERT_TRUE(Tidy(files_, "d", {.keep = 1}, "c").ok());
+  EXPECT_THAT(Names(), ElementsAre("checkpoint", "model.ckpt-100.manifest.json", "model.ckpt-100.ps-0-of-2.safetensors",
+                                   "model.ckpt-100.ps-1-of-2.safetensors"));
 }
 
 enum class Death { kProcess, kPower, kPowerManifestsAhead, kPowerPartsAhead };
@@ -119,7 +189,8 @@ TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew
     if (status.ok()) status = RemoveLeftovers(files, "d");
     return status;
   };
-  for (const int64_t second_step : {200, 100}) {  // a later step, or the same step again
+  // A later step, or the same step again, and once more.
+  for (const auto& [second_step, third_step] : {std::pair<int64_t, int64_t>{200, 300}, {100, 300}, {100, 100}}) {
     int64_t changes = 0;
     bool seen_old = false, seen_new = false;
     for (int64_t stop = 0; stop == 0 || stop <= changes; ++stop) {
@@ -144,8 +215,8 @@ TEST_F(CheckpointDirectoryTest, WhereverASaveStopsTheLatestIsTheOldOrTheWholeNew
         EXPECT_EQ(w[9], WeightOf(is_new ? second_step : 100, 9));
 
         ASSERT_TRUE(RemoveLeftovers(files, "d").ok());
-        ASSERT_TRUE(saved_again(files, 300, "c").ok());
-        EXPECT_EQ(LatestCheckpoint(files, "d")->value_or("none"), "d/model.ckpt-300");
+        ASSERT_TRUE(saved_again(files, third_step, "c").ok());
+        EXPECT_EQ(LatestCheckpoint(files, "d")->value_or("none"), JoinPath("d", CheckpointName(third_step)));
         EXPECT_EQ(files.ListDirectory("d")->size(), 4u) << "leftovers of stop " << stop;
       }
     }
@@ -180,7 +251,7 @@ TEST_F(CheckpointDirectoryTest, AFullDiskFailedRenamesAndAReadOnlyDiskKeepTheOld
 TEST_F(CheckpointDirectoryTest, ADamagedNewestIsAnErrorUnlessAnOlderOneIsAllowed) {
   ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
   ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
-  const std::string part = "d/model.ckpt-200.part-00001-of-00002.b.safetensors";
+  const std::string part = "d/model.ckpt-200.ps-1-of-2.safetensors";
   ASSERT_TRUE(files_.Corrupt(part, *files_.FileSize(part) - 1, 1).ok());
   EXPECT_TRUE(absl::IsDataLoss(LatestCheckpoint(files_, "d").status()));
   EXPECT_THAT(Latest(), HasSubstr(part + " is damaged"));
@@ -209,7 +280,9 @@ TEST_F(CheckpointDirectoryTest, ANewestThatTheStateNamesButIsGoneIsNeverASilentR
   EXPECT_EQ(Latest(), "none");
 }
 
-TEST_F(CheckpointDirectoryTest, AStateFileThatCannotBeUnderstoodIsAnError) {
+// It is only a hint: the manifests say everything but which of them is meant.
+TEST_F(CheckpointDirectoryTest, AStateFileThatCannotBeUnderstoodIsAWarningAndTheHighestStepIsTaken) {
+  ASSERT_TRUE(Save(files_, "d", 50, "0").ok());
   ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
   for (const char* text :
        {"", "\n", "garbage", "model_checkpoint_path: model.ckpt-100\n", "model_checkpoint_path: \"x\"",
@@ -219,10 +292,19 @@ TEST_F(CheckpointDirectoryTest, AStateFileThatCannotBeUnderstoodIsAnError) {
         "model_checkpoint_path: \"model.ckpt-100\"\nall_model_checkpoint_timestamps: nan\n",
         "all_model_checkpoint_paths: \"model.ckpt-100\"\n", "\xff\xfe\n"}) {
     ASSERT_TRUE(PutState(text).ok());
-    const auto latest = LatestCheckpoint(files_, "d");
-    EXPECT_TRUE(absl::IsDataLoss(latest.status())) << text << ": " << latest.status();
-    EXPECT_THAT(Latest(), HasSubstr("d/checkpoint can't be understood"));
+    EXPECT_TRUE(absl::IsDataLoss(ReadCheckpointState(files_, "d").status())) << text;
+    ::testing::internal::CaptureStderr();
+    SetUpLog("");
+    EXPECT_EQ(Latest(), "d/model.ckpt-100") << text;
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("d/checkpoint can't be understood")) << text;
+    EXPECT_THAT(*ListCheckpoints(files_, "d"), ElementsAre("model.ckpt-50", "model.ckpt-100"));
   }
+  ASSERT_TRUE(PutState(std::string(300, '\x01')).ok());
+  EXPECT_LT(ReadCheckpointState(files_, "d").status().message().size(), 300u) << "binary is cut";
+  const std::string part = "d/model.ckpt-100.ps-0-of-2.safetensors";
+  ASSERT_TRUE(files_.Corrupt(part, *files_.FileSize(part) - 1, 1).ok());
+  EXPECT_THAT(Latest(), HasSubstr(part + " is damaged")) << "a damaged newest is never skipped in silence";
+  EXPECT_EQ(Latest({.allow_older = true}), "d/model.ckpt-50");
   EXPECT_TRUE(Save(files_, "d", 200, "b").ok()) << "a save writes it anew";
   EXPECT_EQ(Latest(), "d/model.ckpt-200");
 }
@@ -380,13 +462,25 @@ TEST_F(CheckpointDirectoryTest, LeftoversGoAndEverythingElseStays) {
   ASSERT_TRUE(Save(files_, "d", 200, "b").ok());
   ASSERT_TRUE(files_.Truncate("d/model.ckpt-200.manifest.json", 9).ok());  // its parts are then unknown
   const std::vector<std::string> before = Names();
-  const std::vector<std::string> live = {"model.ckpt-300.part-00000-of-00002.live.safetensors.tmp",
+  // A part under its own name doesn't say whose it is: it may be of the later save that is announced.
+  const std::vector<std::string> live = {"model.ckpt-300.ps-0-of-2.safetensors.live.tmp",
+                                         "model.ckpt-300.ps-1-of-2.safetensors",
+                                         "model.ckpt-300.part-00000-of-00002.live.safetensors.tmp",
                                          "model.ckpt-300.part-00001-of-00002.live.safetensors", "model.ckpt.save-live"};
-  const std::vector<std::string> foreign = {"events.out.tfevents.1", "model.ckpt-5.index", "notes.tmp",
+  const std::vector<std::string> foreign = {"events.out.tfevents.1",
+                                            "model.ckpt-5.index",
+                                            "notes.tmp",
+                                            "model.ckpt-x.ps-0-of-1.safetensors",
+                                            "model.ckpt-5.ps-00-of-1.safetensors",
+                                            "model.ckpt-5.ps-0-of-1.safetensors.bak",
                                             "model.ckpt-x.part-1.a.safetensors"};
-  const std::vector<std::string> dead = {
-      "model.ckpt-100.part-00000-of-00002.dead.safetensors", "model.ckpt-300.part-00000-of-00001.dead.safetensors.tmp",
-      "model.ckpt-300.manifest.json.tmp4711", "checkpoint.tmp12", "model.ckpt.save-dead"};
+  const std::vector<std::string> dead = {"model.ckpt-300.ps-0-of-1.safetensors.dead.tmp",
+                                         "model.ckpt-300.ps-0-of-1.save-3.safetensors.dead.tmp",
+                                         "model.ckpt-100.part-00000-of-00002.dead.safetensors",
+                                         "model.ckpt-300.part-00000-of-00001.dead.safetensors.tmp",
+                                         "model.ckpt-300.manifest.json.tmp4711",
+                                         "checkpoint.tmp12",
+                                         "model.ckpt.save-dead"};
   for (const auto& names : {live, foreign, dead})
     for (const std::string& name : names) ASSERT_TRUE(files_.WriteFile(JoinPath("d", name), "x").ok());
   ASSERT_TRUE(RemoveLeftovers(files_, "d", "f").ok());

@@ -36,8 +36,9 @@ absl::StatusOr<std::vector<ListedCheckpoint>> ListWithContents(FileSystem& files
   if (!files.ListDirectory(directory).ok())
     return absl::NotFoundError(absl::StrCat(directory, " is not a directory that can be read"));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListCheckpoints(files, directory));
+  // ListCheckpoints has warned of a file that can't be understood.
   auto state = ReadCheckpointState(files, directory);
-  if (absl::IsNotFound(state.status())) state = CheckpointState();
+  if (absl::IsNotFound(state.status()) || absl::IsDataLoss(state.status())) state = CheckpointState();
   if (!state.ok()) return state.status();
   std::vector<ListedCheckpoint> checkpoints;
   for (const std::string& name : names) {

@@ -17,7 +17,7 @@ class CheckpointReaderTest : public ::testing::Test {
     ASSERT_TRUE(Save(files_, "d", 100, "a").ok());
     reader_ = CheckpointReader::Open(files_, "d/model.ckpt-100").value();
   }
-  std::string PartPath(int part) { return JoinPath("d", PartFileName(100, part, 2, "a")); }
+  std::string PartPath(int part) { return JoinPath("d", PartFileName(100, part, 2)); }
   absl::Status Reopen(bool verify = true) {
     return CheckpointReader::Open(files_, "d/model.ckpt-100", {.verify_checksums = verify}).status();
   }

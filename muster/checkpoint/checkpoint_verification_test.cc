@@ -26,7 +26,7 @@ class CheckpointVerificationTest : public ::testing::Test {
       if (!file.status.ok()) absl::StrAppend(&messages, file.status.message(), "\n");
     return messages;
   }
-  std::string Part(int part) { return JoinPath("d", PartFileName(200, part, 2, "b")); }
+  std::string Part(int part) { return JoinPath("d", PartFileName(200, part, 2)); }
 
   MemoryFileSystem files_;
   const std::string manifest_ = "d/model.ckpt-200.manifest.json";

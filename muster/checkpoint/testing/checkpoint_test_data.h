@@ -39,9 +39,10 @@ inline absl::Status WriteParts(FileSystem& files, const std::string& directory, 
                                               {"w/1/m", DType::kFloat32, {2, 2}, AsBytes(m.data() + 6, 4)},
                                               {"w/1/t", DType::kInt64, {1}, AsBytes(t1.data(), 1)},
                                               {"s", DType::kFloat64, {}, AsBytes(&s, 1)}}};
+  const int save_number = FreeSaveNumber(files, directory, step);
   for (int part = 0; part < 2; ++part) {
-    const std::string file = PartFileName(step, part, 2, save_id);
-    const auto summary = WriteTensorFile(files, JoinPath(directory, TemporaryName(file)), tensors[part]);
+    const std::string file = PartFileName(step, part, 2, save_number);
+    const auto summary = WriteTensorFile(files, JoinPath(directory, TemporaryName(file, save_id)), tensors[part]);
     if (!summary.ok()) return summary.status();
     manifest.parts.push_back({.file = file, .bytes = summary->bytes, .crc32c = summary->crc32c});
   }

@@ -47,8 +47,9 @@ absl::Status SaveAlone(FileSystem& files, const StoreModel& model, const PartSna
   manifest.global_step = 1;
   manifest.save_id = "a";
   absl::Status status = files.CreateDirectory("d");
-  const std::string part = PartFileName(1, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("d", TemporaryName(part)), model, ViewOf(model, snapshot));
+  const std::string part = PartFileName(1, 0, 1);
+  const auto written =
+      WritePart(files, JoinPath("d", TemporaryName(part, manifest.save_id)), model, ViewOf(model, snapshot));
   status.Update(written.status());
   if (!status.ok()) return status;
   AddVariablesToManifest(model, manifest);

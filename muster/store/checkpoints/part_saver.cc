@@ -5,6 +5,7 @@
 #include "muster/base/check.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/checkpoint/save_trouble.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/messages/messages.h"
 
@@ -60,8 +61,9 @@ void PartSaver::Save(const std::string& path, bool of_mark, Responder responder)
   last_path_ = path;
   last_answer_.reset();
   Begin(std::move(responder), [&files = files_, path](Arena& arena) -> absl::StatusOr<Answer> {
-    ASSIGN_OR_RETURN(const FileSummary written, WritePart(files, path, arena.model(), ViewAside(arena)));
-    return Answer{.control = Encode(SavePartReply{written.bytes, written.crc32c})};
+    const auto written = WritePart(files, path, arena.model(), ViewAside(arena));
+    if (!written.ok()) return AsSaveTrouble(written.status());
+    return Answer{.control = Encode(SavePartReply{written->bytes, written->crc32c})};
   });
 }
 
@@ -101,7 +103,10 @@ void PartSaver::Commit(const std::string& directory, const std::string& text, co
     const absl::StatusOr<std::string> own = where->For(directory, manifest.save_id);
     if (!own.ok())
       return absl::NotFoundError(absl::StrCat("ps 0 does not see ", own.status().message(), ": the chief commits"));
-    RETURN_IF_ERROR(CommitManifest(files, *own, manifest));
+    if (const absl::Status failed = CommitManifest(files, *own, manifest); !failed.ok()) {
+      RemoveLeftovers(files, *own, manifest.save_id).IgnoreError();  // gives the space back
+      return absl::IsInvalidArgument(failed) ? failed : AsSaveTrouble(failed);
+    }
     // The new checkpoint is safe; trouble in tidying up is no reason to stop training. Commits run here one after the
     // other, so that a chief that has lost its lease meanwhile can't remove its successor's files.
     if (const absl::Status tidied = Tidy(files, *own, retention, manifest.save_id); !tidied.ok())

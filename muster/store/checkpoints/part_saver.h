@@ -44,14 +44,14 @@ class PartSaver {
   void FindDirectory(const std::string& directory, const std::string& save_id, Found found);
 
   // Answers with SavePartReply once the part is in the file `path`. `of_mark`: the request means the mark that was set
-  // last. OutOfRange: it doesn't, or the mark was used. A path that was already written isn't written again: by the
-  // time a request arrives twice, its file may have been committed.
+  // last. OutOfRange: it doesn't, or the mark was used. IsSaveTrouble: the file can't be written. A path that was
+  // already written isn't written again: by the time a request arrives twice, its file may have been committed.
   void Save(const std::string& path, bool of_mark, Responder responder);
   // Answers with ExportPartReply and the part as its bulk; otherwise likewise.
   void Export(bool of_mark, Responder responder);
 
   // Answers once the manifest (JSON) is committed and old checkpoints are removed. NotFound: `directory` isn't where
-  // this ps may write.
+  // this ps may write. IsSaveTrouble: its files can't be written.
   void Commit(const std::string& directory, const std::string& manifest, const Retention& retention,
               Responder responder);
 

@@ -59,6 +59,7 @@ class Resharding {
 
   absl::Status Write() {
     RETURN_IF_ERROR(files_.CreateDirectory(directory_));
+    save_number_ = FreeSaveNumber(files_, directory_, manifest_.global_step);
     for (int part = 0; part < num_parts_; ++part) {
       ASSIGN_OR_RETURN(const FileSummary written, WritePartOf(part));
       manifest_.parts.push_back({PartName(part), written.bytes, written.crc32c});
@@ -70,16 +71,14 @@ class Resharding {
   void RemoveParts() {
     if (files_.Exists(JoinPath(directory_, ManifestFileName(manifest_.global_step)))) return;
     for (int part = 0; part < num_parts_; ++part)
-      for (const std::string& name : {PartName(part), TemporaryName(PartName(part))})
+      for (const std::string& name : {PartName(part), TemporaryName(PartName(part), manifest_.save_id)})
         files_.Remove(JoinPath(directory_, name)).IgnoreError();
   }
 
   std::string path() const { return JoinPath(directory_, CheckpointName(manifest_.global_step)); }
 
  private:
-  std::string PartName(int part) const {
-    return PartFileName(manifest_.global_step, part, num_parts_, manifest_.save_id);
-  }
+  std::string PartName(int part) const { return PartFileName(manifest_.global_step, part, num_parts_, save_number_); }
 
   // Returns everything of the slices on that ps, and enters it into the manifest. Slices come by offset.
   std::vector<Source> Enter(int part) {
@@ -108,9 +107,10 @@ class Resharding {
       specs.push_back({source.tensor(), source.dtype(), source.shape()});
       by_tensor[specs.back().name] = &source;
     }
-    ASSIGN_OR_RETURN(const auto writer,
-                     TensorFileWriter::Create(files_, JoinPath(directory_, TemporaryName(PartName(part))),
-                                              std::move(specs), {{"producer", "muster"}}));
+    ASSIGN_OR_RETURN(
+        const auto writer,
+        TensorFileWriter::Create(files_, JoinPath(directory_, TemporaryName(PartName(part), manifest_.save_id)),
+                                 std::move(specs), {{"producer", "muster"}}));
     for (const TensorInfo& tensor : writer->tensors()) {
       const Source& source = *by_tensor.at(tensor.name);
       RETURN_IF_ERROR(source.stride() == 1 ? CopyValues(source, *writer) : CopyCounters(source, *writer));
@@ -149,6 +149,7 @@ class Resharding {
   Manifest manifest_;
   PlacementResult placement_;
   int num_parts_ = 0;
+  int save_number_ = 1;
   std::vector<std::byte> piece_;
 };
 

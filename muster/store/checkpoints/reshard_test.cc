@@ -41,8 +41,9 @@ std::unique_ptr<CheckpointReader> Saved(FileSystem& files, bool uneven = false) 
   for (size_t i = 0; i < snapshot.steps.size(); ++i) snapshot.steps[i] = uneven ? 5 + i : 5;
   Manifest manifest = {.global_step = 9, .saved_at = 7000, .save_id = "a", .extras = {{"input", "eA=="}}};
   EXPECT_TRUE(files.CreateDirectory("from").ok());
-  const std::string part = PartFileName(9, 0, 1, "a");
-  const auto written = WritePart(files, JoinPath("from", TemporaryName(part)), model, ViewOf(model, snapshot)).value();
+  const std::string part = PartFileName(9, 0, 1);
+  const auto written =
+      WritePart(files, JoinPath("from", TemporaryName(part, "a")), model, ViewOf(model, snapshot)).value();
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
   manifest.parts.push_back({part, written.bytes, written.crc32c});
@@ -148,12 +149,27 @@ class MeasuringFileSystem final : public ForwardingFileSystem {
   using ForwardingFileSystem::ForwardingFileSystem;
   size_t largest() const { return largest_; }
 
-  absl::Status ReadAt(const std::string& path, uint64_t offset, MutableByteSpan into) override {
-    largest_ = std::max(largest_, into.size());
-    return ForwardingFileSystem::ReadAt(path, offset, into);
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
+    auto file = ForwardingFileSystem::OpenForReading(path);
+    if (!file.ok()) return file.status();
+    return std::make_unique<MeasuringFile>(*std::move(file), largest_);
   }
 
  private:
+  class MeasuringFile final : public ReadableFile {
+   public:
+    MeasuringFile(std::unique_ptr<ReadableFile> inner, size_t& largest) : inner_(std::move(inner)), largest_(largest) {}
+    absl::Status ReadAt(uint64_t offset, MutableByteSpan into) const override {
+      largest_ = std::max(largest_, into.size());
+      return inner_->ReadAt(offset, into);
+    }
+    absl::StatusOr<uint64_t> Size() const override { return inner_->Size(); }
+
+   private:
+    const std::unique_ptr<ReadableFile> inner_;
+    size_t& largest_;
+  };
+
   size_t largest_ = 0;
 };
 
@@ -163,9 +179,9 @@ TEST(ReshardTest, ALargeVariableIsCopiedInPieces) {
   const auto arena = *Arena::Create(model, 1);
   Manifest manifest = {.save_id = "a"};
   ASSERT_TRUE(disk.CreateDirectory("from").ok());
-  const std::string part = PartFileName(0, 0, 1, "a");
+  const std::string part = PartFileName(0, 0, 1);
   const auto written =
-      WritePart(disk, JoinPath("from", TemporaryName(part)), model, ViewOf(model, TakeSnapshot(*arena)));
+      WritePart(disk, JoinPath("from", TemporaryName(part, "a")), model, ViewOf(model, TakeSnapshot(*arena)));
   AddVariablesToManifest(model, manifest);
   AddPartToManifest(model, 0, manifest);
   manifest.parts.push_back({part, written->bytes, written->crc32c});

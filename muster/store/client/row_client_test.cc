@@ -127,9 +127,9 @@ void SaveIn(const std::string& directory, SimulatedStore& store, StoreClient& ch
     const StoreModel model = chief.ModelOf(ps);
     if (ps == 0) AddVariablesToManifest(model, manifest);
     const PartSnapshot snapshot = store.Snapshot(ps);
-    const std::string file = PartFileName(5, ps, chief.num_ps(), "t1");
+    const std::string file = PartFileName(5, ps, chief.num_ps());
     const auto written =
-        WritePart(store.files, JoinPath(directory, TemporaryName(file)), model, ViewOf(model, snapshot)).value();
+        WritePart(store.files, JoinPath(directory, TemporaryName(file, "t1")), model, ViewOf(model, snapshot)).value();
     manifest.parts.push_back({file, written.bytes, written.crc32c});
     AddPartToManifest(model, ps, manifest);
   }

@@ -42,8 +42,8 @@ absl::Status CheckpointRequests::On(const SavePartRequest& message, IncomingCall
           return responder.Fail(absl::NotFoundError(absl::StrCat(
               ps_.options.task, " does not see ", directory.status().message(), ": its part goes through the chief")));
         if (!directory.ok()) return responder.Fail(directory.status());
-        saver_.Save(JoinPath(*directory, TemporaryName(message.file)), cut_.Marked(message.stamp, message.hold),
-                    std::move(responder));
+        saver_.Save(JoinPath(*directory, TemporaryName(message.file, message.save_id)),
+                    cut_.Marked(message.stamp, message.hold), std::move(responder));
       });
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 #include "muster/base/version.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
-#include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/checkpoint/save_trouble.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 
@@ -37,9 +37,10 @@ absl::StatusOr<ManifestPart> Saver::SaveOnPs(int ps, const std::string& save_id,
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
   ASSIGN_OR_RETURN(const PartSnapshot snapshot, ExportPart(client_, ps, hold));
-  ASSIGN_OR_RETURN(const FileSummary written, WritePart(files_, JoinPath(directory_, TemporaryName(file)),
-                                                        client_.ModelOf(ps), ViewOf(client_.ModelOf(ps), snapshot)));
-  return ManifestPart{file, written.bytes, written.crc32c};
+  const auto written = WritePart(files_, JoinPath(directory_, TemporaryName(file, save_id)), client_.ModelOf(ps),
+                                 ViewOf(client_.ModelOf(ps), snapshot));
+  if (!written.ok()) return AsSaveTrouble(written.status());
+  return ManifestPart{file, written->bytes, written->crc32c};
 }
 
 absl::Status Saver::Commit(const Manifest& manifest) {
@@ -51,7 +52,8 @@ absl::Status Saver::Commit(const Manifest& manifest) {
   if (absl::Status failed = CommitManifest(files_, directory_, manifest); !failed.ok()) {
     // If this chief was paused here, its successor has tidied up its files: then the lost lease is the error to report.
     RETURN_IF_ERROR(CommitCheckpoint(client_, "", ""));
-    return failed;
+    RemoveLeftovers(files_, directory_, manifest.save_id).IgnoreError();  // gives the space back
+    return absl::IsInvalidArgument(failed) ? failed : AsSaveTrouble(failed);
   }
   const Retention retention{options_.keep_checkpoint_max, absl::Hours(options_.keep_checkpoint_every_n_hours)};
   if (const absl::Status tidied = Tidy(files_, directory_, retention, manifest.save_id); !tidied.ok())
@@ -62,6 +64,23 @@ absl::Status Saver::Commit(const Manifest& manifest) {
 absl::StatusOr<std::string> Saver::Save() {
   RETURN_IF_ERROR(options_.finish_pending());
   const Track::Span save(client_.track(), Activity::kCheckpoint);
+  absl::StatusOr<std::string> path = TrySeveralTimes();
+  has_saved_ = has_saved_ || path.ok();
+  failures_ += path.ok() ? 0 : 1;
+  last_failure_ = std::string(path.status().message());
+  return path;
+}
+
+bool Saver::IsWorthARetry(const absl::Status& failed) const {
+  if (absl::IsPermissionDenied(failed)) return has_saved_;
+  return absl::IsOutOfRange(failed) || IsSaveTrouble(failed);
+}
+
+bool Saver::LastIsThere() const {
+  return last_checkpoint_.empty() || files_.Exists(absl::StrCat(last_checkpoint_, kManifestSuffix));
+}
+
+absl::StatusOr<std::string> Saver::TrySeveralTimes() {
   for (int attempt = 1;; ++attempt) {
     auto saved = SaveOnce();
     if (!absl::IsOutOfRange(saved.status()) || attempt == kAttempts) return saved;
@@ -78,25 +97,46 @@ absl::StatusOr<std::string> Saver::SaveOnce() {
   manifest.writer = "ps:0";
   manifest.muster_version = kMusterVersion;
   for (const Saveable& saveable : saveables_) manifest.extras[saveable.name] = absl::Base64Escape(saveable.save());
-  RETURN_IF_ERROR(files_.CreateDirectory(directory_));
-  RETURN_IF_ERROR(AnnounceSave(files_, directory_, manifest.save_id));
+  if (const absl::Status failed = WriteParts(manifest); !failed.ok()) {
+    AbandonSave(files_, directory_, manifest.save_id);
+    return failed;
+  }
+  RETURN_IF_ERROR(Commit(manifest));
+  NoteLast(JoinPath(directory_, CheckpointName(manifest.global_step)), manifest);
+  return last_checkpoint_;
+}
+
+void Saver::NoteLast(const std::string& path, const Manifest& manifest) {
+  last_checkpoint_ = path;
+  last_saved_at_ = manifest.saved_at > 0 ? std::optional(absl::FromUnixMillis(manifest.saved_at)) : std::nullopt;
+}
+
+absl::Status Saver::MakeDirectory() {
+  if (has_saved_ && !files_.Exists(directory_))
+    LogWarning(directory_, " is gone, with the checkpoints in it: it is made again, for the next one");
+  return AsSaveTrouble(files_.CreateDirectory(directory_));
+}
+
+// Cuts the ps, and has each part written under its temporary name. Fills in the manifest.
+absl::Status Saver::WriteParts(Manifest& manifest) {
+  RETURN_IF_ERROR(MakeDirectory());
+  RETURN_IF_ERROR(AsSaveTrouble(AnnounceSave(files_, directory_, manifest.save_id)));
   ASSIGN_OR_RETURN(const CheckpointCut cut, CutCheckpoint(client_));
   manifest.global_step = cut.global_step;
   if (!cut.work.empty()) manifest.extras[kWorkQueue] = absl::Base64Escape(cut.work);
-  const std::string path = JoinPath(directory_, CheckpointName(cut.global_step));
-  LogInfo("Saving checkpoints for ", cut.global_step, " into ", path, ".");
+  LogInfo("Saving checkpoints for ", cut.global_step, " into ", JoinPath(directory_, CheckpointName(cut.global_step)),
+          ".");
+  const int save_number = FreeSaveNumber(files_, directory_, cut.global_step);
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
     const StoreModel model = client_.ModelOf(ps);
     if (ps == 0) AddVariablesToManifest(model, manifest);
-    ASSIGN_OR_RETURN(ManifestPart part,
-                     SaveOnPs(ps, manifest.save_id,
-                              PartFileName(cut.global_step, ps, client_.num_ps(), manifest.save_id), cut.hold));
+    ASSIGN_OR_RETURN(
+        ManifestPart part,
+        SaveOnPs(ps, manifest.save_id, PartFileName(cut.global_step, ps, client_.num_ps(), save_number), cut.hold));
     manifest.parts.push_back(std::move(part));
     AddPartToManifest(model, ps, manifest);
   }
-  RETURN_IF_ERROR(Commit(manifest));
-  last_checkpoint_ = path;
-  return path;
+  return absl::OkStatus();
 }
 
 absl::Status Saver::RestoreSaveables(const Manifest& manifest) {
@@ -112,40 +152,40 @@ absl::Status Saver::RestoreSaveables(const Manifest& manifest) {
 }
 
 absl::StatusOr<std::optional<int64_t>> Saver::RestoreLatest(Saveables saveables) {
-  ASSIGN_OR_RETURN(const std::optional<std::string> latest,
-                   LatestCheckpoint(files_, directory_,
-                                    {.allow_older = options_.allow_older_checkpoint,
-                                     .verify_checksums = options_.allow_older_checkpoint}));
-  if (!latest) return std::nullopt;
-  const auto all = ListCheckpoints(files_, directory_);
-  if (all.ok() && !all->empty() && JoinPath(directory_, all->back()) != *latest)
-    LogWarning(JoinPath(directory_, all->back()), " is damaged: going on from ", *latest, ", which is older");
-  const auto step = Restore(*latest, saveables);
-  if (!absl::IsDataLoss(step.status()) || options_.allow_older_checkpoint) return step;
-  return absl::DataLossError(absl::StrCat(
-      step.status().message(),
-      "; delete this checkpoint, or allow an older one (allow_older_checkpoint), to go on from the one before"));
+  const auto latest = OpenLatestCheckpoint(files_, directory_, {.allow_older = options_.allow_older_checkpoint});
+  if (absl::IsDataLoss(latest.status()) && !options_.allow_older_checkpoint)
+    return absl::DataLossError(
+        absl::StrCat(latest.status().message(), " (allow_older_checkpoint goes on from the newest one that is whole)"));
+  RETURN_IF_ERROR(latest.status());
+  if (*latest == nullptr) return std::nullopt;
+  ASSIGN_OR_RETURN(const int64_t step, RestoreFrom(**latest, saveables));
+  return step;
 }
 
 absl::StatusOr<int64_t> Saver::Restore(const std::string& path, Saveables saveables) {
-  LogInfo("Restoring parameters from ", path);
   ASSIGN_OR_RETURN(const auto checkpoint, CheckpointReader::Open(files_, path));
-  RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint->manifest(), client_.binding().variables, path));
+  return RestoreFrom(*checkpoint, saveables);
+}
+
+absl::StatusOr<int64_t> Saver::RestoreFrom(const CheckpointReader& checkpoint, Saveables saveables) {
+  const std::string& path = checkpoint.path();
+  const Manifest& manifest = checkpoint.manifest();
+  LogInfo("Restoring parameters from ", path);
+  RETURN_IF_ERROR(CheckModelOfCheckpoint(manifest, client_.binding().variables, path));
   std::vector<RestoredPart> parts;
   for (int ps = 0; ps < client_.num_ps(); ++ps) {
-    ASSIGN_OR_RETURN(RestoredPart part, ReadPart(*checkpoint, client_.ModelOf(ps)));
+    ASSIGN_OR_RETURN(RestoredPart part, ReadPart(checkpoint, client_.ModelOf(ps)));
     if (!part.with_slots && ps == 0)
-      LogWarning("the checkpoint was made with the rule ", checkpoint->manifest().rule.name,
-                 ": its slots are not restored");
+      LogWarning("the checkpoint was made with the rule ", manifest.rule.name, ": its slots are not restored");
     parts.push_back(std::move(part));
   }
-  const auto work = checkpoint->manifest().extras.find(kWorkQueue);
-  if (work != checkpoint->manifest().extras.end() && !absl::Base64Unescape(work->second, &parts[0].work))
+  const auto work = manifest.extras.find(kWorkQueue);
+  if (work != manifest.extras.end() && !absl::Base64Unescape(work->second, &parts[0].work))
     return absl::DataLossError(absl::StrCat("the work queue's state in ", path, " is damaged"));
-  const int64_t step = checkpoint->manifest().global_step;
+  const int64_t step = manifest.global_step;
   RETURN_IF_ERROR(client_.Initialize(step, step, &parts));
-  if (saveables == Saveables::kRestore) RETURN_IF_ERROR(RestoreSaveables(checkpoint->manifest()));
-  last_checkpoint_ = path;
+  if (saveables == Saveables::kRestore) RETURN_IF_ERROR(RestoreSaveables(manifest));
+  NoteLast(path, manifest);
   return step;
 }
 

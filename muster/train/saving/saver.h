@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/base/files/file_system.h"
+#include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/checkpoint/manifest.h"
 #include "muster/store/client/store_client.h"
 #include "muster/transport/event_loop.h"
@@ -45,9 +46,23 @@ class Saver {
   void Add(Saveable saveable) { saveables_.push_back(std::move(saveable)); }
 
   // Saves what the ps hold now, cut at one step. Returns the path ("dir/model.ckpt-100"). On an error the previous
-  // checkpoints stay. OutOfRange: interrupted at every one of several attempts (a ps was restarted, say); it may
-  // succeed later.
+  // checkpoints stay, and what was written of this one is removed. OutOfRange: interrupted at every one of several
+  // attempts (a ps was restarted, say). IsSaveTrouble: the files can't be written. A directory that was deleted is made
+  // again, with a warning.
   absl::StatusOr<std::string> Save();
+
+  // Whether training should go on after this error of Save, and save later: it may pass. A missing permission or a
+  // read-only file system doesn't, unless this saver has saved before.
+  bool IsWorthARetry(const absl::Status& failed) const;
+
+  // False if the last checkpoint was deleted.
+  bool LastIsThere() const;
+
+  // When the last checkpoint saved or restored was begun, by its chief's clock; none: there is none, or it doesn't say.
+  std::optional<absl::Time> last_saved_at() const { return last_saved_at_; }
+  // How many calls of Save have failed, and why the last one has; empty: it hasn't.
+  uint64_t failures() const { return failures_; }
+  const std::string& last_failure() const { return last_failure_; }
 
   // Gives the newest checkpoint of the directory to every ps as its initial state. Returns its global step, or nothing
   // if there is no checkpoint. DataLoss: damaged (names the file). FailedPrecondition: of another model (names the
@@ -65,8 +80,13 @@ class Saver {
 
  private:
   absl::StatusOr<std::string> SaveOnce();
+  absl::StatusOr<std::string> TrySeveralTimes();
+  [[nodiscard]] absl::Status WriteParts(Manifest& manifest);
+  [[nodiscard]] absl::Status MakeDirectory();
   absl::StatusOr<ManifestPart> SaveOnPs(int ps, const std::string& save_id, const std::string& file, uint64_t hold);
   [[nodiscard]] absl::Status Commit(const Manifest& manifest);
+  void NoteLast(const std::string& path, const Manifest& manifest);
+  absl::StatusOr<int64_t> RestoreFrom(const CheckpointReader& checkpoint, Saveables saveables);
   [[nodiscard]] absl::Status RestoreSaveables(const Manifest& manifest);
 
   FileSystem& files_;
@@ -76,7 +96,11 @@ class Saver {
   const SaverOptions options_;
   std::vector<Saveable> saveables_;
   std::string last_checkpoint_;
-  uint64_t saves_ = 0;
+  uint64_t saves_ = 0;  // begun
+  bool has_saved_ = false;
+  std::optional<absl::Time> last_saved_at_;
+  uint64_t failures_ = 0;
+  std::string last_failure_;
 };
 
 }  // namespace muster

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/files/forwarding_file_system.h"
+#include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
 #include "muster/train/testing/training_process.h"
@@ -291,13 +292,16 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
     EXPECT_TRUE(absl::IsResourceExhausted(path.status())) << path.status();
     EXPECT_THAT(path.status().message(), HasSubstr("model"));
     ASSERT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-1") << "with room for " << room;
+    EXPECT_EQ(NamesIn(disk).size(), 3 + 1) << "what was written is removed: " << room;
+    EXPECT_TRUE(job.saver->IsWorthARetry(path.status()));
+    EXPECT_EQ(job.saver->failures(), failures);
+    EXPECT_EQ(job.saver->last_failure(), path.status().message());
     EXPECT_EQ(job.saver->last_checkpoint(), "model/model.ckpt-1");
   }
   EXPECT_GT(failures, 20);
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-2");
-  // The first success removes what the failures left: two checkpoints of two parts and a manifest remain, and the
-  // state.
   EXPECT_EQ(NamesIn(disk).size(), 2 * 3 + 1);
+  EXPECT_EQ(job.saver->last_failure(), "");
 }
 
 TEST(SaverTest, AReadOnlyDiskIsAnErrorThatNamesTheDirectory) {
@@ -310,6 +314,106 @@ TEST(SaverTest, AReadOnlyDiskIsAnErrorThatNamesTheDirectory) {
   EXPECT_TRUE(absl::IsPermissionDenied(path.status())) << path.status();
   EXPECT_THAT(path.status().message(), HasSubstr("model"));
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-0");
+  EXPECT_TRUE(job.saver->IsWorthARetry(path.status())) << "it could be written before";
+  Saver fresh(disk, job.store.loop, *job.chief->client, "model", SaverOptions{});
+  EXPECT_FALSE(fresh.IsWorthARetry(fresh.Save().status())) << "a first save";
+}
+
+// Codes of the system that mean something else to a session: Aborted (a stale handle) is a lost model.
+TEST(SaverTest, TheSystemsCodesDoNotReachTheSession) {
+  MemoryFileSystem disk, other;
+  for (const bool ps_sees : {true, false}) {
+    Job job(disk, 1);
+    if (!ps_sees) job.MoveToDisk(0, other);
+    job.Start();
+    ASSERT_TRUE(job.saver->Save().ok());
+    for (int64_t changes = 0;; ++changes) {
+      job.Steps(1);
+      disk.Resume();
+      disk.StopAfter(changes);  // Aborted
+      const auto path = job.saver->Save();
+      disk.Resume();
+      if (path.ok()) break;
+      EXPECT_TRUE(absl::IsResourceExhausted(path.status())) << changes << ": " << path.status();
+      ASSERT_LT(changes, 100);
+    }
+  }
+}
+
+TEST(SaverTest, AModelDirThatWasDeletedIsMadeAgainWithAWarning) {
+  MemoryFileSystem disk;
+  Job job(disk, 2);
+  job.Start();
+  ASSERT_TRUE(job.saver->Save().ok());
+  EXPECT_TRUE(job.saver->LastIsThere());
+  ASSERT_TRUE(disk.RemoveTree("model").ok());
+  EXPECT_FALSE(job.saver->LastIsThere());
+  job.Steps(1);
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  ASSERT_EQ(*job.saver->Save(), "model/model.ckpt-1");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("model is gone, with the checkpoints in it"));
+  EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-1");
+  EXPECT_TRUE(disk.Exists("model/checkpoint"));
+}
+
+// A disk on which another checkpoint's parts take the place of the verified ones before they are read.
+class SwappingDisk final : public ForwardingFileSystem {
+ public:
+  SwappingDisk(MemoryFileSystem& inner, std::string from, std::string to)
+      : ForwardingFileSystem(inner), from_(std::move(from)), to_(std::move(to)) {}
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
+    auto file = ForwardingFileSystem::OpenForReading(path);
+    if (!file.ok() || path != to_) return file;
+    return std::make_unique<Swapping>(*std::move(file), inner_, from_, to_);
+  }
+
+ private:
+  class Swapping final : public ReadableFile {
+   public:
+    Swapping(std::unique_ptr<ReadableFile> file, FileSystem& files, std::string from, std::string to)
+        : file_(std::move(file)), files_(files), from_(std::move(from)), to_(std::move(to)) {}
+    absl::Status ReadAt(uint64_t offset, MutableByteSpan into) const override {
+      const absl::Status read = file_->ReadAt(offset, into);
+      const bool verified = offset == 0 && into.size() == *file_->Size();
+      if (verified) {
+        EXPECT_EQ(files_.Rename(from_, to_), absl::OkStatus());
+      }
+      return read;
+    }
+    absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
+
+   private:
+    const std::unique_ptr<ReadableFile> file_;
+    FileSystem& files_;
+    const std::string from_;
+    const std::string to_;
+  };
+
+  const std::string from_;
+  const std::string to_;
+};
+
+TEST(SaverTest, WhatWasVerifiedIsWhatIsRestored) {
+  MemoryFileSystem disk;
+  Job first(disk, 1);
+  first.Start();
+  ASSERT_TRUE(first.saver->Save().ok());
+  const auto saved = first.Values();
+  first.Steps(1);
+  ASSERT_TRUE(first.saver->Save().ok());
+  for (const std::string file : {"model.ckpt-1.manifest.json", "checkpoint"})
+    ASSERT_TRUE(disk.Remove(JoinPath("model", file)).ok());
+  // Another file of the same layout, whole by itself, takes the part's name once it was verified.
+  SwappingDisk swapping(disk, "model/model.ckpt-1.ps-0-of-1.safetensors", "model/model.ckpt-0.ps-0-of-1.safetensors");
+  Job second(disk, 1);
+  Saver saver(swapping, second.store.loop, *second.chief->client, "model", SaverOptions{});
+  ASSERT_EQ(second.chief->client->Join(true), absl::OkStatus());
+  second.chief->client->Bind(second.chief->algorithm->binding());
+  ASSERT_EQ(**saver.RestoreLatest(), 0);
+  EXPECT_FALSE(disk.Exists("model/model.ckpt-1.ps-0-of-1.safetensors")) << "the test needs the swap";
+  ASSERT_EQ(second.chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
+  EXPECT_EQ(second.Values(), saved);
 }
 
 TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedWithTheFirstVariable) {
@@ -343,7 +447,7 @@ TEST(SaverTest, ADamagedPartIsNamedAndNeverTakenForNoCheckpoint) {
   ASSERT_TRUE(first.saver->Save().ok());
   std::string part;
   for (const std::string& name : NamesIn(disk))
-    if (absl::StrContains(name, "part-00001")) part = JoinPath("model", name);
+    if (absl::StrContains(name, ".ps-1-of-2")) part = JoinPath("model", name);
   ASSERT_EQ(disk.Corrupt(part, *disk.FileSize(part) - 1, 0x10), absl::OkStatus());
   {
     Job second(disk, 1);
@@ -431,7 +535,8 @@ TEST(SaverTest, AChiefThatWasReplacedInItsCommitSaysSo) {
     });
     Saver saver(eventful, job.store.loop, *job.chief->client, "model", SaverOptions{});
     const absl::Status saved = saver.Save().status();
-    EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kNotFound) << saved;
+    EXPECT_EQ(saved.code(), replaced ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kResourceExhausted)
+        << saved;
     EXPECT_THAT(*ListCheckpoints(disk, "model"), IsEmpty());
   }
 }

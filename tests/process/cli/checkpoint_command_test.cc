@@ -38,9 +38,7 @@ class CheckpointCommandTest : public ::testing::Test {
     EXPECT_THAT(said.err, testing::StartsWith("muster checkpoint"));
     return said.err;
   }
-  std::string Part(int64_t step, int part) const {
-    return JoinPath(model_, PartFileName(step, part, 2, step == 100 ? "a" : "b"));
-  }
+  std::string Part(int64_t step, int part) const { return JoinPath(model_, PartFileName(step, part, 2)); }
   static void FlipLastByte(const std::string& path) {
     auto bytes = PosixFileSystem().ReadFile(path).value();
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
@@ -71,6 +69,17 @@ TEST_F(CheckpointCommandTest, Ls) {
   EXPECT_THAT(After(table, "NAME").size(), 1u);
   EXPECT_THAT(After(table, "model.ckpt-100"), ElementsAre(HasSubstr("DAMAGED: " + Part(100, 1) + " is missing")));
   EXPECT_THAT(After(table, "model.ckpt-200"), ElementsAre(HasSubstr("newest")));
+}
+
+TEST_F(CheckpointCommandTest, ABrokenStateFileIsAWarningBesideTheAnswer) {
+  const std::string state = JoinPath(model_, "checkpoint");
+  ASSERT_EQ(WriteFileAtomically(PosixFileSystem(), state, AsBytes("\x01\xff\x02", 3)), absl::OkStatus());
+  const Said said = Muster({"ls", "--json", model_});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr(state + " can't be understood: line '\\x01\\xff\\x02'"));
+  const json list = json::parse(said.out);
+  EXPECT_EQ(list[1]["name"], "model.ckpt-200");
+  EXPECT_EQ(list[1]["newest"], true);
 }
 
 TEST_F(CheckpointCommandTest, Show) {

@@ -14,6 +14,7 @@
 #include "apps/muster/commands/job/placement_flags.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/checkpoint_diff.h"
 #include "muster/checkpoint/checkpoint_directory.h"
@@ -282,7 +283,10 @@ CLI::App* AddOne(CLI::App& parent, const char* name, const char* description, co
   CLI::App* command = parent.add_subcommand(name, description);
   command->add_option(path_name, options->path, path_help)->required()->type_name("");
   command->footer(footer);
-  command->callback([options, run, &exit_code] { exit_code = run(*options); });
+  command->callback([options, run, &exit_code] {
+    SetUpLog("", "warning");  // to stderr: a script reads stdout
+    exit_code = run(*options);
+  });
   return command;
 }
 
