@@ -37,6 +37,11 @@ constexpr std::string_view kFileVersion = "brain.Event:2";
 // The name doesn't begin with "events": a program that lists a directory's event files must not find it.
 constexpr char kLockFile[] = ".summary_writer.lock";
 
+// After a failed write, and between looks whether the file is still there.
+constexpr absl::Duration kFirstPause = absl::Seconds(5);
+constexpr absl::Duration kLongestPause = absl::Minutes(1);
+constexpr absl::Duration kBetweenLooks = absl::Seconds(5);
+
 double Seconds(absl::Time time) { return static_cast<double>(absl::ToUnixMicros(time)) / 1e6; }
 
 std::string MachineName() {
@@ -72,36 +77,74 @@ absl::StatusOr<std::unique_ptr<FileLock>> TakeDirectory(FileSystem& files, const
 
 }  // namespace
 
-EventFileWriter::EventFileWriter(const Clock& clock, std::string path, absl::Duration flush_interval,
-                                 std::unique_ptr<FileLock> directory, std::unique_ptr<WritableFile> file)
-    : clock_(clock),
-      path_(std::move(path)),
-      flush_interval_(flush_interval),
+EventFileWriter::EventFileWriter(FileSystem& files, const Clock& clock, std::string directory, Options options)
+    : files_(files),
+      clock_(clock),
       directory_(std::move(directory)),
-      file_(std::move(file)),
-      last_flush_(clock.Now()) {}
+      options_(std::move(options)),
+      pause_(kFirstPause, kLongestPause) {}
 
 absl::StatusOr<std::unique_ptr<EventFileWriter>> EventFileWriter::Open(FileSystem& files, const Clock& clock,
                                                                        const std::string& directory,
                                                                        const Options& options) {
-  RETURN_IF_ERROR(files.CreateDirectory(directory));
-  ASSIGN_OR_RETURN(auto taken, TakeDirectory(files, directory, clock.Now()));
-  const double now = Seconds(clock.Now());
-  const std::string name = absl::StrFormat("events.out.tfevents.%010d.%s%s", static_cast<int64_t>(now),
-                                           options.host.empty() ? MachineName() : options.host,
-                                           options.suffix.empty() ? absl::StrCat(".", getpid()) : options.suffix);
-  const std::string path = FreePath(files, directory, name);
-  ASSIGN_OR_RETURN(auto file, files.CreateFile(path));
-  auto writer = std::unique_ptr<EventFileWriter>(
-      new EventFileWriter(clock, path, options.flush_interval, std::move(taken), std::move(file)));
+  std::unique_ptr<EventFileWriter> writer(new EventFileWriter(files, clock, directory, options));
+  MutexLock lock(writer->mutex_);
+  const absl::Status begun = writer->Begin();
+  if (!begun.ok() && !absl::IsResourceExhausted(begun)) return begun;
+  if (!begun.ok()) writer->GiveUpFile(begun);
+  return writer;
+}
+
+absl::Status EventFileWriter::Begin() {
+  RETURN_IF_ERROR(files_.CreateDirectory(directory_));
+  const absl::Time now = clock_.Now();
+  lock_ = nullptr;  // its file may have been deleted
+  ASSIGN_OR_RETURN(lock_, TakeDirectory(files_, directory_, now));
+  const std::string name = absl::StrFormat("events.out.tfevents.%010d.%s%s", absl::ToUnixSeconds(now),
+                                           options_.host.empty() ? MachineName() : options_.host,
+                                           options_.suffix.empty() ? absl::StrCat(".", getpid()) : options_.suffix);
+  path_ = FreePath(files_, directory_, name);
+  ASSIGN_OR_RETURN(file_, files_.CreateFile(path_));
   std::string event;
   protozero::pbf_writer encoder(event);
-  encoder.add_double(kEventWallTime, now);
+  encoder.add_double(kEventWallTime, Seconds(now));
   encoder.add_string(kEventFileVersion, kFileVersion.data(), kFileVersion.size());
-  MutexLock lock(writer->mutex_);
-  RETURN_IF_ERROR(writer->Write(event));
-  RETURN_IF_ERROR(writer->FlushLocked());
-  return writer;
+  RETURN_IF_ERROR(Append(event));
+  last_flush_ = now;
+  look_at_ = now + kBetweenLooks;
+  return file_->Flush();
+}
+
+void EventFileWriter::BeginAgainIfDue(absl::Time now) {
+  if (file_ != nullptr) {
+    if (now < look_at_) return;
+    look_at_ = now + kBetweenLooks;
+    if (files_.Exists(path_)) return;
+    LogWarning(path_, " was deleted: summaries go on in a new file of ", directory_);
+  } else if (now < retry_at_) {
+    return;
+  }
+  if (const absl::Status begun = Begin(); !begun.ok()) return GiveUpFile(begun);
+  pause_.Reset();
+  LogInfo("summaries go on in ", path_);
+}
+
+void EventFileWriter::GiveUpFile(const absl::Status& why) {
+  file_ = nullptr;
+  const absl::Duration pause = pause_.Next();
+  retry_at_ = clock_.Now() + pause;
+  LogWarning("no summaries are written to ", directory_, ": ", why.message(), "; a new file is begun in ",
+             absl::FormatDuration(pause), ", what is added until then is lost");
+}
+
+absl::Status EventFileWriter::CheckOpen() const {
+  if (!closed_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path_, " is closed: nothing can be added to it"));
+}
+
+std::string EventFileWriter::path() const {
+  MutexLock lock(mutex_);
+  return path_;
 }
 
 absl::Status EventFileWriter::AddScalar(std::string_view tag, float value, int64_t step) {
@@ -142,18 +185,21 @@ absl::Status EventFileWriter::AddSessionLog(SessionStatus status, int64_t step, 
 
 absl::Status EventFileWriter::Add(int field, std::string_view message, int64_t step) {
   MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckOpen());
   const absl::Time now = clock_.Now();
+  BeginAgainIfDue(now);
+  if (file_ == nullptr) return absl::OkStatus();
   std::string event;
   protozero::pbf_writer encoder(event);
   encoder.add_double(kEventWallTime, Seconds(now));
   encoder.add_int64(kEventStep, step);
   encoder.add_message(static_cast<protozero::pbf_tag_type>(field), message.data(), message.size());
-  RETURN_IF_ERROR(Write(event));
-  return now - last_flush_ >= flush_interval_ ? FlushLocked() : absl::OkStatus();
+  if (const absl::Status added = Append(event); !added.ok()) GiveUpFile(added);
+  if (now - last_flush_ >= options_.flush_interval) FlushLocked(now);
+  return absl::OkStatus();
 }
 
-absl::Status EventFileWriter::Write(std::string_view event) {
-  if (!status_.ok()) return status_;
+absl::Status EventFileWriter::Append(std::string_view event) {
   const uint64_t length = event.size();
   std::string record(sizeof length, '\0');
   std::memcpy(record.data(), &length, sizeof length);
@@ -164,31 +210,33 @@ absl::Status EventFileWriter::Write(std::string_view event) {
   append_checksum(record);
   record.append(event);
   append_checksum(event);
-  status_ = file_->Append(AsBytes(record.data(), record.size()));
-  return status_;
+  return file_->Append(AsBytes(record.data(), record.size()));
 }
 
-absl::Status EventFileWriter::FlushLocked() {
-  if (!status_.ok()) return status_;
-  last_flush_ = clock_.Now();
-  status_ = file_->Flush();
-  return status_;
+void EventFileWriter::FlushLocked(absl::Time now) {
+  if (file_ == nullptr) return;
+  last_flush_ = now;
+  if (const absl::Status flushed = file_->Flush(); !flushed.ok()) GiveUpFile(flushed);
 }
 
 absl::Status EventFileWriter::Flush() {
   MutexLock lock(mutex_);
-  return FlushLocked();
+  RETURN_IF_ERROR(CheckOpen());
+  FlushLocked(clock_.Now());
+  return absl::OkStatus();
 }
 
 absl::Status EventFileWriter::Close() {
   MutexLock lock(mutex_);
-  if (file_ == nullptr) return absl::OkStatus();
-  absl::Status result = FlushLocked();
-  result.Update(file_->Close());
+  if (std::exchange(closed_, true)) return absl::OkStatus();
+  if (file_ != nullptr) {
+    absl::Status ended = file_->Flush();
+    ended.Update(file_->Close());
+    if (!ended.ok()) LogWarning("the last summaries may be lost: ", ended.message());
+  }
   file_ = nullptr;
-  directory_ = nullptr;
-  status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is closed: nothing can be added to it"));
-  return result;
+  lock_ = nullptr;
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/mutex.h"
+#include "muster/base/retry_pause.h"
 #include "muster/summary/value_histogram.h"
 
 namespace muster {
@@ -26,8 +27,10 @@ struct ScalarSummary {
   float value = 0;
 };
 
-// Thread-safe. After a failed write every later call returns that error: a gap in the file would hide everything after
-// it.
+// Thread-safe. A disk that can't be written is no error of the calls that add something, as training must not end
+// because of it: a warning says why, what is added meanwhile is lost, and a new file is begun after 5 s, 10 s and so on
+// (a cut record hides everything after it in its file). A new file is also begun if somebody deletes the file or its
+// directory.
 class EventFileWriter {
  public:
   struct Options {
@@ -39,14 +42,15 @@ class EventFileWriter {
   // Creates the directory and the file events.out.tfevents.<10 digits of seconds>.<host><suffix>, and flushes the
   // version event. Never overwrites an earlier file. `files` and `clock` must outlive it. IsWrongConfiguration: another
   // writer has the directory. Close, the destructor and any end of the process release the directory. On a file system
-  // without locks another writer isn't detected.
+  // without locks another writer isn't detected. A full disk is no error.
   static absl::StatusOr<std::unique_ptr<EventFileWriter>> Open(FileSystem& files, const Clock& clock,
                                                                const std::string& directory, const Options& options);
 
   // Without Close, unflushed data is lost.
   ~EventFileWriter() = default;
 
-  const std::string& path() const { return path_; }
+  // The file that is being written, or was last.
+  std::string path() const;
 
   [[nodiscard]] absl::Status AddScalar(std::string_view tag, float value, int64_t step);
   // Writes several scalars of one step as one event.
@@ -66,20 +70,30 @@ class EventFileWriter {
   [[nodiscard]] absl::Status Close();
 
  private:
-  EventFileWriter(const Clock& clock, std::string path, absl::Duration flush_interval,
-                  std::unique_ptr<FileLock> directory, std::unique_ptr<WritableFile> file);
-  [[nodiscard]] absl::Status Write(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  [[nodiscard]] absl::Status FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  EventFileWriter(FileSystem& files, const Clock& clock, std::string directory, Options options);
+  // Takes the directory, and begins a file in it.
+  [[nodiscard]] absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] absl::Status Append(std::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins another file if this one was deleted, or couldn't be written and it is time to try again.
+  void BeginAgainIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUpFile(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FlushLocked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] absl::Status Add(int field, std::string_view message, int64_t step);
 
+  FileSystem& files_;
   const Clock& clock_;
-  const std::string path_;
-  const absl::Duration flush_interval_;
+  const std::string directory_;
+  const Options options_;
 
-  Mutex mutex_;
-  std::unique_ptr<FileLock> directory_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  std::string path_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<FileLock> lock_ ABSL_GUARDED_BY(mutex_);      // of the directory
+  std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);  // null: it couldn't be written, or is closed
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  RetryPause pause_ ABSL_GUARDED_BY(mutex_);
+  absl::Time retry_at_ ABSL_GUARDED_BY(mutex_);  // without a file
+  absl::Time look_at_ ABSL_GUARDED_BY(mutex_);   // when to look whether the file is still there
   absl::Time last_flush_ ABSL_GUARDED_BY(mutex_);
 };
 

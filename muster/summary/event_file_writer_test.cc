@@ -12,6 +12,7 @@
 #include "muster/base/crc32c.h"
 #include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/base/log.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/base/wrong_configuration.h"
@@ -133,15 +134,60 @@ TEST_F(EventFileWriterTest, AScalarIsEncodedAsTensorFlowDoesIt) {
   EXPECT_EQ(records[1], expected);
 }
 
-TEST_F(EventFileWriterTest, FullDiskIsReportedAndStaysReported) {
+// What follows a cut record can't be read, so another file is begun.
+TEST_F(EventFileWriterTest, AFullDiskIsSaidAndAnotherFileIsBegunOnceThereIsRoom) {
   const auto writer = Open();
+  const std::string first = writer->path();
   ASSERT_TRUE(writer->AddScalar("a", 1, 1).ok());
   files_.FillAfter(10);
-  EXPECT_TRUE(absl::IsResourceExhausted(writer->AddScalar("b", 1, 2)));
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  EXPECT_TRUE(writer->AddScalar("lost", 1, 2).ok());
+  EXPECT_TRUE(writer->AddScalar("lost", 1, 3).ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("no summaries are written to logs: "), HasSubstr("no space left on device"),
+                    HasSubstr("a new file is begun in 5s")));
+  clock_.Advance(absl::Seconds(5));
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  EXPECT_TRUE(writer->AddScalar("lost", 1, 4).ok()) << "there is still no room";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a new file is begun in 10s"));
   files_.Unfill();
-  EXPECT_TRUE(absl::IsResourceExhausted(writer->AddScalar("c", 1, 3))) << "what follows a cut record can't be read";
-  EXPECT_TRUE(absl::IsResourceExhausted(writer->Flush()));
-  EXPECT_TRUE(absl::IsResourceExhausted(writer->Close()));
+  clock_.Advance(absl::Seconds(9));
+  EXPECT_TRUE(writer->AddScalar("lost", 1, 5).ok()) << "it isn't time yet";
+  EXPECT_EQ(writer->Flush(), absl::OkStatus());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(writer->AddScalar("b", 1, 6).ok());
+  EXPECT_NE(writer->path(), first);
+  EXPECT_EQ(Records(*files_.ReadFile(writer->path())).size(), 2u) << "the version and one event";
+  EXPECT_TRUE(writer->Close().ok());
+}
+
+TEST_F(EventFileWriterTest, ADiskThatIsFullWhenItIsOpenedIsNoError) {
+  files_.FillAfter(0);
+  const auto writer = Open();
+  EXPECT_TRUE(writer->AddScalar("lost", 1, 1).ok());
+  files_.Unfill();
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_TRUE(writer->AddScalar("a", 1, 2).ok());
+  EXPECT_EQ(Records(*files_.ReadFile(writer->path())).size(), 2u);
+  EXPECT_TRUE(IsWrongConfiguration(EventFileWriter::Open(files_, clock_, "logs", {}).status())) << "it has the lock";
+}
+
+TEST_F(EventFileWriterTest, ADirectoryThatWasDeletedIsMadeAgainWithANewFile) {
+  const auto writer = Open();
+  ASSERT_TRUE(writer->AddScalar("a", 1, 1).ok());
+  ASSERT_TRUE(files_.RemoveTree("logs").ok());
+  clock_.Advance(absl::Seconds(5));
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  ASSERT_TRUE(writer->AddScalar("b", 1, 2).ok());
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("logs/events.out.tfevents.1700000000.host.7 was deleted: summaries go on in a new file of logs"));
+  EXPECT_EQ(writer->path(), "logs/events.out.tfevents.1700000005.host.7");
+  EXPECT_EQ(Records(*files_.ReadFile(writer->path())).size(), 2u);
+  EXPECT_TRUE(IsWrongConfiguration(EventFileWriter::Open(files_, clock_, "logs", {}).status())) << "it has the lock";
 }
 
 TEST_F(EventFileWriterTest, ReadOnlyDiskIsReportedWhenOpening) {
@@ -178,13 +224,16 @@ class CountingFile final : public WritableFile {
 class CountingFileSystem final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string&) override {
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+    opened_ = path;
     return std::make_unique<CountingFile>(flushes_);
   }
+  bool Exists(const std::string& path) override { return path == opened_; }
   int flushes() const { return flushes_; }
 
  private:
   int flushes_ = 0;
+  std::string opened_;
 };
 
 TEST(EventFileWriterFlushTest, FlushesTheVersionAndThenWheneverTheIntervalHasPassed) {
