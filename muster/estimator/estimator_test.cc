@@ -117,6 +117,7 @@ TEST_F(EstimatorTest, LogsAsTensorFlow) {
     at = log.find(line, at);
     ASSERT_NE(at, std::string::npos) << line << " isn't there, or too early, in\n" << log;
   }
+  EXPECT_EQ(log.find("Graph was finalized."), log.rfind("Graph was finalized.")) << "it is logged twice in\n" << log;
   testing::internal::CaptureStderr();
   estimator.Evaluate(LinearEvalInput, {.steps = 2});
   const std::string evaluation = testing::internal::GetCapturedStderr();

@@ -51,15 +51,6 @@ class InfiniteLossHook final : public SessionHook {
   }
 };
 
-// Must be the last hook: no other changes the scaffold after it.
-class FinalizedLineHook final : public SessionHook {
- public:
-  absl::Status Begin() override {
-    LogInfo("Graph was finalized.");
-    return absl::OkStatus();
-  }
-};
-
 std::shared_ptr<SessionHook> TrainingSaver(const TrainingRun& run) {
   const RunConfig& config = run.config;
   CheckpointSaverOptions saver{.listeners = run.options.saving_listeners};
@@ -90,7 +81,6 @@ HookList TrainingHooks(const TrainingRun& run) {
   AppendHooks(run.spec.training_hooks, hooks);
   if (knows_end && StandardError().is_terminal)
     hooks.push_back(ProgressBar({.last_step = options.max_steps, .num_steps = options.steps}));
-  hooks.push_back(std::make_shared<FinalizedLineHook>());
   return hooks;
 }
 

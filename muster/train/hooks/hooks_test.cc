@@ -205,7 +205,11 @@ TEST(LoggingTensorTest, AnUnknownTensorIsNamedWithTheKnownOnes) {
   driver.Run(1);
   EXPECT_TRUE(absl::IsInvalidArgument(driver.status));
   EXPECT_THAT(std::string(driver.status.message()),
-              HasSubstr("has no 'accurracy'; it has loss, global_step, staleness;"));
+              HasSubstr("has no 'accurracy'; it has loss, step, global_step, staleness;"));
+  Driver with_scalars(LoggingTensor({.tensors = {"accurracy"}}));
+  with_scalars.Run(1, 0.5, {{"loss", 0.5}, {"lr", 0.1}});
+  EXPECT_THAT(std::string(with_scalars.status.message()), HasSubstr("it has loss, step, global_step, staleness, lr;"))
+      << "a scalar called loss isn't named twice";
   EXPECT_TRUE(absl::IsInvalidArgument(LoggingTensor({.every_n_iter = 0})->Begin()));
 }
 

@@ -1,6 +1,7 @@
 #include "muster/train/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -26,8 +27,9 @@ bool RunValues::Find(const std::string& name, double* value) const {
 }
 
 std::vector<std::string> RunValues::Names() const {
-  std::vector<std::string> names = {"loss", "global_step", "staleness"};
-  for (const auto& [scalar, value] : scalars) names.push_back(scalar);
+  std::vector<std::string> names = {"loss", "step", "global_step", "staleness"};
+  for (const auto& [scalar, value] : scalars)
+    if (std::find(names.begin(), names.end(), scalar) == names.end()) names.push_back(scalar);
   return names;
 }
 
@@ -435,6 +437,10 @@ absl::Status Session::Close() {
   if (IsInterrupted(first_error)) return LeaveIfInterrupted(std::move(first_error));
   first_error.Update(threads);
   if (ran_) LogInfo("Loss for final step: ", absl::StrFormat("%g", last_loss_), ".");
+  if (ran_ && std::isnan(last_loss_))
+    LogWarning(
+        "the loss is NaN: what was trained since it became so is worthless, and the last checkpoint may be; "
+        "NanTensor ends training at the first NaN");
   first_error.Update(environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
   return first_error;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <any>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -20,6 +21,7 @@
 #include "muster/train/hooks/global_step_waiter.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/hooks/progress_bar.h"
+#include "muster/train/testing/hook_driver.h"
 #include "muster/train/testing/training_process.h"
 #include "muster/train/threads/error.h"
 
@@ -236,6 +238,24 @@ TEST(SessionHooksTest, AHookOfOnesOwn) {
   while (!session.ShouldStop()) ASSERT_EQ(session.Run(), absl::OkStatus());
   EXPECT_EQ(session.global_step(), 4);
   EXPECT_TRUE(absl::IsInvalidArgument(LossSpike(0.5).Begin()));
+}
+
+TEST(SessionHooksTest, ANanLossIsAWarningAtTheEnd) {
+  for (const double last : {0.5, std::nan("")}) {
+    SimulatedStore store(1, {"chief:0"});
+    TrainingProcess process(store, "chief:0");
+    process.source.on_step = [last](double) { return last; };
+    Session session = process.MakeSession();
+    ASSERT_EQ(session.Start(), absl::OkStatus());
+    ASSERT_EQ(session.Run(), absl::OkStatus());
+    const auto log = Logged([&session] { EXPECT_EQ(session.Close(), absl::OkStatus()); });
+    const auto warning = ::testing::Contains(::testing::StartsWith("the loss is NaN: "));
+    if (std::isnan(last)) {
+      EXPECT_THAT(log, warning);
+    } else {
+      EXPECT_THAT(log, ::testing::Not(warning));
+    }
+  }
 }
 
 TEST(SessionHooksTest, TheCallsThatTheManualShows) {
