@@ -14,7 +14,8 @@
 namespace muster::checkpoint_saver_test {
 namespace {
 
-using ::testing::Contains, ::testing::ElementsAre, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
+    ::testing::StartsWith;
 
 // Records its calls, with the checkpoints that exist then.
 class Listener final : public CheckpointSaverListener {
@@ -188,13 +189,15 @@ TEST_F(BusyPsTest, TheFirstSaveIsTriedAgainAtTheFirstStep) {
   EXPECT_EQ(session_.Close(), absl::OkStatus());
 }
 
-TEST_F(BusyPsTest, TheLastSaveIsTriedFiveTimes) {
+TEST_F(BusyPsTest, TheLastSaveIsTriedAgainWithLongerAndLongerPauses) {
   ASSERT_EQ(session_.Start(), absl::OkStatus());
   ASSERT_EQ(session_.Run(), absl::OkStatus());
   story_.clear();
   cuts_ = 4 * kAttempts;
+  const absl::Time before = store_.loop.Now();
   EXPECT_EQ(session_.Close(), absl::OkStatus());
   EXPECT_EQ(cuts_, 0);
+  EXPECT_GE(store_.loop.Now() - before, absl::Seconds(1 + 2 + 4 + 8));
   EXPECT_THAT(story_, ElementsAre("a before 1 of 1", "a before 1 of 1", "a before 1 of 1", "a before 1 of 1",
                                   "a before 1 of 1", "a after 1 of 2", "a end 1 of 2"));
 }
@@ -203,15 +206,153 @@ TEST_F(BusyPsTest, TheLastSaveIsTriedFiveTimes) {
 TEST_F(BusyPsTest, ALastStepThatCannotBeSavedIsUnavailable) {
   ASSERT_EQ(session_.Start(), absl::OkStatus());
   ASSERT_EQ(session_.Run(), absl::OkStatus());
-  story_.clear();
-  cuts_ = 5 * kAttempts;
+  cuts_ = 1000;
+  const absl::Time before = store_.loop.Now();
   const absl::Status closed = session_.Close();
+  EXPECT_LE(store_.loop.Now() - before, absl::Seconds(61));
   EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
-  EXPECT_THAT(std::string(closed.message()), StartsWith("the last checkpoint could not be saved: "));
-  EXPECT_EQ(cuts_, 0);
-  EXPECT_THAT(story_, ElementsAre("a before 1 of 1", "a before 1 of 1", "a before 1 of 1", "a before 1 of 1",
-                                  "a before 1 of 1", "a end 1 of 1"));
+  EXPECT_THAT(std::string(closed.message()), StartsWith("the last checkpoint could not be saved in 1m: "));
+  EXPECT_THAT(story_.back(), "a end 1 of 1") << "the listener's end comes all the same";
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0"));
+}
+
+class DiskTroubleTest : public ::testing::Test {
+ protected:
+  Session MakeSession(CheckpointSaverOptions options) {
+    return process_.MakeSession({.checkpoint_dir = "model",
+                                 .save_checkpoint_secs = 0,
+                                 .save_summaries_steps = 0,
+                                 .log_step_count_steps = 0,
+                                 .chief_only_hooks = {CheckpointSaver(options)}});
+  }
+  std::vector<std::string> Checkpoints() {
+    return ListCheckpoints(store_.files, "model").value_or(std::vector<std::string>());
+  }
+  // Runs a step `after` from now, and returns its warnings.
+  std::vector<std::string> RunAfter(Session& session, absl::Duration after) {
+    store_.Pass(after);
+    return Logged([&] { EXPECT_EQ(session.Run(), absl::OkStatus()); });
+  }
+
+  SimulatedStore store_{1, {"chief:0"}, {.lease = absl::Hours(100)}};
+  TrainingProcess process_{store_, "chief:0", {.files = &store_.files}};
+};
+
+TEST_F(DiskTroubleTest, TrainingGoesOnAndTheNextAttemptComesSoonerThanTheInterval) {
+  Session session = MakeSession({.save_interval = absl::Seconds(600)});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  store_.files.FillAfter(0);
+  EXPECT_THAT(RunAfter(session, absl::Seconds(601)),
+              Contains(AllOf(StartsWith("no checkpoint at step 1: "), HasSubstr("no space left on device"),
+                             HasSubstr("the next attempt is in 5s; the newest is model/model.ckpt-0"))));
+  EXPECT_THAT(RunAfter(session, absl::Seconds(4)), IsEmpty()) << "it isn't time yet";
+  EXPECT_THAT(RunAfter(session, absl::Seconds(1)), Contains(HasSubstr("the next attempt is in 10s")));
+  EXPECT_THAT(RunAfter(session, absl::Seconds(10)), Contains(HasSubstr("the next attempt is in 20s")));
+  store_.files.Unfill();
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0")) << "the older one stays";
+  RunAfter(session, absl::Seconds(20));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-5"));
+  RunAfter(session, absl::Seconds(60));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-5")) << "the next is due at its interval";
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+TEST_F(DiskTroubleTest, TheMetricsSayHowOldTheNewestIsAndWhyTheLastSaveFailed) {
+  TrainingMetrics metrics;
+  SessionEnvironment environment = process_.Environment();
+  environment.metrics = &metrics;
+  Session session(std::move(environment), {.checkpoint_dir = "model", .save_checkpoint_secs = 10}, {});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  RunAfter(session, absl::Seconds(1));
+  const double saved_at = metrics.checkpoint_saved_at.value();
+  EXPECT_GT(saved_at, 0);
+  EXPECT_EQ(metrics.checkpoint_failure.Get(), "");
+  store_.files.FillAfter(0);
+  RunAfter(session, absl::Seconds(10));
+  RunAfter(session, absl::Seconds(1));
+  EXPECT_EQ(metrics.checkpoint_failures.value(), 1);
+  EXPECT_THAT(metrics.checkpoint_failure.Get(), HasSubstr("no space left on device"));
+  EXPECT_EQ(metrics.checkpoint_saved_at.value(), saved_at);
+  store_.files.Unfill();
+  RunAfter(session, absl::Seconds(5));
+  RunAfter(session, absl::Seconds(1));
+  EXPECT_EQ(metrics.checkpoint_failure.Get(), "");
+  EXPECT_GT(metrics.checkpoint_saved_at.value(), saved_at);
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+TEST_F(DiskTroubleTest, APauseIsNeverLongerThanTheInterval) {
+  Session session = MakeSession({.save_interval = absl::Seconds(8)});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  store_.files.FillAfter(0);
+  EXPECT_THAT(RunAfter(session, absl::Seconds(9)), Contains(HasSubstr("the next attempt is in 5s")));
+  EXPECT_THAT(RunAfter(session, absl::Seconds(5)), Contains(HasSubstr("the next attempt is in 8s")));
+  EXPECT_THAT(RunAfter(session, absl::Seconds(8)), Contains(HasSubstr("the next attempt is in 8s")));
+  store_.files.Unfill();
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+TEST_F(DiskTroubleTest, OnlyAFirstSaveThatNeverWorksIsAnErrorAtTheStart) {
+  {
+    Session session = MakeSession({.save_steps = 1});
+    ASSERT_TRUE(store_.files.CreateDirectory("model").ok());
+    store_.files.FillAfter(0);
+    EXPECT_EQ(session.Start(), absl::OkStatus()) << "a full disk may have room later";
+    store_.files.Unfill();
+    RunAfter(session, absl::Seconds(5));
+    EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-1"));
+    store_.files.SetReadOnly(true);
+    EXPECT_THAT(RunAfter(session, absl::Seconds(5)), Contains(HasSubstr("read-only file system")))
+        << "what was allowed before may be allowed again";
+    store_.files.SetReadOnly(false);
+    EXPECT_EQ(session.Close(), absl::OkStatus());
+  }
+}
+
+TEST_F(DiskTroubleTest, ADiskThatIsReadOnlyAtTheStartIsAnError) {
+  ASSERT_TRUE(store_.files.CreateDirectory("model").ok());
+  Session session =
+      process_.MakeSession({.checkpoint_dir = "model", .summary_dir = "logs", .save_checkpoint_steps = 1});
+  ASSERT_TRUE(store_.files.CreateDirectory("logs").ok());
+  store_.files.SetReadOnly(true);
+  EXPECT_TRUE(absl::IsPermissionDenied(session.Start()));
+}
+
+TEST_F(DiskTroubleTest, TheLastSaveWaitsForRoomAndThenSaysWhatIsLost) {
+  Session session = MakeSession({.save_steps = 100, .last_save_patience = absl::Seconds(20)});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
+  store_.files.FillAfter(0);
+  const absl::Time before = store_.loop.Now();
+  const absl::Status closed = session.Close();
+  EXPECT_GE(store_.loop.Now() - before, absl::Seconds(1 + 2 + 4 + 8));
+  EXPECT_LE(store_.loop.Now() - before, absl::Seconds(21));
+  EXPECT_TRUE(absl::IsResourceExhausted(closed)) << closed;
+  EXPECT_THAT(std::string(closed.message()), AllOf(StartsWith("the last checkpoint could not be saved in 20s: "),
+                                                   HasSubstr("the 3 steps since model/model.ckpt-0 are lost")));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0"));
+}
+
+TEST_F(DiskTroubleTest, ALastSaveThatFindsRoomInTimeIsNoError) {
+  Session session = MakeSession({.save_steps = 100});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  store_.files.FillAfter(0);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(10), [this] { store_.files.Unfill(); });
+  EXPECT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-0", "model.ckpt-1"));
+}
+
+TEST_F(DiskTroubleTest, ADeletedModelDirIsNoticedAndSavedIntoAtOnce) {
+  Session session = MakeSession({.save_interval = absl::Seconds(600)});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  RunAfter(session, absl::Seconds(1));
+  ASSERT_TRUE(store_.files.RemoveTree("model").ok());
+  EXPECT_THAT(RunAfter(session, absl::Seconds(5)),
+              Contains(StartsWith("model/model.ckpt-0 was deleted: saving another checkpoint now")));
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2"));
+  EXPECT_TRUE(store_.files.Exists("model/checkpoint"));
+  EXPECT_EQ(session.Close(), absl::OkStatus());
 }
 
 }  // namespace

@@ -159,11 +159,13 @@ void Session::AddDefaultHooks() {
   }
   if (options_.checkpoint_dir.empty()) return;
   const double checkpoint_secs = options_.save_checkpoint_secs.value_or(600);
+  const absl::Duration patience = absl::Seconds(options_.last_save_patience_secs);
   if (options_.save_checkpoint_steps) {
     if (*options_.save_checkpoint_steps > 0)
-      hooks_.push_back(CheckpointSaver({.save_steps = options_.save_checkpoint_steps}));
+      hooks_.push_back(CheckpointSaver({.save_steps = options_.save_checkpoint_steps, .last_save_patience = patience}));
   } else if (checkpoint_secs > 0) {
-    hooks_.push_back(CheckpointSaver({.save_interval = absl::Seconds(checkpoint_secs)}));
+    hooks_.push_back(
+        CheckpointSaver({.save_interval = absl::Seconds(checkpoint_secs), .last_save_patience = patience}));
   }
 }
 
@@ -314,7 +316,7 @@ absl::StatusOr<StepResult> Session::Step() {
   global_step_ = result.global_step;
   last_loss_ = result.loss;
   ran_ = true;
-  watch_.Count(result, last_checkpoint());
+  watch_.Count(result, saver());
   RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   return result;
 }

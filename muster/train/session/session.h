@@ -52,6 +52,8 @@ struct SessionOptions {
   int keep_checkpoint_max = 5;
   double keep_checkpoint_every_n_hours = 10000;  // more than 0; see SaverOptions
   bool allow_older_checkpoint = false;           // when the newest is damaged, resume from the newest that isn't
+  // How long the last checkpoint is tried again if its files can't be written (CheckpointSaverOptions).
+  double last_save_patience_secs = 60;
   std::vector<std::shared_ptr<SessionHook>> chief_only_hooks;
   std::vector<Saveable> saveables;  // kept in checkpoints beside the variables
 

@@ -128,6 +128,13 @@ TEST_F(SessionTraceTest, TheStatusOfAWorkerIsWhatItsSessionHasDone) {
   EXPECT_THAT(text, HasSubstr("global step 5  steps here 5"));
   EXPECT_THAT(text, HasSubstr("transport loopback  sent"));
   EXPECT_THAT(text, HasSubstr("where the time of a step goes"));
+  EXPECT_EQ(status.at("checkpoint_failures"), 0);
+  EXPECT_FALSE(status.contains("checkpoint_failure"));
+  metrics.checkpoint_failures.CatchUp(2);
+  metrics.checkpoint_failure.Set("no space");
+  EXPECT_THAT(TrainingStatusText(TrainingStatusJson(view)).value(),
+              HasSubstr("the last save failed (2 in all): no space"));
+  EXPECT_THAT(TrainingMetricsText(view), HasSubstr("muster_checkpoint_failures_total{task=\"chief:0\"} 2\n"));
   EXPECT_FALSE(TrainingStatusText("{}").ok());
   EXPECT_THAT(TrainingMetricsText(view), HasSubstr("muster_steps_total{task=\"chief:0\"} 5\n"));
 }

@@ -40,21 +40,27 @@ void StepWatch::CheckTraffic() {
   metrics_->bytes_received.CatchUp(received);
 }
 
-void StepWatch::Count(const StepResult& result, const std::string& checkpoint) {
+void StepWatch::Count(const StepResult& result, const Saver* saver) {
   if (metrics_ == nullptr) return;
   metrics_->steps.Add();
   metrics_->global_step.Set(static_cast<double>(result.global_step));
   metrics_->loss.Set(result.loss);
   metrics_->staleness.Add(static_cast<double>(result.staleness));
-  Publish(checkpoint);
+  Publish(saver);
 }
 
-void StepWatch::Publish(const std::string& checkpoint) {
+void StepWatch::PublishSaver(const Saver& saver) {
+  if (const std::optional<absl::Time> saved = saver.last_saved_at(); saved.has_value())
+    metrics_->checkpoint_saved_at.Set(absl::ToDoubleSeconds(*saved - absl::UnixEpoch()));
+  metrics_->checkpoint_failures.CatchUp(saver.failures());
+  metrics_->checkpoint_failure.Set(saver.last_failure());
+}
+
+void StepWatch::Publish(const Saver* saver) {
   const absl::Time now = clock_.Now();
-  if (now - published_ < kBetweenChecks && checkpoint == checkpoint_) return;
+  if (now - published_ < kBetweenChecks) return;
   published_ = now;
-  if (checkpoint != checkpoint_) metrics_->checkpoint_saved_at.Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
-  checkpoint_ = checkpoint;
+  if (saver != nullptr) PublishSaver(*saver);
   CheckTraffic();
   CheckLinks();
   metrics_->applies_own_updates.Set(client_.applies_own_updates() ? 1 : 0);

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/time/time.h"
 #include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/clock.h"
 #include "muster/store/client/store_client.h"
+#include "muster/train/saving/saver.h"
 #include "muster/train/watch/link_notice.h"
 #include "muster/train/watch/training_metrics.h"
 
@@ -20,11 +20,12 @@ class StepWatch {
   StepWatch(TrainingMetrics* metrics, const StoreClient& client, const Clock& clock);
 
   void Is(TrainingState state);
-  // Counts a finished step. `checkpoint` is the path of the last one saved; empty if none.
-  void Count(const StepResult& result, const std::string& checkpoint);
+  // Counts a finished step. `saver`: the chief's; null if there is none.
+  void Count(const StepResult& result, const Saver* saver);
 
  private:
-  void Publish(const std::string& checkpoint);
+  void Publish(const Saver* saver);
+  void PublishSaver(const Saver& saver);
   void CheckTraffic();
   void CheckLinks();
 
@@ -33,7 +34,6 @@ class StepWatch {
   const Clock& clock_;
   LinkNotice notice_;
   absl::Time published_ = absl::InfinitePast();
-  std::string checkpoint_;
   // The start of the interval over which the rate is measured.
   absl::Time rate_since_ = absl::InfinitePast();
   uint64_t rate_steps_ = 0;

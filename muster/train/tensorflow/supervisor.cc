@@ -1,16 +1,22 @@
 #include "muster/train/tensorflow/supervisor.h"
 
+#include <algorithm>
+
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "muster/algo/sources/with_global_values.h"
 #include "muster/base/log.h"
+#include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/calls/shutdown_wait.h"
 #include "muster/summary/summary_values.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::Duration kFirstSavePause = absl::Seconds(5);
+constexpr absl::Duration kLongestSavePause = absl::Minutes(1);
 
 SessionManagerOptions ManagerOptions(const SupervisorOptions& options, bool is_chief) {
   return {.is_chief = is_chief,
@@ -143,7 +149,7 @@ absl::StatusOr<StepResult> Supervisor::Run() {
   const StepSummaries::Scope registering(step_summaries_, summaries_wanted_);
   ASSIGN_OR_RETURN(const StepResult result, environment_.algorithm->Step(*environment_.client));
   global_step_ = result.global_step;
-  watch_.Count(result, manager_.saver() != nullptr ? manager_.saver()->last_checkpoint() : "");
+  watch_.Count(result, manager_.saver());
   RETURN_IF_ERROR(RefuseLoadRequest());
   RETURN_IF_ERROR(environment_.algorithm->source().ShowValues());
   if (std::exchange(summaries_wanted_, false)) RETURN_IF_ERROR(WriteSummaries(result));
@@ -188,12 +194,23 @@ absl::StatusOr<std::string> Supervisor::Save() {
   return path;
 }
 
-// A save that fails now is retried next time; OutOfRange from a thread would be a clean end of training.
+// A save that fails is tried again sooner than at the thread's interval. OutOfRange from a thread would be a clean end
+// of training.
 absl::Status Supervisor::SaveOrContinue() {
-  const absl::Status saved = Save().status();
-  if (!absl::IsOutOfRange(saved)) return saved;
-  LogWarning("no checkpoint: ", saved.message());
-  return absl::OkStatus();
+  RetryPause pause(kFirstSavePause, std::min(kLongestSavePause, absl::Seconds(options_.save_model_secs)));
+  for (;;) {
+    const absl::Status saved = Save().status();
+    if (saved.ok() || !MaySaveLater(saved)) return saved;
+    const absl::Duration wait = pause.Next();
+    LogWarning("no checkpoint: ", saved.message(), "; training goes on, the next attempt is in ",
+               absl::FormatDuration(wait));
+    if (coordinator_.WaitForStop(wait)) return absl::OkStatus();
+  }
+}
+
+bool Supervisor::MaySaveLater(const absl::Status& failed) const {
+  const HoldTurn turn(turn_);
+  return manager_.saver() != nullptr && manager_.saver()->IsWorthARetry(failed);
 }
 
 // The step's own thread writes them: histograms and images must be made only in a step that is written.

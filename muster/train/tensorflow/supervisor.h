@@ -76,7 +76,8 @@ class Supervisor {
   // StepSummaries::Current.
   void AddScalar(const std::string& name, double value) { step_summaries_.AddScalar(name, value); }
 
-  // On the chief with a logdir: saves a checkpoint now. Returns its path. From any thread, but not within the step.
+  // On the chief with a logdir: saves a checkpoint now. Returns its path, or Saver::Save's error (the checkpoint thread
+  // goes on after those that may pass, and tries again sooner). From any thread, but not within the step.
   absl::StatusOr<std::string> Save();
 
   // On the chief with a logdir: the summaries of the next step are written (TensorFlow's summary_computed, at the
@@ -118,6 +119,7 @@ class Supervisor {
   [[nodiscard]] absl::Status WriteSummaries(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_);
   [[nodiscard]] absl::Status CountSteps();
   [[nodiscard]] absl::Status SaveOrContinue();
+  bool MaySaveLater(const absl::Status& failed) const;
   absl::Status EndSession();
 
   const SessionEnvironment environment_;

@@ -310,6 +310,23 @@ TEST_F(SupervisorTest, AWorkerWhoseChiefNeverComesSaysSo) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(supervisor.PrepareOrWaitForSession()));
 }
 
+TEST_F(SupervisorTest, AThreadThatCannotSaveTriesAgainSooner) {
+  ASSERT_TRUE(store_.files.CreateDirectory("model").ok());
+  store_.files.FillAfter(0);
+  Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_summaries_secs = 0});
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());
+  clock_.AwaitWaiters(1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("training goes on, the next attempt is in 5s"));
+  EXPECT_THAT(Checkpoints(), IsEmpty());
+  store_.files.Unfill();
+  Steps(supervisor, 2);
+  clock_.Advance(absl::Seconds(5));
+  clock_.AwaitWaiters(1);
+  EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-2"));
+  EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
+}
+
 TEST_F(SupervisorTest, SaveIsACheckpointNow) {
   Supervisor supervisor(Environment(chief_), {.logdir = "model", .save_summaries_secs = 0, .save_model_secs = 0});
   ASSERT_EQ(supervisor.PrepareOrWaitForSession(), absl::OkStatus());

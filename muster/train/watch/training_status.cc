@@ -56,6 +56,10 @@ std::string Render(const Json& status) {
   absl::StrAppend(&out, whom.empty() ? "" : "; waits for ", whom, "\n");
   if (status.contains("checkpoint_age_seconds"))
     absl::StrAppendFormat(&out, "last checkpoint %.1f s ago\n", status.at("checkpoint_age_seconds").get<double>());
+  if (status.contains("checkpoint_failure"))
+    absl::StrAppendFormat(&out, "the last save failed (%d in all): %s\n",
+                          status.at("checkpoint_failures").get<uint64_t>(),
+                          status.at("checkpoint_failure").get<std::string>());
   const std::string times = StepTimesText(StepTableFromJson(status.at("step_times")));
   return times.empty() ? out : absl::StrCat(out, "\nwhere the time of a step goes\n", times);
 }
@@ -85,6 +89,9 @@ std::string TrainingStatusJson(const TrainingView& view) {
   status["waiting_for"] = view.track->waiting_for();
   if (const double saved_at = metrics.checkpoint_saved_at.value(); saved_at > 0)
     status["checkpoint_age_seconds"] = absl::ToDoubleSeconds(now - absl::UnixEpoch()) - saved_at;
+  status["checkpoint_failures"] = metrics.checkpoint_failures.value();
+  if (const std::string failure = metrics.checkpoint_failure.Get(); !failure.empty())
+    status["checkpoint_failure"] = failure;
   status["step_times"] = StepTableToJson(view.track->times().Table(view.task, view.track->name()));
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -121,6 +128,8 @@ std::string TrainingMetricsText(const TrainingView& view) {
   if (const double saved_at = metrics.checkpoint_saved_at.value(); saved_at > 0)
     text.Gauge("muster_checkpoint_age_seconds", "Seconds since this task, the chief, saved a checkpoint.",
                now - saved_at);
+  text.Counter("muster_checkpoint_failures_total", "Checkpoints that this task, the chief, could not save.",
+               static_cast<double>(metrics.checkpoint_failures.value()));
   return text.text();
 }
 

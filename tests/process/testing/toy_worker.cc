@@ -41,7 +41,8 @@ struct Flags {
   int64_t steps = 100;
   int64_t width = 1000;
   int64_t log_steps = 1;
-  int64_t save_steps = 1000000;  // the first and the last step are always saved
+  int64_t save_steps = 1000000;    // the first and the last step are always saved
+  double last_save_patience = 60;  // seconds
   double lease = absl::ToDoubleSeconds(LeaseOptions().lease);
   double patience = 60;      // seconds
   double stop_patience = 5;  // seconds
@@ -70,6 +71,7 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--width", flags.width, "elements of the variable");
   app.add_option("--log_steps", flags.log_steps, "steps between lines of the log");
   app.add_option("--save_steps", flags.save_steps, "steps between checkpoints");
+  app.add_option("--last_save_patience", flags.last_save_patience, "SessionOptions::last_save_patience_secs");
   app.add_option("--lease", flags.lease, "NodeOptions::lease, seconds");
   app.add_option("--patience", flags.patience, "NodeOptions::patience, seconds");
   app.add_option("--stop_patience", flags.stop_patience, "NodeOptions::stop_patience, seconds");
@@ -312,7 +314,8 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
                   {.is_chief = flags.is_chief,
                    .checkpoint_dir = task.model_dir(),
                    .save_checkpoint_steps = flags.save_steps,
-                   .log_step_count_steps = 0},
+                   .log_step_count_steps = 0,
+                   .last_save_patience_secs = flags.last_save_patience},
                   {StopAtStep({.last_step = flags.steps}), LoggingTensor({.every_n_iter = flags.log_steps}),
                    std::make_shared<ThrowingHook>(flags.throw_in)});
   RETURN_IF_ERROR(session.Start());
