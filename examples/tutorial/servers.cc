@@ -9,10 +9,7 @@ namespace {
 
 // [describe]
 void Describe(const muster::Server& server) {
-  const muster::TaskConfig& task = server.task();
-  std::cout << "task " << task.task().ToString() << (task.is_chief() ? ", the chief" : "") << ", of "
-            << task.num_workers() << " workers and " << task.num_ps() << " ps\n"
-            << "target '" << server.Target() << "'\n"
+  std::cout << server.ServerDef() << "target '" << server.Target() << "'\n"
             << "computes on " << absl::StrJoin(server.Devices(), ", ") << "\n"
             << std::flush;
 }
@@ -26,7 +23,7 @@ int main(int argc, char** argv) {
   auto local = muster::Server::CreateLocal();
   Describe(*local);
   // [/local]
-  if (!task.distributed()) return 0;
+  if (task.cluster().empty()) return 0;
   // [server]
   muster::Server server(task);
   Describe(server);

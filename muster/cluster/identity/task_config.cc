@@ -231,9 +231,12 @@ absl::StatusOr<TaskConfig> ResolveTaskConfig(const TaskConfigInputs& inputs) {
   if (!sayings.job) {
     return Wrong(sayings.job_key, "not set, though there is a cluster", JobsOf(*sayings.cluster));
   }
-  if (!sayings.index) {
-    return Wrong(sayings.index_key, "not set, though there is a cluster", "the task's number in its job");
+  const int tasks = sayings.cluster->num_tasks(*sayings.job);
+  if (!sayings.index && tasks > 1) {
+    return Wrong(sayings.index_key, absl::StrCat("not set, though the job ", *sayings.job, " has ", tasks, " tasks"),
+                 "the task's number in its job");
   }
+  if (!sayings.index) sayings.index = tasks == 1 ? sayings.cluster->tasks(*sayings.job).begin()->first : 0;
   config.task_ = {*sayings.job, *sayings.index};
   ASSIGN_OR_RETURN(config.chief_, FindChief(*sayings.cluster, sayings.cluster_key));
   RETURN_IF_ERROR(ValidateTask(*sayings.cluster, config.task_, config.chief_, sayings));
@@ -301,6 +304,20 @@ std::string TaskConfig::master() const {
   if (!distributed()) return "";
   absl::StatusOr<std::string> address = cluster_.TaskAddress(task_);
   return address.ok() ? *address : "";
+}
+
+std::string TaskConfig::Summary() const {
+  if (cluster_.empty()) return absl::StrCat(task_.ToString(), ", without a cluster");
+  const absl::StatusOr<std::string> address = cluster_.TaskAddress(task_);
+  return absl::StrCat(task_.ToString(), " at ", address.value_or("an unknown address"), ", in a cluster of ",
+                      cluster_.Summary(), "; the chief is ", is_chief() ? "this task" : chief_.ToString());
+}
+
+std::string TaskConfig::Definition() const {
+  std::string text = absl::StrCat("task ", task_.ToString(), is_chief() ? ", the chief" : "", "\n");
+  for (const TaskId& task : cluster_.AllTasks())
+    absl::StrAppend(&text, task == task_ ? "* " : "  ", task.ToString(), "  ", *cluster_.TaskAddress(task), "\n");
+  return text;
 }
 
 std::vector<std::string> TaskConfig::ps_addresses() const {

@@ -6,7 +6,7 @@
 // Flags win over TF_CONFIG, in three independent groups. The cluster: if one of --ps_hosts, --worker_hosts,
 // --chief_hosts is given, TF_CONFIG's cluster and task are ignored. The task: if --job_name or --task_index is given,
 // TF_CONFIG's task is ignored. --model_dir wins over TF_CONFIG's model_dir. An unreadable TF_CONFIG is an error even if
-// flags say everything.
+// flags say everything. The index may be left out where the job has one task.
 #pragma once
 
 #include <optional>
@@ -75,6 +75,10 @@ class TaskConfig {
   int global_id() const;
   // The task's own address; empty for a process alone and for an evaluator.
   std::string master() const;
+  // One line for the log: "worker:1 at b:2, in a cluster of ps:0, worker:0-1; the chief is worker:0".
+  std::string Summary() const;
+  // For people: the task, then every task of the cluster on a line with its address, the own one marked by *.
+  std::string Definition() const;
   // True if several processes train together, so that the task has a server. False for an evaluator.
   bool distributed() const;
   // In order of the index; empty if there is no ps.

@@ -118,6 +118,29 @@ TEST(TaskConfig, FlagsWinOverTfConfigInThreeGroups) {
   EXPECT_THAT(Message("{", cluster), HasSubstr("TF_CONFIG: not JSON"));
 }
 
+TEST(TaskConfig, TheIndexMayBeLeftOutWhereTheJobHasOneTask) {
+  TaskFlags flags{.ps_hosts = "p:1", .worker_hosts = "w0:1,w1:1", .job_name = "ps"};
+  EXPECT_EQ(Resolve("", flags).task(), (TaskId{"ps", 0}));
+  flags.job_name = "worker";
+  EXPECT_THAT(Message("", flags), HasSubstr("--task_index: not set, though the job worker has 2 tasks"));
+  const std::string sparse = R"({"cluster":{"ps":["p:1"],"worker":{"3":"w3:1"}},"task":{"type":)";
+  EXPECT_EQ(Resolve(sparse + R"("worker"}})").task(), (TaskId{"worker", 3})) << "the one that the cluster names";
+  EXPECT_EQ(Resolve(sparse + R"("evaluator"}})").task(), (TaskId{"evaluator", 0}));
+  EXPECT_THAT(Message(sparse + R"("boss"}})"), HasSubstr("task.type: \"boss\" is not a job"));
+}
+
+TEST(TaskConfig, ItSaysWhatItIs) {
+  const TaskConfig worker = Resolve(Config(R"({"ps":["p:1"],"worker":["w0:1","w1:1"]})", "worker", "1"));
+  EXPECT_EQ(worker.Summary(), "worker:1 at w1:1, in a cluster of ps:0, worker:0-1; the chief is worker:0");
+  EXPECT_EQ(worker.Definition(),
+            "task worker:1\n"
+            "  ps:0  p:1\n"
+            "  worker:0  w0:1\n"
+            "* worker:1  w1:1\n");
+  EXPECT_EQ(TaskConfig().Summary(), "worker:0, without a cluster");
+  EXPECT_EQ(TaskConfig().Definition(), "task worker:0, the chief\n");
+}
+
 TEST(TaskConfig, MistakesInFlagsNameTheFlag) {
   const TaskFlags good{.ps_hosts = "p:1", .worker_hosts = "w:1", .job_name = "ps", .task_index = "0"};
   const auto with = [&good](std::optional<std::string> TaskFlags::*field, const char* value) {

@@ -42,11 +42,11 @@ SessionConfig ConfigOf(const SessionOptions& options) {
   return options.creator ? options.creator->options().config : options.config;
 }
 
-TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int index) {
+TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, std::optional<int> index) {
   // Uses the same resolver as everything else, so that the same rules hold.
   return ValueOrThrow(
       ResolveTaskConfig({.tf_config = absl::StrCat("{\"cluster\": ", cluster.ToJson(), ", \"task\": {\"type\": \"", job,
-                                                   "\", \"index\": ", index, "}}"),
+                                                   "\"", index ? absl::StrCat(", \"index\": ", *index) : "", "}}"),
                          .flags = {}}));
 }
 
@@ -55,12 +55,13 @@ TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, int inde
 Server::Server(const TaskConfig& task, NodeOptions options) {
   HandleUncaughtErrors();
   SetUpLog(ReadEnvironment().run_id ? "" : task.task().ToString());
+  if (!task.cluster().empty()) LogInfo("server of ", task.Summary());
   const int threads = options.threads;
   node_ = ValueOrThrow(Node::Create(task, WithToken(std::move(options))));
   SetThreads(task, threads);
 }
 
-Server::Server(const ClusterSpec& cluster, const std::string& job, int index, NodeOptions options)
+Server::Server(const ClusterSpec& cluster, const std::string& job, std::optional<int> index, NodeOptions options)
     : Server(MakeTask(cluster, job, index), std::move(options)) {}
 
 std::unique_ptr<Server> Server::CreateLocal() { return std::make_unique<Server>(TaskConfig()); }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,9 @@ namespace muster {
 class Server {
  public:
   explicit Server(const TaskConfig& task, NodeOptions options = {});
-  Server(const ClusterSpec& cluster, const std::string& job, int index, NodeOptions options = {});
+  // `index` may be left out if the job has one task.
+  Server(const ClusterSpec& cluster, const std::string& job, std::optional<int> index = std::nullopt,
+         NodeOptions options = {});
   // A process without a cluster.
   static std::unique_ptr<Server> CreateLocal();
 
@@ -44,6 +47,8 @@ class Server {
   // automatically. It must not outlive the server. Throws Error: a cluster without ps; this process has one; rows or
   // units of 0.
   std::shared_ptr<WorkSource> OpenWorkQueue(const std::string& name, const WorkQueueOptions& options);
+  // Text for people: this task, and every task of its cluster with its address (TensorFlow's server_def).
+  std::string ServerDef() const { return task().Definition(); }
   std::string Target() const { return node_->Target(); }
   std::vector<std::string> Devices() const { return node_->Devices(); }
   const TaskConfig& task() const { return node_->task(); }

@@ -1,6 +1,6 @@
 #include "muster/torch_bridge/facade/training.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <string>
@@ -219,8 +219,10 @@ TEST(TrainingTest, AClusterOfTwoServersInOneProcess) {
     TcpTransport transport(loop);
     address = (*transport.Listen("127.0.0.1:0", nobody))->address();
   }
-  Server ps(make_cluster(address), "ps", 0);
+  Server ps(make_cluster(address), "ps");  // its job has one task
   EXPECT_EQ(ps.Target(), "muster://" + address);
+  EXPECT_THAT(ps.ServerDef(), ::testing::StartsWith("task ps:0\n"));
+  EXPECT_THAT(ps.ServerDef(), ::testing::HasSubstr("* ps:0  " + address + "\n"));
   int exit_code = -1;
   std::thread serving([&] { exit_code = ps.Join(); });
   {

@@ -180,8 +180,8 @@ void Node::StartHeartbeats() {
 }
 
 std::string Node::Target() const {
-  const std::string address = task_.master();
-  return address.empty() ? "" : absl::StrCat("muster://", address);
+  const absl::StatusOr<std::string> address = task_.cluster().TaskAddress(task_.task());
+  return address.ok() ? absl::StrCat("muster://", *address) : "";
 }
 
 std::vector<std::string> Node::Devices() const {

@@ -80,7 +80,8 @@ class Node {
 
   const TaskConfig& task() const { return task_; }
 
-  // "muster://host:port" of this task; empty for a process without a cluster, and for an evaluator.
+  // "muster://host:port" of this task, also in a cluster of this task alone; empty without a cluster, and for an
+  // evaluator.
   std::string Target() const;
   // Device strings of what this process computes on: the CPU, then the GPU if ComputeOn has set one.
   std::vector<std::string> Devices() const;

@@ -138,6 +138,8 @@ TEST(NodeTest, WhoCannotShareIsTold) {
 TEST(NodeTest, WhatItSaysOfItself) {
   const auto alone = *Node::Create(TaskConfig(), {});
   EXPECT_EQ(alone->Target(), "");
+  const auto only = *Node::Create(Task(R"({"worker": ["h:1"]})", "worker", 0), {});
+  EXPECT_EQ(only->Target(), "muster://h:1") << "a cluster of one task is one";
   EXPECT_EQ(alone->num_ps(), 1);
   EXPECT_THAT(alone->Devices(), ElementsAre("/job:worker/replica:0/task:0/device:CPU:0"));
   EXPECT_TRUE(absl::IsFailedPrecondition(alone->Join())) << "only a ps serves";

@@ -82,7 +82,7 @@ absl::Status SessionManager::Join() {
 
 absl::Status SessionManager::OpenSaver() {
   RETURN_IF_ERROR(CheckWhatIsRestored(options_));
-  if (options_.checkpoint_dir.empty() && !environment_.algorithm->trains_on_ps() && !environment_.target.empty())
+  if (options_.checkpoint_dir.empty() && !environment_.algorithm->trains_on_ps() && !environment_.place.peers.empty())
     LogWarning("without ps and without a checkpoint_dir all steps are lost when a worker dies");
   if (options_.checkpoint_dir.empty() || saver_) return absl::OkStatus();
   RETURN_IF_ERROR(environment_.files->CreateDirectory(options_.checkpoint_dir));
