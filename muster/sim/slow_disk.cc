@@ -32,9 +32,9 @@ absl::Status SlowDisk::Wait() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<WritableFile>> SlowDisk::CreateFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<WritableFile>> SlowDisk::OpenForWriting(const std::string& path) {
   RETURN_IF_ERROR(Wait());
-  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, inner_.CreateFile(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, inner_.OpenForWriting(path));
   return std::make_unique<File>(*this, std::move(file));
 }
 

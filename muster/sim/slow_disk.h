@@ -16,7 +16,7 @@ class SlowDisk final : public ForwardingFileSystem {
   SlowDisk(SimulatedWorld& world, FileSystem& inner, absl::Duration longest)
       : ForwardingFileSystem(inner), world_(world), longest_(longest) {}
 
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   absl::Status CreateDirectory(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
