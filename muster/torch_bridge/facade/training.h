@@ -207,9 +207,7 @@ class MonitoredSession {
   // step pulls its values. If it throws Error, everything stays as it was.
   void Restore(const std::string& path);
 
-  // While the result lives, this worker does `what` instead of training, and synchronous training doesn't take it for a
-  // worker that hangs:
-  //   const auto busy = session.Busy("evaluating");
+  // While the result lives, this worker does `what` ("evaluating") and isn't taken for one that hangs.
   [[nodiscard]] WorkerProgress::Busy Busy(const std::string& what) { return session_->Busy(what); }
 
   // Adds a value of this step for summaries and LoggingTensor; call it inside `loss`. As summary::Scalar (summaries.h).
