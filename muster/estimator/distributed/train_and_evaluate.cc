@@ -12,6 +12,7 @@
 #include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/distributed/evaluator.h"
 #include "muster/estimator/training_end.h"
+#include "muster/store/client/store_client.h"
 #include "muster/torch_bridge/facade/training.h"
 #include "muster/train/hooks/hooks.h"
 

@@ -13,6 +13,7 @@
 #include "muster/estimator/distributed/evaluator.h"
 #include "muster/estimator/distributed/wait_until_stopped.h"
 #include "muster/estimator/training_end.h"
+#include "muster/store/client/store_client.h"
 #include "muster/train/hooks/global_step_waiter.h"
 #include "muster/train/threads/error.h"
 

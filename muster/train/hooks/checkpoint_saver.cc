@@ -8,6 +8,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/client/store_client.h"
 #include "muster/train/hooks/timer_options.h"
 #include "muster/train/saving/saver.h"
 #include "muster/transport/event_loop.h"
