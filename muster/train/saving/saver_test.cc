@@ -188,9 +188,9 @@ TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
 class NotingDisk final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
-  absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
     changed.push_back(path);
-    return ForwardingFileSystem::CreateFile(path);
+    return ForwardingFileSystem::OpenForWriting(path);
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
     changed.push_back(path);
