@@ -47,7 +47,7 @@ TEST(TaskWatchingTest, AStallLimitIsANumberOfSecondsFromZero) {
   for (const char* wrong : {"-1", "never", "inf", "nan"}) {
     const auto config = Config({absl::StrCat("--stall_limit=", wrong)});
     EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << wrong;
-    EXPECT_THAT(config.status().message(), HasSubstr(absl::StrCat("--stall_limit: '", wrong, "'")));
+    EXPECT_THAT(config.status().message(), HasSubstr(absl::StrCat("--stall_limit: \"", wrong, "\"")));
   }
 }
 

@@ -297,7 +297,7 @@ absl::Status ExperimentRun::Plan() {
   request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
-  request.has_threads = !ValueIn(order_.environment, kThreadsVariable).empty();
+  request.has_threads = !ValueIn(order_.setting.environment, kThreadsVariable).empty();
   for (int i = 0; i < addresses; ++i) request.addresses.push_back(absl::StrCat("127.0.0.1:", ports_->port(i)));
   if (order_.file.framework == Framework::kMuster) {
     const int tasks = static_cast<int>(TasksOfFile(order_.file).size());

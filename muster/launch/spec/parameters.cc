@@ -19,6 +19,7 @@
 #include "muster/cluster/quoted.h"
 #include "muster/launch/spec/yaml_tree.h"
 #include "muster/launch/system/shell_text.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
