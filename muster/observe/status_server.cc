@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wrong_configuration.h"
 #include "muster/observe/prometheus_text.h"
 
 namespace muster {
@@ -133,10 +134,10 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const StatusAd
   auto door = HttpDoor::Open(address);
   if (!door.ok()) return absl::InvalidArgumentError(absl::StrCat("--status_port: ", door.status().message()));
   if (!(*door)->is_loopback() && token.empty())
-    return absl::PermissionDeniedError(
+    return AsWrongConfiguration(absl::PermissionDeniedError(
         absl::StrCat("--status_port ", address.host, ":", address.port,
                      ": other hosts reach that address, and the page needs a job token there: set MUSTER_JOB_TOKEN to "
-                     "the same secret in all processes of the job, or give the port alone, which serves this host"));
+                     "the same secret in all processes of the job, or give the port alone, which serves this host")));
   std::string url = absl::StrCat("http://", address.host, ":", (*door)->port(), "/");
   (*door)->Serve([source = std::move(source),
                   guard = StatusGuard(address, (*door)->is_loopback(), token)](const HttpRequest& request) {
