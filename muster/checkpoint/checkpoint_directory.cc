@@ -178,7 +178,9 @@ absl::StatusOr<CheckpointState> StateOrNone(FileSystem& files, const std::string
   auto state = ReadCheckpointState(files, directory);
   if (absl::IsNotFound(state.status())) return CheckpointState();
   if (!absl::IsDataLoss(state.status())) return state;
-  LogWarning(state.status().message(), "; the checkpoint with the highest step counts as the newest");
+  // Once: an evaluator looks several times a second.
+  LogLineOnce(LogLevel::kWarning,
+              absl::StrCat(state.status().message(), "; the checkpoint with the highest step counts as the newest"));
   return CheckpointState();
 }
 
