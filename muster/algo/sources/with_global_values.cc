@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "muster/base/status_macros.h"
+#include "muster/store/calls/worker_progress.h"
+#include "muster/store/client/store_client.h"
 #include "muster/store/client/value_set.h"
 
 namespace muster {
@@ -21,6 +23,7 @@ bool TrainsInPlace(StoreClient& client, size_t i, MutableByteSpan value) {
 }  // namespace
 
 absl::Status WithGlobalValues(StoreClient& client, GradientSource& source, absl::FunctionRef<absl::Status()> look) {
+  const WorkerProgress::Busy busy(client.progress(), "looking at the global values");
   const size_t variables = source.variables().size();
   ValueSet shown;
   std::vector<bool> in_place(variables);

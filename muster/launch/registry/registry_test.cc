@@ -436,9 +436,12 @@ TEST_F(RegistryTest, ListsTheNewestOfTenThousand) {
   Sql("INSERT INTO experiments (number, project, folder, tree, runs, file_name, options, environment, file_text)"
       " WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
       " SELECT i, 'p' || (i % 7), '/f', 't', (i % 100 == 0) * 3, 'f', '{}', x'', '' FROM n;"
-      "INSERT INTO runs SELECT number, 0, CASE number % 11 WHEN 0 THEN 'RUNNING' ELSE 'FINISHED' END, 1, 0, '', 1,"
+      "INSERT INTO runs (number, run, state, attempt, supervisor, boot, created_us, ended_us, exit_code, tree,"
+      " output_dir, reason, parameters) SELECT number, 0, CASE number % 11 WHEN 0 THEN 'RUNNING' ELSE 'FINISHED' END, "
+      "1, 0, '', 1,"
       " CASE number % 11 WHEN 0 THEN NULL ELSE 2 END, 0, 't', '', '', '{}' FROM experiments WHERE number > 1;"
-      "INSERT INTO runs SELECT e.number, k.value, 'RUNNING', 1, 0, '', 1, NULL, 0, 't', '', '', '{}'"
+      "INSERT INTO runs (number, run, state, attempt, supervisor, boot, created_us, ended_us, exit_code, tree,"
+      " output_dir, reason, parameters) SELECT e.number, k.value, 'RUNNING', 1, 0, '', 1, NULL, 0, 't', '', '', '{}'"
       " FROM experiments e, json_each('[1,2,3]') k WHERE e.runs = 3");
   registry = Open();
   for (const bool only_open : {false, true}) {

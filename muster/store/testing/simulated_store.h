@@ -98,9 +98,11 @@ inline Channel::Stats TrafficOf(const StoreClient& client) {
 
 class SimulatedStore {
  public:
+  // Long, because no keeper renews the leases of a test's clients while their calls are delayed.
+  static constexpr LeaseOptions kLongLease = {.lease = absl::Seconds(10)};
   // `direct`: the ps give their memory to workers that want to apply their own updates.
-  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = {}, ArenaProbe* probe = nullptr,
-                 bool direct = false)
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = kLongLease,
+                 ArenaProbe* probe = nullptr, bool direct = false)
       : workers_(std::move(workers)), lease_(lease), probe_(probe), direct_(direct) {
     for (int i = 0; i < num_ps; ++i) {
       memories_.push_back(*ArenaMemory::Create());
