@@ -41,7 +41,8 @@ struct Trainee {
 class AsynchronousTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   SimulatedStore Store(std::vector<std::string> workers) const {
-    return SimulatedStore(std::get<0>(GetParam()), std::move(workers), SimulatedStore::kLongLease, nullptr, std::get<1>(GetParam()));
+    return SimulatedStore(std::get<0>(GetParam()), std::move(workers), kUnrenewedLease, nullptr,
+                          std::get<1>(GetParam()));
   }
 };
 

@@ -82,7 +82,7 @@ struct Trainee {
 // Instances differ by the number of ps and by whether workers apply their own updates.
 class LocalVariablesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
-  SimulatedStore store_{std::get<0>(GetParam()), kTasks, SimulatedStore::kLongLease, nullptr, std::get<1>(GetParam())};
+  SimulatedStore store_{std::get<0>(GetParam()), kTasks, kUnrenewedLease, nullptr, std::get<1>(GetParam())};
 };
 
 TEST_P(LocalVariablesTest, TheGlobalOnesBeginAsTheChiefsAndTheLocalOnesStayUntilTheyAreAssigned) {

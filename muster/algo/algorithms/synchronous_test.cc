@@ -89,7 +89,7 @@ class SynchronousTest : public ::testing::TestWithParam<std::tuple<int, ApplyCho
   static ApplyChoice apply() { return std::get<1>(GetParam()); }
   static bool direct() { return apply() != ApplyChoice::kServer; }
 
-  SimulatedStore store_{num_ps(), kTasks, SimulatedStore::kLongLease, nullptr, direct()};
+  SimulatedStore store_{num_ps(), kTasks, kUnrenewedLease, nullptr, direct()};
 };
 
 TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {

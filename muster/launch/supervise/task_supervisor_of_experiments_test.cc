@@ -181,7 +181,9 @@ TEST_F(ExperimentTest, AnEvaluatorThatGoesOnIsEndedAfterItsGraceThenThePs) {
   supervisor().OnExit(kEvaluator, {.code = 130});
   EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
   supervisor().OnExit(kPs, {});
-  EXPECT_THAT(Changes(), ElementsAre("evaluator:0 FINISHED: exited with 130, as its program was killed by signal 2 (interrupt)", "ps:0 FINISHED: exited with 0"));
+  EXPECT_THAT(Changes(),
+              ElementsAre("evaluator:0 FINISHED: exited with 130, as its program was killed by signal 2 (interrupt)",
+                          "ps:0 FINISHED: exited with 0"));
   EXPECT_FALSE(supervisor().first_failure().has_value());
 }
 

@@ -375,8 +375,8 @@ TEST(StoreClientTest, ARestartedTaskWaitsForTheLeaseOfALifeThatStillLooksAlive) 
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("ps:0"), HasSubstr("worker:0 is already running")));
   auto patient = store.Client("worker:0", {.join_patience = absl::Seconds(12)});
   EXPECT_EQ(patient->Join(false), absl::OkStatus());
-  EXPECT_GE(store.loop.Now(), begin + SimulatedStore::kLongLease.lease);
-  EXPECT_LT(store.loop.Now(), begin + SimulatedStore::kLongLease.lease + absl::Seconds(1));
+  EXPECT_GE(store.loop.Now(), begin + kUnrenewedLease.lease);
+  EXPECT_LT(store.loop.Now(), begin + kUnrenewedLease.lease + absl::Seconds(1));
   const absl::Status replaced = old.client->Done();
   EXPECT_TRUE(absl::IsFailedPrecondition(replaced)) << replaced;
 }

@@ -69,7 +69,7 @@ absl::Status Train(const UpdateWay& way, StoreClient& chief, StoreClient& worker
 
 Outcome TrainWith(const UpdateWay& way, const std::vector<Fault>& faults) {
   FaultScript script(faults);
-  SimulatedStore store(2, kTasks, SimulatedStore::kLongLease, nullptr, way.direct());
+  SimulatedStore store(2, kTasks, kUnrenewedLease, nullptr, way.direct());
   WorkerModel model(kVariables, kAdam, 2, kInThree);
   WorkerModel copy(kVariables, kAdam, 2, kInThree);
   model.Fill(7);

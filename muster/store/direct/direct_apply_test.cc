@@ -35,7 +35,7 @@ TEST_P(DirectApplyTest, TheSameBitsAndCountsAsThroughThePs) {
       {{.variables = {"b"}, .rule = {.kind = RuleKind::kMomentum, .clip = {ClipKind::kGlobalNorm, 3}}}});
   const Partitioning partitioning = {.kind = Partitioning::Kind::kFixed, .shards = 2};
   SimulatedStore through(GetParam(), {"worker:0", "worker:1"});
-  SimulatedStore beside(GetParam(), {"worker:0", "worker:1"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore beside(GetParam(), {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker a0(through, "worker:0", true, ApplyChoice::kAuto, optimizer, partitioning);
   DirectWorker a1(through, "worker:1", false, ApplyChoice::kAuto, optimizer, partitioning);
   DirectWorker b0(beside, "worker:0", true, ApplyChoice::kAuto, optimizer, partitioning);
@@ -63,7 +63,7 @@ TEST_P(DirectApplyTest, TheSameBitsAndCountsAsThroughThePs) {
 }
 
 TEST_P(DirectApplyTest, GoesOnWhenThePsIsKilledAndStartedOnItsMemory) {
-  SimulatedStore store(GetParam(), {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
   ASSERT_EQ(worker.ready, absl::OkStatus());
   const std::vector<float> before = worker.model.Values<float>(3);
@@ -79,7 +79,7 @@ TEST_P(DirectApplyTest, GoesOnWhenThePsIsKilledAndStartedOnItsMemory) {
 }
 
 TEST_P(DirectApplyTest, UnderABoundOfStalenessThePsApplyAndTheLogSaysSo) {
-  SimulatedStore store(GetParam(), {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, kPlain.rule, GetParam());
   model.binding.clock_limit = 3;
   const auto client = store.Client("worker:0", {.task = "worker:0", .apply = ApplyChoice::kAuto});
@@ -95,7 +95,7 @@ TEST_P(DirectApplyTest, UnderABoundOfStalenessThePsApplyAndTheLogSaysSo) {
 }
 
 TEST_P(DirectApplyTest, APsThatLostItsMemoryIsNoticed) {
-  SimulatedStore store(GetParam(), {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   ASSERT_TRUE(worker.Push(1).ok());
   store.LosePs(GetParam() - 1);
@@ -107,7 +107,7 @@ TEST_P(DirectApplyTest, APsThatLostItsMemoryIsNoticed) {
 }
 
 TEST_P(DirectApplyTest, APsThatStaysAwayEndsTraining) {
-  SimulatedStore store(GetParam(), {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   store.KillPs(0);
   const absl::Status gone = worker.Push(1).status();
@@ -116,7 +116,7 @@ TEST_P(DirectApplyTest, APsThatStaysAwayEndsTraining) {
 }
 
 TEST_P(DirectApplyTest, WhatWasComputedFromOlderValuesIsNeitherAppliedNorCounted) {
-  SimulatedStore store(GetParam(), {"worker:0", "worker:1"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   DirectWorker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
   ASSERT_TRUE(worker.Push(1).ok());
@@ -131,7 +131,7 @@ TEST_P(DirectApplyTest, WhatWasComputedFromOlderValuesIsNeitherAppliedNorCounted
 }
 
 TEST_P(DirectApplyTest, TrainingThatHasEndedIsNoticed) {
-  SimulatedStore store(GetParam(), {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(GetParam(), {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   ASSERT_EQ(worker.client->Shutdown("enough"), absl::OkStatus());
   EXPECT_TRUE(absl::IsCancelled(worker.Push(1).status()));
@@ -169,7 +169,7 @@ class Misleading final : public PassingHandler {
 };
 
 absl::Status StartedDirectly(const OpenDirectReply& misleading, int times) {
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   store.KillPs(0);
   store.wrap = [&](StoreService& service) { return std::make_unique<Misleading>(service, misleading, times); };
   store.StartPs(0);
@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
 
 // Others have gone on without it, and whatever it computed is of another time.
 TEST(DirectApply, AWorkerThatWasTakenForLostJoinsBeforeItsNextWriteCounts) {
-  SimulatedStore store(2, {"worker:0", "worker:1"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(2, {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   DirectWorker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
   ASSERT_TRUE(worker.Push(-1).ok());
@@ -312,7 +312,7 @@ TEST(DirectApply, AWorkerThatWasTakenForLostJoinsBeforeItsNextWriteCounts) {
 
 // Auto leaves the updates to the ps, and direct is refused.
 void ExpectThePsBusiness(const RuleSpec& rule, absl::FunctionRef<void(ModelBinding&)> choose) {
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, rule, 1);
   choose(model.binding);
   for (const ApplyChoice apply : {ApplyChoice::kAuto, ApplyChoice::kDirect}) {
@@ -361,7 +361,7 @@ TEST(DirectApply, TheWorkersOrderIsThePsBusiness) {
 TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
   ExpectThePsBusiness({.kind = RuleKind::kAdd}, [](ModelBinding& binding) { binding.exchanges = true; });
   // A worker that applies its own updates doesn't take values for gradients either.
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kDirect, RuleSpec{.kind = RuleKind::kAdd});
   ASSERT_EQ(worker.ready, absl::OkStatus());
   const auto before = worker.model.memory;
@@ -378,7 +378,7 @@ TEST(DirectApply, AnElasticExchangeIsThePsBusiness) {
 }
 
 TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   SimulatedTransport transport(store.network, store.loop);
   const auto channel = transport.Connect(store.addresses()[0]);
@@ -398,7 +398,7 @@ TEST(DirectApply, TheChiefHearsThatACheckpointIsToBeLoaded) {
 }
 
 TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   OptimizerSpec optimizer = kPlain;
   optimizer.non_finite = NonFinite::kDrop;
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer);
@@ -411,7 +411,7 @@ TEST(DirectApply, WhatIsNotFiniteIsDroppedAndCounted) {
 }
 
 TEST(DirectApply, InPlaceUpdatesOfOthersAreSeenAtOnceUntilOneIsDone) {
-  SimulatedStore store(2, {"worker:0", "worker:1"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(2, {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
   DirectWorker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
   const InPlaceMemory memory = chief.client->InPlace(0);
@@ -472,7 +472,7 @@ uint64_t PrivateBytes(const ArenaMemory& memory) {
 }
 
 TEST(DirectApply, OnlyWhatWasTrainedInPlaceIsCopiedWhenOneIsDone) {
-  SimulatedStore store(1, {"worker:0", "worker:1"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kDirect, kPlain);
   ASSERT_EQ(worker.ready, absl::OkStatus());
   const InPlaceMemory small = worker.client->InPlace(3);
@@ -489,13 +489,13 @@ TEST(DirectApply, OnlyWhatWasTrainedInPlaceIsCopiedWhenOneIsDone) {
 }
 
 TEST(DirectApply, OneWorkerAloneTrainsInPlaceAndAPartitionedVariableAsACopy) {
-  SimulatedStore store(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   OptimizerSpec optimizer = kPlain;
   optimizer.non_finite = NonFinite::kDrop;
   DirectWorker worker(store, "worker:0", true, ApplyChoice::kAuto, optimizer,
                       {.kind = Partitioning::Kind::kFixed, .shards = 2});
   EXPECT_TRUE(worker.client->InPlace(0).bytes.empty());
-  SimulatedStore other(1, {"worker:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore other(1, {"worker:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   DirectWorker whole(other, "worker:0", true, ApplyChoice::kAuto, optimizer);
   TrainInPlace(whole);
   const float before = First(whole);

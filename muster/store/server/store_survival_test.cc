@@ -85,7 +85,7 @@ class Training {
   const UpdateWay way_;
   const Kill kill_;
   const StoreClientOptions options_ = {.apply = way_.apply, .part_bytes = way_.part_bytes()};
-  SimulatedStore store_{2, kTasks, SimulatedStore::kLongLease, nullptr, way_.direct()};
+  SimulatedStore store_{2, kTasks, kUnrenewedLease, nullptr, way_.direct()};
   WorkerModel model_{kVariables, kAdam, 2};
   WorkerModel copy_{kVariables, kAdam, 2};
   WorkerModel gradients_{kVariables, kAdam, 2};
@@ -176,7 +176,7 @@ TEST(RestartedPsTest, RefusesMemoryOfAnotherJob) {
 
 // Without a supervisor, the chief gives every ps the same values again, and nobody mixes the old with the new.
 TEST_P(StoreSurvivalTest, APsThatComesBackEmptyIsLoadedAnewTogetherWithTheOthers) {
-  SimulatedStore store(2, kTasks, SimulatedStore::kLongLease, nullptr, GetParam().direct());
+  SimulatedStore store(2, kTasks, kUnrenewedLease, nullptr, GetParam().direct());
   const StoreClientOptions options = {.apply = GetParam().apply, .part_bytes = GetParam().part_bytes()};
   WorkerModel chiefs(kVariables, {.learning_rate = 1}, 2);
   WorkerModel workers(kVariables, {.learning_rate = 1}, 2);

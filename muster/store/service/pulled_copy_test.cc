@@ -37,7 +37,7 @@ double Reference(double pulled, double g) {
 }
 
 TEST(PulledCopyTest, ALateGradientIsCompensatedByWhatTheVariableHasMoved) {
-  SimulatedStore store(2, {"chief:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(2, {"chief:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, {.learning_rate = kRate}, 2, {.kind = Partitioning::Kind::kFixed, .shards = 2});
   model.Fill(0);
   model.binding.compensation = kLambda;
@@ -76,7 +76,7 @@ double SecondDelta(double pulled, double delta, double gamma, double scale) {
 // Compares with both kinds of scaling by staleness: the second push has a staleness of 1.
 void ComparesDeltas(StalenessScale staleness_scale, double scale) {
   constexpr double kGamma = 0.3;
-  SimulatedStore store(2, {"chief:0"}, SimulatedStore::kLongLease, nullptr, /*direct=*/true);
+  SimulatedStore store(2, {"chief:0"}, kUnrenewedLease, nullptr, /*direct=*/true);
   WorkerModel model(kVariables, {.kind = RuleKind::kAdd}, 2, {.kind = Partitioning::Kind::kFixed, .shards = 2});
   model.Fill(0);
   model.binding.adaptive = kGamma;

@@ -96,12 +96,13 @@ inline Channel::Stats TrafficOf(const StoreClient& client) {
   return total;
 }
 
+// Long, because no keeper renews the leases of a test's clients while their calls are delayed.
+inline constexpr LeaseOptions kUnrenewedLease = {.lease = absl::Seconds(10)};
+
 class SimulatedStore {
  public:
-  // Long, because no keeper renews the leases of a test's clients while their calls are delayed.
-  static constexpr LeaseOptions kLongLease = {.lease = absl::Seconds(10)};
   // `direct`: the ps give their memory to workers that want to apply their own updates.
-  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = kLongLease,
+  SimulatedStore(int num_ps, std::vector<std::string> workers, LeaseOptions lease = kUnrenewedLease,
                  ArenaProbe* probe = nullptr, bool direct = false)
       : workers_(std::move(workers)), lease_(lease), probe_(probe), direct_(direct) {
     for (int i = 0; i < num_ps; ++i) {
