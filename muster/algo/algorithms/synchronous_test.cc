@@ -89,7 +89,8 @@ class SynchronousTest : public ::testing::TestWithParam<std::tuple<int, ApplyCho
   static ApplyChoice apply() { return std::get<1>(GetParam()); }
   static bool direct() { return apply() != ApplyChoice::kServer; }
 
-  SimulatedStore store_{num_ps(), kTasks, kUnrenewedLease, nullptr, direct()};
+  // Nobody renews the leases, and some wait for more than a minute.
+  SimulatedStore store_{num_ps(), kTasks, {.lease = absl::Hours(1)}, nullptr, direct()};
 };
 
 TEST_P(SynchronousTest, ThreeWorkersAreOneProcessWithTheWholeBatch) {

@@ -143,7 +143,7 @@ TEST(ExperimentPlan, ARunOfAGridHasItsOwnId) {
 TEST(ExperimentPlan, CommandsAreFilledAndRunByAShell) {
   const ExperimentPlan plan = Plan(OneTask());
   const std::vector<std::string>& arguments = plan.tasks[0].process.arguments;
-  EXPECT_THAT(arguments, ElementsAre("/bin/sh", "-c", HasSubstr("'python train.py --rate 0.1'")));
+  EXPECT_THAT(arguments, ElementsAre("/bin/sh", "-c", "exec python train.py --rate 0.1\n"));
 }
 
 TEST(ExperimentPlan, EachUnknownNameInACommandIsSaidWithItsPlace) {

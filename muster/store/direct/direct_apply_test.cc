@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(All, NoWayInTest,
 
 // Others have gone on without it, and whatever it computed is of another time.
 TEST(DirectApply, AWorkerThatWasTakenForLostJoinsBeforeItsNextWriteCounts) {
-  SimulatedStore store(2, {"worker:0", "worker:1"}, kUnrenewedLease, nullptr, /*direct=*/true);
+  SimulatedStore store(2, {"worker:0", "worker:1"}, LeaseOptions(), nullptr, /*direct=*/true);
   DirectWorker chief(store, "worker:0", true, ApplyChoice::kAuto, kPlain);
   DirectWorker worker(store, "worker:1", false, ApplyChoice::kAuto, kPlain);
   ASSERT_TRUE(worker.Push(-1).ok());
