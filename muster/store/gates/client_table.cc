@@ -26,19 +26,15 @@ ClientTable::ClientTable(std::vector<std::string> tasks, LeaseOptions options) :
   for (std::string& task : tasks) clients_.emplace_back().task = std::move(task);
 }
 
-absl::Time ClientTable::DeadAt(const Client& client) const {
+absl::Time ClientTable::DeadAt(const Client& client, absl::Duration disconnect_grace) const {
   if (client.incarnation == 0) return absl::InfinitePast();
   absl::Time dead_at = std::min(client.last_heard, client.deaf_since) + options_.lease;
-  const absl::Duration grace = client.on_this_host ? absl::ZeroDuration() : options_.disconnect_grace;
-  if (client.connections.empty()) dead_at = std::min(dead_at, client.disconnected_at + grace);
+  if (client.connections.empty()) dead_at = std::min(dead_at, client.disconnected_at + disconnect_grace);
   return std::max(dead_at, client.spared_until);
 }
 
 absl::Time ClientTable::GoneAt(const Client& client) const {
-  if (!client.excluded.empty()) return absl::InfinitePast();
-  const absl::Time dead_at = DeadAt(client);
-  if (!client.connections.empty() || !client.on_this_host) return dead_at;
-  return std::max(dead_at, client.disconnected_at + options_.disconnect_grace);
+  return client.excluded.empty() ? DeadAt(client, options_.disconnect_grace) : absl::InfinitePast();
 }
 
 absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId connection, absl::Time now) {

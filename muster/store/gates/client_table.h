@@ -104,6 +104,9 @@ class ClientTable {
 
   // Its lease runs.
   bool Heard(const Client& client, absl::Time now) const { return now < DeadAt(client); }
+  // It has been without a lease for so long that it must join before it writes in the arena: one whose connections only
+  // hiccuped need not.
+  bool Lost(const Client& client, absl::Time now) const { return now >= DeadAt(client, options_.disconnect_grace); }
   // Heard, and not excluded.
   bool Alive(const Client& client, absl::Time now) const { return client.excluded.empty() && Heard(client, now); }
   // Alive, and hasn't said done: others may wait for it.
@@ -133,7 +136,11 @@ class ClientTable {
   const LeaseOptions& options() const { return options_; }
 
  private:
-  absl::Time DeadAt(const Client& client) const;
+  absl::Time DeadAt(const Client& client) const { return DeadAt(client, GraceOf(client)); }
+  absl::Time DeadAt(const Client& client, absl::Duration disconnect_grace) const;
+  absl::Duration GraceOf(const Client& client) const {
+    return client.on_this_host ? absl::ZeroDuration() : options_.disconnect_grace;
+  }
   // When the end of training stops waiting for it.
   absl::Time GoneAt(const Client& client) const;
   bool Gone(const Client& client, absl::Time now) const;

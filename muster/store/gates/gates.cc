@@ -129,7 +129,7 @@ void Gates::FenceTheLost(absl::Time now) {
   for (size_t i = 0; i < clients_.clients().size(); ++i) {
     const ClientTable::Client& client = clients_.clients()[i];
     uint64_t& fenced = arena_->client(static_cast<int>(i)).fenced;
-    if (client.incarnation != 0 && !client.done && fenced == 0 && !clients_.Heard(client, now))
+    if (client.incarnation != 0 && !client.done && fenced == 0 && clients_.Lost(client, now))
       Publish<uint64_t>(fenced, 1);
   }
 }
