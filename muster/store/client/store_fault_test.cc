@@ -69,7 +69,9 @@ absl::Status Train(const UpdateWay& way, StoreClient& chief, StoreClient& worker
 
 Outcome TrainWith(const UpdateWay& way, const std::vector<Fault>& faults) {
   FaultScript script(faults);
-  SimulatedStore store(2, kTasks, kUnrenewedLease, nullptr, way.direct());
+  // Longer than any of the faults keeps a client away.
+  SimulatedStore store(2, kTasks, {.lease = absl::Seconds(20), .disconnect_grace = absl::Seconds(20)}, nullptr,
+                       way.direct());
   WorkerModel model(kVariables, kAdam, 2, kInThree);
   WorkerModel copy(kVariables, kAdam, 2, kInThree);
   model.Fill(7);
