@@ -71,11 +71,12 @@ zmodload zsh/zpty
 mkfifo $PWD/line || exit 1
 zpty inner zsh -f -i
 zpty -w inner "PROMPT= ; autoload -Uz compinit; compinit -u -D; source <(muster completion zsh); bindkey '^I' complete-word"
-zpty -w inner "tell() { print -r -- \$BUFFER > $PWD/line; BUFFER= }; zle -N tell; bindkey '^X' tell; print ready > $PWD/line"
+zpty -w inner "tell() { print -r -- \$BUFFER > $PWD/line; BUFFER= }; zle -N tell; bindkey '^G' tell; print ready > $PWD/line"
 read -r ready < $PWD/line
 for typed in "$@"; do
-  zpty -w -n inner "$typed"$'\t\x18'
-  read -r line < $PWD/line
+  zpty -w -n inner "$typed"$'\t\x07'
+  line=
+  while [[ -z $line ]]; do read -r line < $PWD/line; done  # empty if the last writer is still there
   print -r -- "$line"
 done
 zpty -d inner

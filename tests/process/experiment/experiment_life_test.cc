@@ -356,8 +356,10 @@ TEST_F(ExperimentLife, AnotherAttemptOfAGridRunsWhatHasNotFinished) {
   EXPECT_EQ(Muster({"train", "--experiment", "1", "--param", "other=1"}).exit_code, 1);
   EXPECT_EQ(Json({"status", "1.1"})["attempt"], 2);
   WriteExperiment("parameters: {step: [1, 2, 3]}\nrun: echo last");
-  Out({"train", "--experiment", "1"});
-  EXPECT_THAT(Mistake({"train", "--experiment", "1"}), HasSubstr("all 3 runs of grid 1 have finished; muster rerun 1"));
+  EXPECT_EQ(Muster({"train", "--experiment", "1"}).exit_code, 0);
+  const Said finished = Muster({"train", "--experiment", "1"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("all 3 runs of grid 1 have finished; muster rerun 1"));
 }
 
 TEST_F(ExperimentLife, APsThatMusterEndsHasEndedWell) {

@@ -91,7 +91,7 @@ TEST_F(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
   EXPECT_THAT(lines[1], AllOf(HasSubstr("CPU %"), HasSubstr("MEM-Used / Total"), Not(HasSubstr("GPU"))))
       << "80 columns, of which GPUs that nobody has get none";
   EXPECT_THAT(once.out, AllOf(HasSubstr("1.master  toy      RUNNING"), HasSubstr("\n1         toy      RUNNING"),
-                              HasSubstr(" GB "), HasSubstr("N/A"), Not(HasSubstr("\x1b"))));
+                              HasSubstr(" GB"), Not(HasSubstr("\x1b"))));
   const json task = json::parse(Muster({"monitor", "1.master", "--once", "--json"}).out)["tasks"][0];
   EXPECT_EQ(task["id"], "1.master");
   EXPECT_GT(task["mem_bytes"], 0);

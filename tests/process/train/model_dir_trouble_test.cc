@@ -95,7 +95,7 @@ TEST(ModelDirTrouble, WithoutRoomAtTheEndItSaysWhatIsLostAndFails) {
                "--model_dir=" + disk.path()});
   EXPECT_EQ(toy.Wait(), 1) << toy.err;
   EXPECT_THAT(toy.err, HasSubstr("the next attempt is in 5s; the newest is none"));
-  EXPECT_THAT(After(toy.err, "error: the last checkpoint could not be saved in 0: "),
+  EXPECT_THAT(After(toy.err, "toy_worker: the last checkpoint could not be saved in 0: "),
               Contains(AllOf(HasSubstr(disk.path()), HasSubstr("No space left on device"),
                              HasSubstr("the 20 steps since the beginning are lost, as there is no checkpoint"))));
 }

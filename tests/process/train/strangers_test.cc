@@ -96,7 +96,7 @@ std::vector<std::string> WithDescriptors(int most, const std::vector<std::string
 TEST(StrangersTest, AFloodOfIdleConnectionsKeepsNobodyOfTheJobOutAndNoCheckpointFromBeingSaved) {
   const ScratchFolder model;
   ByHand cluster(1, 2);
-  const ProcessOptions with_token{.environment = {{"MUSTER_JOB_TOKEN", "one"}}};
+  const ProcessOptions with_token{.environment = {{"MUSTER_JOB_TOKEN", "one job of several"}}};
   Process ps(WithDescriptors(256, Joined({kMuster, "ps"}, cluster.Flags("ps", 0))), with_token);
   ps.WaitForErr("serves at");
   const Flood flood(PortOf(cluster.ps_address(0)), 400);
