@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
@@ -95,7 +98,19 @@ TEST_P(StoppedWorkerTest, ItIsLostAndGoesOnWhenItIsContinued) {
 // One that applies its own updates may be stopped with a lock, and is killed then.
 INSTANTIATE_TEST_SUITE_P(Ways, StoppedWorkerTest, ::testing::ValuesIn(Without(kWholeWays, {"Direct"})), NameOfWay);
 
-using DeafLinkTest = StallTest;
+class DeafLinkTest : public StallTest {
+ protected:
+  // Its training and its heartbeats have each been heard on a connection of their own.
+  bool IsHeardTwice(const std::string& task) {
+    Process ask({BinFolder() + "/muster", "ps", "--status", cluster_.ps_address(0), "--json"});
+    EXPECT_EQ(ask.Wait(), 0) << ask.err;
+    const nlohmann::json status = nlohmann::json::parse(ask.out, nullptr, /*allow_exceptions=*/false);
+    if (!status.is_object()) return false;
+    for (const nlohmann::json& client : status.at("clients"))
+      if (client.at("task") == task) return client.value("connections", 0) >= 2;
+    return false;
+  }
+};
 
 // Its requests and heartbeats arrive all the time.
 TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
@@ -104,7 +119,9 @@ TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
   OneWayRelay relay(cluster_.ps_address(0));
   Process chief(Toy(0));
   Process worker(Joined(Toy(1), {"--ps_hosts=" + relay.address()}));
-  ps.WaitForErr("worker:1 joined");
+  const absl::Time give_up = absl::Now() + absl::Minutes(2);
+  while (!IsHeardTwice("worker:1") && absl::Now() < give_up && !HasFailure()) {
+  }
   relay.HoldAnswers(true);
   ps.WaitForErr("worker:1 is lost: it is heard, but hears nothing of this ps since ");
   ps.WaitForErr("rounds go on with 1 of 2");
