@@ -179,7 +179,7 @@ TEST_F(ClusterSimulationTest, EveryPlantedBugIsFound) {
                                                  {"inside-count-twice", 28},
                                                  {"inside-fire-early", 8},
                                                  {"inside-forget-clients", 28},
-                                                 {"inside-forget-exclusion", 1},
+                                                 {"inside-forget-exclusion", 891},
                                                  {"inside-ignore-sequence", 16},
                                                  {"inside-mark-without-hold", 3}};
   for (const std::string& name : PlantedBugNames()) {
