@@ -26,6 +26,10 @@ ClientTable::ClientTable(std::vector<std::string> tasks, LeaseOptions options) :
   for (std::string& task : tasks) clients_.emplace_back().task = std::move(task);
 }
 
+absl::Time ClientTable::DeadAt(const Client& client) const {
+  return DeadAt(client, client.on_this_host ? absl::ZeroDuration() : options_.disconnect_grace);
+}
+
 absl::Time ClientTable::DeadAt(const Client& client, absl::Duration disconnect_grace) const {
   if (client.incarnation == 0) return absl::InfinitePast();
   absl::Time dead_at = std::min(client.last_heard, client.deaf_since) + options_.lease;

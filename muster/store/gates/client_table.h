@@ -136,11 +136,8 @@ class ClientTable {
   const LeaseOptions& options() const { return options_; }
 
  private:
-  absl::Time DeadAt(const Client& client) const { return DeadAt(client, GraceOf(client)); }
+  absl::Time DeadAt(const Client& client) const;
   absl::Time DeadAt(const Client& client, absl::Duration disconnect_grace) const;
-  absl::Duration GraceOf(const Client& client) const {
-    return client.on_this_host ? absl::ZeroDuration() : options_.disconnect_grace;
-  }
   // When the end of training stops waiting for it.
   absl::Time GoneAt(const Client& client) const;
   bool Gone(const Client& client, absl::Time now) const;
