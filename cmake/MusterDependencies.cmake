@@ -15,7 +15,7 @@ find_path(MUSTER_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(muster_protozero INTERFACE)
 target_include_directories(muster_protozero SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_PROTOZERO_INCLUDE}>)
 
-# For status pages. The definitions must be those that Debian's library is compiled with (its cpp-httplib.pc): its
+# To read the status pages of tasks. The definitions must be those that Debian's library is compiled with (its cpp-httplib.pc): its
 # classes depend on them.
 find_path(MUSTER_HTTPLIB_INCLUDE httplib.h REQUIRED)
 find_library(MUSTER_HTTPLIB_LIBRARY cpp-httplib REQUIRED)

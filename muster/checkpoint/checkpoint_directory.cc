@@ -31,6 +31,9 @@ constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically appends a process id
 constexpr char kStateFile[] = "checkpoint";
 constexpr size_t kMaxAnnouncementBytes = 64;
+// Whoever may write in the directory may put anything there: a pipe, or a file without an end.
+constexpr size_t kMaxStateBytes = size_t{16} << 20;
+constexpr size_t kMaxManifestBytes = size_t{1} << 30;
 constexpr double kMaxSeconds = 1e12;  // limit of the times in the state file: far beyond any, and exact in milliseconds
 
 std::optional<int64_t> StepOf(absl::string_view name) {
@@ -314,7 +317,7 @@ absl::Status CommitManifest(FileSystem& files, const std::string& directory, con
 
 absl::StatusOr<CheckpointState> ReadCheckpointState(FileSystem& files, const std::string& directory) {
   const std::string path = JoinPath(directory, kStateFile);
-  ASSIGN_OR_RETURN(const std::string text, files.ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, files.ReadShortFile(path, kMaxStateBytes));
   const auto damaged = [&](absl::string_view what) {
     return absl::DataLossError(
         absl::StrCat(path, " can't be understood: ", what,
@@ -434,7 +437,7 @@ absl::Status RetainNewest(FileSystem& files, const std::string& directory, int k
     }
     std::erase(state.all, name);
     const std::string path = JoinPath(directory, absl::StrCat(name, kManifestSuffix));
-    const auto text = files.ReadFile(path);
+    const auto text = files.ReadShortFile(path, kMaxManifestBytes);
     const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
     if (manifest.ok())  // RemoveLeftovers finds the parts of a damaged one
       for (const ManifestPart& part : manifest->parts) parts.push_back(JoinPath(directory, part.file));
@@ -464,7 +467,7 @@ absl::Status RemoveLeftovers(FileSystem& files, const std::string& directory, st
   std::set<int64_t> unreadable;
   for (int64_t step : StepsOf(names)) {
     const std::string path = JoinPath(directory, ManifestFileName(step));
-    const auto text = files.ReadFile(path);
+    const auto text = files.ReadShortFile(path, kMaxManifestBytes);
     const auto manifest = text.ok() ? ParseManifest(*text, path) : text.status();
     if (!manifest.ok()) unreadable.insert(step);
     if (manifest.ok())

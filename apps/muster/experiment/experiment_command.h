@@ -42,8 +42,8 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, con
 bool EndLeftProcesses(OpenedHome& opened, const ExperimentId& id);
 // Returns "; 2 processes of it still run: muster kill 4 ends them", or "" if none does; for a grid of all its runs.
 std::string LeftText(const OpenedHome& opened, const ExperimentId& id);
-// Returns "; muster train --experiment 4 starts it again, …" for an experiment that has lost its supervisor, otherwise
-// "".
+// Returns "; muster train --experiment 4 goes on with it, from its last checkpoint, …" for an experiment that has lost
+// its supervisor, otherwise "".
 std::string GoOnText(const RunRecord& run);
 
 // Returns what the user means by `text`; if it is empty, the last experiment of the project in the working directory

@@ -127,18 +127,16 @@ absl::StatusOr<std::string> ReadPlainFile(const std::string& path, size_t limit)
   struct stat info {};
   if (fd.get() < 0 || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a plain file"));
-  std::string content(limit + 1, '\0');  // one more byte shows that the file is longer
-  size_t size = 0;
-  while (size < content.size()) {
-    const ssize_t got = read(fd.get(), &content[size], content.size() - size);
+  std::string content;
+  char buffer[1 << 14];
+  while (content.size() <= limit) {
+    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error("read", path);
-    if (got == 0) break;
-    size += got;
+    if (got == 0) return content;
+    content.append(buffer, got);
   }
-  if (size > limit) return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
-  content.resize(size);
-  return content;
+  return absl::FailedPreconditionError(absl::StrCat(path, " has more than ", limit, " bytes"));
 }
 
 // For a lock. Writing the holder's name must not change a file that somebody has linked here.
@@ -162,9 +160,13 @@ class Posix final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override { return CreateNew(path); }
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a pipe would wait for its writer
     if (fd < 0) return Error("read", path);
-    return std::make_unique<PosixReadableFile>(path, fd);
+    auto file = std::make_unique<PosixReadableFile>(path, fd);
+    struct stat info {};
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+      return absl::FailedPreconditionError(absl::StrCat(path, " is not a plain file"));
+    return file;
   }
 
   absl::StatusOr<std::string> ReadFile(const std::string& path) override {

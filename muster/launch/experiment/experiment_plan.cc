@@ -279,20 +279,19 @@ std::string VisibleGpus(const PlannedTask& task) {
 // lines after it. (A program that the shell starts at the very moment of the signal doesn't get it, and is killed when
 // its time is over.)
 //
-// The shell becomes the last command if that is one program (`exec`): the program is then the task's own process, which
-// dies with the supervisor (PR_SET_PDEATHSIG), and whose signal is seen as such. The trap goes first: a signal that
-// it would note just before the exec would be lost.
+// The shell becomes the command if there is only one, and that is one program (`exec`): the program is then the task's
+// own process, which dies with the supervisor (PR_SET_PDEATHSIG), and whose signal is seen as such. After other
+// commands the last one may be a function of theirs, or they may have set a trap.
 std::string ShellScript(const std::vector<std::string>& commands) {
-  const bool becomes_last = !commands.empty() && IsSimpleCommand(commands.back());
-  const size_t waited_for = commands.size() - (becomes_last ? 1 : 0);
-  std::string script = waited_for > 0 ? "trap 'muster_code=$?; wait; exit $muster_code' TERM\n" : "";
-  for (size_t i = 0; i < waited_for; ++i)
-    absl::StrAppend(&script, "eval ", QuotedWord(commands[i]),
+  if (commands.empty()) return "";
+  if (commands.size() == 1 && IsSimpleCommand(commands[0]))
+    return absl::StrCat("exec ", std::string(absl::StripLeadingAsciiWhitespace(commands[0])), "\n");
+  std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
+  for (const std::string& command : commands)
+    absl::StrAppend(&script, "eval ", QuotedWord(command),
                     "\nmuster_code=$?\n"
                     "[ $muster_code -eq 0 ] || exit $muster_code\n");
-  if (!becomes_last) return script;
-  if (waited_for > 0) absl::StrAppend(&script, "trap - TERM\n");
-  return absl::StrCat(script, "exec ", std::string(absl::StripLeadingAsciiWhitespace(commands.back())), "\n");
+  return script;
 }
 
 }  // namespace muster

@@ -324,9 +324,10 @@ TEST(ExperimentPlan, WhatCommandsAreIsKeptFromTheShellsScript) {
   EXPECT_EQ(ShellScript({}), "");
 }
 
-TEST(ExperimentPlan, TheShellBecomesALastCommandThatIsOneProgram) {
+TEST(ExperimentPlan, TheShellBecomesACommandThatIsOneProgramAlone) {
   EXPECT_EQ(ShellScript({" python train.py"}), "exec python train.py\n");
-  EXPECT_THAT(ShellScript({"cd there", "python train.py"}), EndsWith("trap - TERM\nexec python train.py\n"));
+  EXPECT_THAT(ShellScript({"train() { python train.py; }", "train"}), Not(HasSubstr("exec")));
+  EXPECT_THAT(ShellScript({"trap 'rm -r scratch' EXIT", "python train.py"}), Not(HasSubstr("exec")));
   EXPECT_THAT(ShellScript({"python train.py", "echo done"}), Not(HasSubstr("exec")));
 }
 

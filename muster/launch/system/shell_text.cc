@@ -130,6 +130,9 @@ void ShellText::FollowWord(char c) {
     return;
   }
   if (word_ == "case" && Within(Open::kParentheses)) LoseTrack("case within ( )");
+  // Their arguments are code once more, or, in bash, arithmetic or the name of a variable, which may be code, too.
+  for (const char* builtin : {"eval", "let", "trap", "declare", "typeset", "local", "readonly", "-v"})
+    if (word_ == builtin) LoseTrack(builtin);
   word_.clear();
   if (c == '\n') EndLine();
 }

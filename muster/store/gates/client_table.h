@@ -19,8 +19,9 @@ struct LeaseOptions {
   // A client that was silent, or heard nothing, for this long counts as dead; it heartbeats four times as often.
   absl::Duration lease = absl::Seconds(3);
   // A client on another host also counts as dead this long after its last connection broke: its link may have hiccuped.
-  // One on this host is dead at once, for only a death closes its connections. The end of training waits this long for
-  // either, since a restarted process would find no ps.
+  // One on this host is dead at once: a death closes its connections, and hardly anything else does (a tunnel may,
+  // which looks like this host; it costs that client a round). The end of training waits this long for either, since a
+  // restarted process would find no ps.
   absl::Duration disconnect_grace = absl::Seconds(3);
   // A client that alone keeps others waiting in an elastic round, though it is heard, is excluded after this time, or
   // after `kStallSteps` of its own steps if that is longer, until it pushes again. 0: never.

@@ -19,7 +19,7 @@ std::string WhyLost(const ClientTable::Client& client, const LeaseOptions& optio
   if (broke && client.on_this_host) return "its process has closed its connections without a goodbye";
   if (broke) return absl::StrCat("its connections broke ", ago(client.disconnected_at), " ago");
   if (client.deaf_since < client.last_heard)
-    return absl::StrCat("it is heard, but hears nothing of this ps since ", ago(client.deaf_since),
+    return absl::StrCat("it is heard, but has heard nothing of this ps for ", ago(client.deaf_since),
                         ": the link to it is dead in that direction");
   return absl::StrCat("it was not heard of for ", ago(client.last_heard));
 }

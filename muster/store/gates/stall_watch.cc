@@ -125,9 +125,9 @@ std::string StallWatch::Describe(absl::Time now) const {
   }
   if (missing.empty()) return "";
   const bool elastic = arena_->model().gate.elastic;
-  if (!elastic) fates = {"it isn't elastic, and waits for as long as that takes"};
-  return absl::StrCat("round ", round_, " waits for ", absl::StrJoin(missing, ", "), " since ",
-                      Seconds(now - waits_since_), " (", arena_->header().gate.contributors, " contributed)",
+  if (!elastic) fates = {"the gate isn't elastic, and waits for as long as that takes"};
+  return absl::StrCat("round ", round_, " has waited ", Seconds(now - waits_since_), " for ",
+                      absl::StrJoin(missing, ", "), " (", arena_->header().gate.contributors, " contributed)",
                       fates.empty() ? "" : "; ", absl::StrJoin(fates, ", "));
 }
 

@@ -31,7 +31,8 @@ class StallWatch {
   void OnPush(int client) { clients_.Readmit(client); }
   // The ps was late by that: the time of its clients has stood still.
   void Forgive(absl::Duration late);
-  // "round 322 waits for worker:1 since 7s (1 of 2 contributed); it is excluded after 12s"; empty: nobody waits.
+  // "round 322 has waited 10s for worker:1 (1 contributed); worker:1 is excluded after 12s"; empty: nobody
+  // waits.
   std::string Describe(absl::Time now) const;
 
  private:

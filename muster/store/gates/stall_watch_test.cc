@@ -118,7 +118,7 @@ TEST_F(StallWatchTest, FirstStepsMayTakeMinutes) {
   Steps(1, 1, absl::Milliseconds(100));
   const Pending first = Contribute(0, 0);
   EXPECT_THAT(LogOf([&] { Pass(absl::Minutes(5)); }),
-              HasSubstr("round 0 waits for worker:1 (in its first steps) since 5s (1 contributed)\n"));
+              HasSubstr("round 0 has waited 5s for worker:1 (in its first steps) (1 contributed)\n"));
   EXPECT_FALSE(first->there);
   Steps(1, 1, absl::Milliseconds(100));
   Pass(absl::Seconds(12));
@@ -131,7 +131,7 @@ TEST_F(StallWatchTest, APartThatTheProgramCallsBusyDoesNotCount) {
   auto busy = std::make_unique<WorkerProgress::Busy>(hearts_[1]->progress, "evaluating");
   const Pending first = Contribute(0, 0);
   EXPECT_THAT(LogOf([&] { Pass(absl::Minutes(5)); }),
-              HasSubstr("round 0 waits for worker:1 (evaluating) since 5s (1 contributed)\n"));
+              HasSubstr("round 0 has waited 5s for worker:1 (evaluating) (1 contributed)\n"));
   EXPECT_FALSE(first->there);
   busy.reset();
   Pass(absl::Seconds(9));
@@ -149,11 +149,12 @@ TEST_F(StallWatchTest, NobodyIsExcludedWithoutALimitNorFromAGateThatIsNotElastic
     const Pending first = Contribute(0, 0);
     const std::string log = LogOf([&] { Pass(absl::Minutes(5)); });
     EXPECT_FALSE(first->there);
-    EXPECT_THAT(log, elastic ? HasSubstr("round 0 waits for worker:1 since 5s (1 contributed)\n")
-                             : HasSubstr("round 0 waits for worker:1 since 5s (1 contributed); it isn't elastic, and "
-                                         "waits for as long as that takes\n"));
+    EXPECT_THAT(log, elastic
+                         ? HasSubstr("round 0 has waited 5s for worker:1 (1 contributed)\n")
+                         : HasSubstr("round 0 has waited 5s for worker:1 (1 contributed); the gate isn't elastic, and "
+                                     "waits for as long as that takes\n"));
     EXPECT_THAT(Status()["gate"]["waits"].get<std::string>(),
-                HasSubstr("round 0 waits for worker:1 since 5m (1 contributed)"));
+                HasSubstr("round 0 has waited 5m for worker:1 (1 contributed)"));
   }
 }
 
@@ -163,10 +164,10 @@ TEST_F(StallWatchTest, ThePsSaysWhoWaitsForWhomEachTimeTwiceAsLate) {
   Contribute(0, 0);
   const std::string log = LogOf([&] { Pass(absl::Seconds(48)); });
   for (const char* since : {"5s", "10s", "20s", "40s"})
-    EXPECT_THAT(log, HasSubstr(absl::StrCat("round 0 waits for worker:1 since ", since,
-                                            " (1 contributed); worker:1 is excluded after 50s\n")));
+    EXPECT_THAT(log, HasSubstr(absl::StrCat("round 0 has waited ", since,
+                                            " for worker:1 (1 contributed); worker:1 is excluded after 50s\n")));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 4);
-  EXPECT_THAT(*StatusTable(Page()), HasSubstr("\nround 0 waits for worker:1 since 48s (1 contributed); "));
+  EXPECT_THAT(*StatusTable(Page()), HasSubstr("\nround 0 has waited 48s for worker:1 (1 contributed); "));
 }
 
 // What it has sent may be unread when the ps goes on.

@@ -123,7 +123,7 @@ TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
   while (!IsHeardTwice("worker:1") && absl::Now() < give_up && !HasFailure()) {
   }
   relay.HoldAnswers(true);
-  ps.WaitForErr("worker:1 is lost: it is heard, but hears nothing of this ps since ");
+  ps.WaitForErr("worker:1 is lost: it is heard, but has heard nothing of this ps for ");
   ps.WaitForErr("rounds go on with 1 of 2");
   relay.HoldAnswers(false);
   ps.WaitForErr("worker:1 is back; rounds go on with 2 of 2");
