@@ -31,7 +31,7 @@ constexpr char kPartSuffix[] = ".safetensors";
 constexpr char kTemporarySuffix[] = ".tmp";  // WriteFileAtomically appends a process id
 constexpr char kStateFile[] = "checkpoint";
 constexpr size_t kMaxAnnouncementBytes = 64;
-// Whoever may write in the directory may put anything there: a pipe, or a file without an end.
+// Those who may write in the directory may put anything there: a pipe, or a file without an end.
 constexpr size_t kMaxStateBytes = size_t{16} << 20;
 constexpr size_t kMaxManifestBytes = size_t{1} << 30;
 constexpr double kMaxSeconds = 1e12;  // limit of the times in the state file: far beyond any, and exact in milliseconds
