@@ -36,6 +36,9 @@ std::vector<std::string> MissingParameters(const ExperimentFile& file, const Par
 // Adds a line for each place of a `{{ name }}` without a value.
 void FindMissingParameters(const ExperimentFile& file, const ParameterValues& values, ExperimentCheck& check) {
   check.missing = MissingParameters(file, values);
+  for (const std::string& name : check.missing)
+    for (const ParameterSpec& parameter : file.parameters)  // which the command means, and which no flag can rename
+      if (EnvironmentNameOf(parameter.name) == EnvironmentNameOf(name)) check.flags_help = false;
   for (size_t i = 0; i < file.run.size(); ++i) {
     const auto filled = FillTemplate(file.run[i], values);
     if (filled.ok()) continue;

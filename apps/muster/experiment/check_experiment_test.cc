@@ -54,7 +54,7 @@ TEST(CheckExperimentTest, WhatIsGivenStaysInTheCommand) {
   const ExperimentCheck mistyped =
       CheckExperiment(file, {{{"num_layers", "4"}, {"learning-rate", "1"}}}, options, Host()).value();
   EXPECT_THAT(Lines(mistyped, {"num_layers=4", "learning-rate=1"}),
-              ElementsAre(HasSubstr("did you mean {{ num_layers }}, or --param num-layers=4?"),
+              ElementsAre(HasSubstr("did you mean {{ num_layers }}?"),
                           "it runs here with: muster train --param num-layers=4 --param learning-rate=1"));
 }
 

@@ -201,7 +201,8 @@ KeySection RestartKeys() {
       {{"policy",
         {WordForm({"never", "on-failure", "always"})},
         "on-failure",
-        "on-failure: after a signal, or an exit code that says that a retry may help"},
+        "on-failure: after a signal that is no crash of the program (SIGKILL, not SIGSEGV), or an exit code that says "
+        "that a retry may help"},
        {"limit", {WholeForm(0, 1'000'000)}, "3", "restarts at most"},
        {"backoff",
         {SecondsForm()},

@@ -117,8 +117,7 @@ std::string NoSuchParameter(const std::string& name, const ParameterValues& valu
   for (const auto& [known, value] : values) {
     names.push_back(known);
     if (EnvironmentNameOf(known) == EnvironmentNameOf(name))
-      return absl::StrCat("{{ ", name, " }}: the parameter is called ", known, "; did you mean {{ ", known, " }}, or ",
-                          "--param ", name, "=", ShellWord(value), "?");
+      return absl::StrCat("{{ ", name, " }}: the parameter is called ", known, "; did you mean {{ ", known, " }}?");
   }
   return absl::StrCat("{{ ", name, " }}: there is no such parameter", NearestHint(name, names),
                       "; accepted: ", names.empty() ? "" : absl::StrJoin(names, ", ") + ", or ",
