@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -36,7 +35,7 @@ void SetCommandLine(const std::string& title) {
   if (environment_begin == end && environment_end > end) end = environment_end;
   char* words = reinterpret_cast<char*>(begin);
   std::memset(words, 0, end - begin);
-  std::memcpy(words, title.data(), std::min<size_t>(title.size(), end - begin - 1));
+  title.copy(words, end - begin - 1);
 }
 
 // Keeps the terminal's signals and its closing away from the guard, and closes the launcher's files in it, so that a
