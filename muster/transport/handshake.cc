@@ -151,8 +151,9 @@ Handshake::Step ClientHandshake::Advance(ByteSpan received) {
 absl::Status ClientHandshake::NeedToken() {
   if (!identity_.token.secret.empty() || !find_) return absl::OkStatus();
   absl::StatusOr<JobToken> found = find_();
-  if (found.ok()) identity_.token = *std::move(found);
-  return absl::IsNotFound(found.status()) ? absl::OkStatus() : found.status();
+  if (!found.ok()) return absl::IsNotFound(found.status()) ? absl::OkStatus() : found.status();
+  identity_.token = *std::move(found);
+  return absl::OkStatus();
 }
 
 Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {

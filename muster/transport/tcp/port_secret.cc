@@ -135,9 +135,11 @@ absl::StatusOr<std::vector<Folder>> FoldersToRead(const PortSecretPlaces& places
   opened.push_back(OpenPortsInShared(places, /*make=*/false));
   std::vector<Folder> folders;
   for (absl::StatusOr<Folder>& folder : opened) {
-    if (folder.ok()) folders.push_back(*std::move(folder));
-    // A bad folder in the shared place says nothing against a good one before it.
-    if (folders.empty() && !folder.ok() && !absl::IsNotFound(folder.status())) return folder.status();
+    if (folder.ok()) {
+      folders.push_back(*std::move(folder));
+    } else if (folders.empty() && !absl::IsNotFound(folder.status())) {
+      return folder.status();  // a bad folder in the shared place says nothing against a good one before it
+    }
   }
   return folders;
 }
