@@ -134,10 +134,16 @@ TEST(ShellScript, ACommandThatDoesNothingAboutSigtermDiesOfIt) {
 }
 
 // The task's process is the program itself, so the signal that ends it is seen.
-TEST(ShellScript, BecomesTheLastProgram) {
-  Shell shell({"echo first", "sh -c 'kill -SEGV $$'"});
+TEST(ShellScript, BecomesAProgramThatStandsAlone) {
+  Shell shell({"sh -c 'echo up; kill -SEGV $$'"});
   EXPECT_EQ(shell.Wait(), (ExitStatus{.signal = SIGSEGV}));
-  EXPECT_EQ(shell.out, "first\n");
+  EXPECT_EQ(shell.out, "up\n");
+}
+
+TEST(ShellScript, ALaterCommandFindsTheFunctionsAndTrapsOfEarlierOnes) {
+  Shell shell({"greet() { echo hello; }", "trap 'echo bye' EXIT", "greet"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 0}));
+  EXPECT_EQ(shell.out, "hello\nbye\n");
 }
 
 // Others are run by a shell, which has only the code.
