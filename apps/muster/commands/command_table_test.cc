@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/help_format.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/version.h"
@@ -89,11 +90,11 @@ TEST_F(CommandsTest, EachSaysWhatItDoesWithAnExampleOfItself) {
 void CheckOptions(const CLI::App& command, std::vector<std::string>& mistakes) {
   const std::set<std::string> raw = {"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN", "ENUM", "NUMBER"};
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = command.get_name() + " " + option->get_name();
-    if (option->get_description().empty()) mistakes.push_back(name + ": no description");
+    const std::string name = absl::StrCat(command.get_name(), " ", option->get_name());
+    if (option->get_description().empty()) mistakes.push_back(absl::StrCat(name, ": no description"));
     const std::string type = option->get_type_name();
     if (option->get_type_size() != 0 && (raw.contains(type) || type.find(':') != std::string::npos))
-      mistakes.push_back(name + ": " + type + " isn't a word for its value");
+      mistakes.push_back(absl::StrCat(name, ": ", type, " isn't a word for its value"));
   }
   for (const CLI::App* below : command.get_subcommands({})) CheckOptions(*below, mistakes);
 }
