@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "muster/base/testing/scratch_folder.h"
@@ -244,7 +245,7 @@ class HeartbeatCounter final : public RequestHandler {
     HeartbeatRequest message;
     EXPECT_EQ(Decode(request.control, message), absl::OkStatus());
     stamp = message.stamp;
-    last = message;
+    last = std::move(message);
     ++heartbeats;
     if (silent) return kept.push_back(std::move(responder));
     if (!answer_.ok()) return responder.Fail(answer_);
