@@ -25,4 +25,11 @@ class HelpFormat : public CLI::Formatter {
 
 void UseHelpFormat(CLI::App& app) { app.formatter(std::make_shared<HelpFormat>()); }
 
+std::vector<std::string> VisibleCommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : app.get_subcommands({}))
+    if (!below->get_group().empty()) names.push_back(below->get_name());
+  return names;
+}
+
 }  // namespace muster

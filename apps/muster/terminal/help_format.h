@@ -2,6 +2,9 @@
 // descriptions.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
@@ -10,5 +13,8 @@ namespace muster {
 
 // For `app` and all subcommands that are added to it later.
 void UseHelpFormat(CLI::App& app);
+
+// Returns the names of an app's commands that --help shows.
+std::vector<std::string> VisibleCommands(const CLI::App& app);
 
 }  // namespace muster

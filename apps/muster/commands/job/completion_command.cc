@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/help_format.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/launch/system/shell_word.h"
 
@@ -39,13 +40,6 @@ struct Entry {
   std::vector<std::string> values;  // allowed words of a positional
   bool takes_ids = false;
 };
-
-std::vector<std::string> VisibleCommands(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* below : app.get_subcommands({}))
-    if (!below->get_group().empty()) names.push_back(below->get_name());
-  return names;
-}
 
 Entry EntryOf(const CLI::App& app, const std::string& path) {
   Entry entry = {.path = path};

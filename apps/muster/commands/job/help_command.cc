@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/help_format.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/quoted.h"
@@ -21,18 +22,11 @@ Examples:
   muster help train
   muster help checkpoint diff)";
 
-std::vector<std::string> VisibleBelow(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* below : app.get_subcommands({}))
-    if (!below->get_group().empty()) names.push_back(below->get_name());
-  return names;
-}
-
 int ShowHelp(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* shown = &app;
   std::string name = app.get_name();
   for (const std::string& word : words) {
-    const std::vector<std::string> names = VisibleBelow(*shown);
+    const std::vector<std::string> names = VisibleCommands(*shown);
     const CLI::App* next = nullptr;
     for (const CLI::App* below : shown->get_subcommands({}))
       if (below->get_name() == word) next = below;
