@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
@@ -177,11 +178,12 @@ class YamlTreeBuilder : public YAML::EventHandler {
 };
 
 // Returns two lines below a message: the line of the file, and a caret below its column, counted from 0. Returns "" if
-// that wouldn't fit on a screen.
+// that wouldn't fit on a screen, or has control characters.
 std::string WithCaret(std::string_view line, size_t column) {
   if (line.empty() || column > line.size() || line.size() > kLongestShownLine) return "";
   std::string shown(line);
   std::replace(shown.begin(), shown.end(), '\t', ' ');
+  if (OneLine(shown) != shown) return "";
   return absl::StrCat("\n  ", shown, "\n  ", std::string(column, ' '), "^");
 }
 

@@ -95,6 +95,7 @@ TEST(YamlTree, WrongIndentationIsSaidWithTheLineAndACaret) {
   EXPECT_THAT(Mistake("train:\n  run: echo a: b\n"),
               AllOf(HasSubstr("between quotes"), EndsWith("\n    run: echo a: b\n               ^")));
   EXPECT_THAT(Mistake("a: 1\nrun: x" + std::string(200, 'x') + ": b\n"), Not(HasSubstr("^")));
+  EXPECT_THAT(Mistake("a: 1\n b: \x1b[2J\n"), Not(HasSubstr("\x1b"))) << "it reaches a terminal";
 }
 
 TEST(YamlTree, KnowsBlocksAndWhereTheyBegin) {
