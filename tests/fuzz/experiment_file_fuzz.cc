@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!file.ok()) {
     const std::vector<std::string> lines = absl::StrSplit(std::string(file.status().message()), '\n');
     // Indented lines show the file's own below the mistake.
-    for (const std::string& line : lines) MUSTER_CHECK(absl::StartsWith(line, "fuzz.yml:") || absl::StartsWith(line, "  "));
+    for (const std::string& line : lines)
+      MUSTER_CHECK(absl::StartsWith(line, "fuzz.yml:") || absl::StartsWith(line, "  "));
     return 0;
   }
   MUSTER_CHECK(!file->project.empty() && !file->run.empty() && file->concurrency > 0 && file->log_bytes > 0);
