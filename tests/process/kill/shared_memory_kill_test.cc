@@ -137,13 +137,14 @@ TEST_F(SharedMemoryKillTest, AClientSeesAtOnceThatItsServerIsGone) {
 // Another host has its own network. The TCP connection is made before, as there is no way between the two networks.
 TEST_F(SharedMemoryKillTest, ANetworkNamespaceOfItsOwnIsAnotherHost) {
   ScriptedHandler handler;
-  TcpTransport transport(loop_);
+  const JobToken token = {"the token of two hosts"};  // from another host, none is found
+  TcpTransport transport(loop_, token);
   const auto listener = *transport.Listen("127.0.0.1:0", handler);
   board_->ready = false;
   board_->failed = false;
   const pid_t client = Fork([&] {
     TcpEventLoop loop;
-    TcpTransport calling(loop);
+    TcpTransport calling(loop, token);
     const auto channel = calling.Connect(listener->address());
     const std::vector<std::byte> bulk = Pattern(kBytes);
     std::vector<std::byte> into(kBytes);

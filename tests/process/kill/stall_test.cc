@@ -37,8 +37,8 @@ class StallTest : public ::testing::TestWithParam<UpdateWay> {
   std::vector<std::string> Ps(const std::vector<std::string>& flags) {
     return Joined(Joined(ToyThatCounts(), cluster_.Flags("ps", 0)), Joined(FlagsOf(GetParam()), flags));
   }
-  void ExpectAGoodEnd(Process& ps, const std::vector<Process*>& workers) {
-    Process shutdown({BinFolder() + "/muster", "ps", "--shutdown", cluster_.ps_address(0)});
+  void ExpectAGoodEnd(Process& ps, const std::vector<Process*>& workers, const ProcessOptions& options = {}) {
+    Process shutdown({BinFolder() + "/muster", "ps", "--shutdown", cluster_.ps_address(0)}, options);
     EXPECT_EQ(shutdown.Wait(), 0) << shutdown.err;
     for (Process* worker : workers) EXPECT_EQ(worker->Wait(), 0) << worker->err;
     EXPECT_EQ(ps.Wait(), 0) << ps.err;
@@ -100,9 +100,12 @@ INSTANTIATE_TEST_SUITE_P(Ways, StoppedWorkerTest, ::testing::ValuesIn(Without(kW
 
 class DeafLinkTest : public StallTest {
  protected:
+  // The relay has another address than the ps, for which the worker finds no token by itself.
+  const ProcessOptions with_token_ = {.environment = {{"MUSTER_JOB_TOKEN", "the token of a deaf link"}}};
+
   // Its training and its heartbeats have each been heard on a connection of their own.
   bool IsHeardTwice(const std::string& task) {
-    Process ask({BinFolder() + "/muster", "ps", "--status", cluster_.ps_address(0), "--json"});
+    Process ask({BinFolder() + "/muster", "ps", "--status", cluster_.ps_address(0), "--json"}, with_token_);
     EXPECT_EQ(ask.Wait(), 0) << ask.err;
     const nlohmann::json status = nlohmann::json::parse(ask.out, nullptr, /*allow_exceptions=*/false);
     if (!status.is_object()) return false;
@@ -114,11 +117,11 @@ class DeafLinkTest : public StallTest {
 
 // Its requests and heartbeats arrive all the time.
 TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
-  Process ps(Ps({"--stall_limit=0"}));
+  Process ps(Ps({"--stall_limit=0"}), with_token_);
   ps.WaitForErr("serves at");
   OneWayRelay relay(cluster_.ps_address(0));
-  Process chief(Toy(0));
-  Process worker(Joined(Toy(1), {"--ps_hosts=" + relay.address()}));
+  Process chief(Toy(0), with_token_);
+  Process worker(Joined(Toy(1), {"--ps_hosts=" + relay.address()}), with_token_);
   const absl::Time give_up = absl::Now() + absl::Minutes(2);
   while (!IsHeardTwice("worker:1") && absl::Now() < give_up && !HasFailure()) {
   }
@@ -127,7 +130,7 @@ TEST_P(DeafLinkTest, TheOthersGoOnWithoutAWorkerThatHearsNothingUntilItDoes) {
   ps.WaitForErr("rounds go on with 1 of 2");
   relay.HoldAnswers(false);
   ps.WaitForErr("worker:1 is back; rounds go on with 2 of 2");
-  ExpectAGoodEnd(ps, {&chief, &worker});
+  ExpectAGoodEnd(ps, {&chief, &worker}, with_token_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DeafLinkTest, ::testing::Values(kWholeWays[2]), NameOfWay);
