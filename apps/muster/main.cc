@@ -1,9 +1,12 @@
 // The `muster` command: the subcommands of commands/command_table.h, each in a file of its own.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +17,7 @@
 #include "muster/base/os/descriptor_limit.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/version.h"
+#include "muster/cluster/identity/flag_scan.h"
 #include "muster/cluster/quoted.h"
 
 namespace {
@@ -26,6 +30,28 @@ Example:
 
 `muster help COMMAND` explains a command, with examples.
 Exit codes: 0 done; 2 wrong usage or configuration, nothing started; 1 failed; 138 worth retrying.)";
+
+// Returns the innermost command that `words` begin with.
+const CLI::App& CommandOf(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    const auto below = command->get_subcommands([&word](const CLI::App* other) { return other->check_name(word); });
+    if (below.empty()) break;
+    command = below[0];
+  }
+  return *command;
+}
+
+// Returns that flag of `command`, whose empty value means none if it names something.
+std::optional<muster::KnownFlag> FlagOf(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw("--" + name);
+  if (option == nullptr) return std::nullopt;
+  const std::string type = option->get_type_name();
+  return muster::KnownFlag{.name = name,
+                           .accepted = type,
+                           .is_switch = option->get_type_size() == 0,
+                           .may_be_empty = type == "DIR" || type == "FILE" || type == "NAME" || type == "H1,H2,..."};
+}
 
 // Writes one line that names what was wrong, for which subcommand, and what is accepted.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
@@ -79,8 +105,13 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("muster ") + muster::kMusterVersion, "Print the version and exit");
   int exit_code = 0;
   for (auto add : muster::kCommands) add(app, exit_code);
+  const std::vector<std::string> arguments = muster::ArgumentsOf(argc, argv);
+  const CLI::App& command = CommandOf(app, arguments);
+  auto words = muster::SplitEmptyValues(arguments, [&](const std::string& name) { return FlagOf(command, name); });
+  if (!words.ok()) return muster::UsageError(command.get_parent() == nullptr ? "" : command.get_name(), words.status());
+  std::reverse(words->begin(), words->end());  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(*std::move(words));
   } catch (const CLI::Success& help) {  // --help or --version: prints it
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

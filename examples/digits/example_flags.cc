@@ -1,9 +1,12 @@
 #include "examples/digits/example_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -13,11 +16,23 @@
 #include "muster/algo/choice/algorithm_choice.h"
 #include "muster/algo/choice/algorithm_table.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/cluster/identity/flag_scan.h"
 #include "muster/cluster/identity/task_flags.h"
 #include "muster/cluster/quoted.h"
 #include "muster/train/threads/error.h"
 
 namespace {
+
+// Returns that flag of `app`, whose empty value means none if it names a file, a folder or the like.
+std::optional<muster::KnownFlag> FlagOf(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw("--" + name);
+  if (option == nullptr) return std::nullopt;
+  const std::string type = option->get_type_name();
+  return muster::KnownFlag{.name = name,
+                           .accepted = type,
+                           .is_switch = option->get_type_size() == 0,
+                           .may_be_empty = type == "FILE" || type == "FOLDER" || type == "NAME"};
+}
 
 // A check for CLI11, whose own would print the largest number possible.
 std::string WholeFromOne(const std::string& text) {
@@ -93,8 +108,12 @@ void AddExampleFlags(CLI::App& app, ExampleFlags& flags, TakenBefore taken) {
 
 void ParseOrExit(CLI::App& app, int argc, char** argv, TakenBefore taken) {
   app.footer(HelpOf(taken));
+  auto words = muster::SplitEmptyValues(muster::ArgumentsOf(argc, argv),
+                                        [&app](const std::string& name) { return FlagOf(app, name); });
+  if (!words.ok()) RefuseFlags(app, std::string(words.status().message()));
+  std::reverse(words->begin(), words->end());  // as CLI11 takes them
   try {
-    app.parse(argc, argv);
+    app.parse(*std::move(words));
   } catch (const CLI::Success& help) {
     std::exit(app.exit(help));
   } catch (const CLI::ExtrasError&) {

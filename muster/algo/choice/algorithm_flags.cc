@@ -50,11 +50,10 @@ std::optional<KnownFlag> FindAlgorithmFlag(const std::string& written) {
   return std::nullopt;
 }
 
-// Returns values by flag name. An empty value counts as no flag: scripts write --window="$WINDOW".
+// Returns values by flag name.
 absl::StatusOr<std::map<std::string, std::string>> GivenOnce(const FlagScan& scan) {
   std::map<std::string, std::string> values;
   for (const GivenFlag& flag : scan.given) {
-    if (flag.value.empty()) continue;
     const auto [before, added] = values.emplace(flag.name, flag.value);
     if (!added)
       return absl::InvalidArgumentError(absl::StrCat("--", flag.name, " is given twice, ", Quoted(before->second),

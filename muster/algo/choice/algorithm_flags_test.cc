@@ -116,10 +116,12 @@ TEST(AlgorithmFlags, DeterministicIsASwitch) {
   EXPECT_THAT(Mistake({"--deterministic=maybe"}), HasSubstr("--deterministic is \"maybe\"; accepted: "));
 }
 
-TEST(AlgorithmFlags, AnEmptyValueIsAsNoFlag) {
-  const AlgorithmChoice choice = Chosen({"--window=", "--algorithm=", "--window=4"}, {"agn", {}, false});
-  EXPECT_EQ(choice.name, "agn");
-  EXPECT_THAT(choice.parameters, ElementsAre(Pair("window", "4")));
+TEST(AlgorithmFlags, AnEmptyValueIsAMistake) {
+  EXPECT_THAT(Mistake({"--window="}), HasSubstr("--window has no value; accepted: --window=N"));
+  EXPECT_THAT(Mistake({"--learning-rate", ""}), HasSubstr("--learning_rate has no value"));
+  EXPECT_THAT(Mistake({"--algorithm="}), HasSubstr("--algorithm has no value; accepted: --algorithm=NAME"));
+  EXPECT_THAT(Mistake({"--deterministic="}), HasSubstr("--deterministic has no value"));
+  EXPECT_THAT(Mistake({"--server_rule="}), HasSubstr("--server_rule has no value"));
 }
 
 TEST(AlgorithmFlags, MistakesTakeNothing) {

@@ -18,11 +18,14 @@ struct KnownFlag {
   std::string accepted;  // the accepted values, for messages
   // A switch may stand alone: `--flag` means `--flag=1`, and the next word isn't taken as its value.
   bool is_switch = false;
+  // An empty value means none, as of a folder in a script: --model_dir="$MODEL_DIR". Numbers and choices have no such
+  // value, so that an unset variable doesn't silently become the default.
+  bool may_be_empty = false;
 };
 
 struct GivenFlag {
   std::string name;
-  std::string value;  // empty for --flag=
+  std::string value;  // empty only if that flag may be
 };
 
 struct FlagScan {
@@ -32,9 +35,16 @@ struct FlagScan {
 
 // `arguments` are without the program's name; everything after "--" is kept as it is. `find` receives the name of a
 // word of the form --name or --name=value, and returns nullopt if the flag belongs to the program. InvalidArgument: a
-// flag without a value.
+// flag without a value, or with an empty one that may not be.
 absl::StatusOr<FlagScan> ScanFlags(const std::vector<std::string>& arguments,
                                    absl::FunctionRef<std::optional<KnownFlag>(const std::string& name)> find);
+
+// Prepares a command line for CLI11, which takes `--flag=` for a flag without a value and the next word for that value:
+// writes `--flag=` as two words, the second empty. Everything else, and all after "--", stays. `find` is as in
+// ScanFlags. InvalidArgument: an empty value that may not be.
+absl::StatusOr<std::vector<std::string>> SplitEmptyValues(
+    const std::vector<std::string>& arguments,
+    absl::FunctionRef<std::optional<KnownFlag>(const std::string& name)> find);
 
 // Returns main's arguments without the program's name, for ScanFlags.
 std::vector<std::string> ArgumentsOf(int argc, char** argv);

@@ -9,6 +9,7 @@ using ::testing::ElementsAre, ::testing::IsEmpty;
 
 std::optional<KnownFlag> Find(const std::string& name) {
   if (name == "size" || name == "Size") return KnownFlag{"size", "N"};
+  if (name == "file") return KnownFlag{.name = "file", .accepted = "FILE", .may_be_empty = true};
   if (name == "quick") return KnownFlag{"quick", "0|1", /*is_switch=*/true};
   return std::nullopt;
 }
@@ -22,8 +23,7 @@ std::vector<std::string> Given(const std::vector<std::string>& arguments) {
 }
 
 TEST(FlagScan, TakesBothFormsByTheNameThatIsKnown) {
-  EXPECT_THAT(Given({"--size=3", "x", "--Size", "-4", "--size=a=b", "--size="}),
-              ElementsAre("size:3", "size:-4", "size:a=b", "size:"));
+  EXPECT_THAT(Given({"--size=3", "x", "--Size", "-4", "--size=a=b"}), ElementsAre("size:3", "size:-4", "size:a=b"));
   EXPECT_THAT(Given({"--sizes=3", "-size=3", "size=3", "--"}), IsEmpty());
 }
 
@@ -38,6 +38,22 @@ TEST(FlagScan, ASwitchLeavesTheNextWord) {
 TEST(FlagScan, AFlagWithoutAValueIsAMistake) {
   EXPECT_THAT(Given({"--size"}), ElementsAre("--size has no value; accepted: --size=N"));
   EXPECT_THAT(Given({"--size", "--quick"}), ElementsAre("--size has no value; accepted: --size=N"));
+}
+
+TEST(FlagScan, AnEmptyValueIsAMistakeExceptWhereItMeansNone) {
+  EXPECT_THAT(Given({"--size="}), ElementsAre("--size has no value; accepted: --size=N"));
+  EXPECT_THAT(Given({"--size", ""}), ElementsAre("--size has no value; accepted: --size=N"));
+  EXPECT_THAT(Given({"--quick="}), ElementsAre("--quick has no value; accepted: --quick=0|1"));
+  EXPECT_THAT(Given({"--file=", "--file", ""}), ElementsAre("file:", "file:"));
+}
+
+TEST(FlagScan, EmptyValuesAreSplitOff) {
+  const std::vector<std::string> plain = {"a", "--size=1", "--size", "--file=", "--quick", "--other=", "-s", "--size"};
+  EXPECT_EQ(SplitEmptyValues(plain, Find).value(), plain) << "the word behind --size is its value";
+  EXPECT_THAT(SplitEmptyValues({"--file=", "--size=2", "--", "--size="}, Find).value(),
+              ElementsAre("--file", "", "--size=2", "--", "--size="));
+  EXPECT_EQ(SplitEmptyValues({"--size=", "2"}, Find).status().message(), "--size has no value; accepted: --size=N");
+  EXPECT_EQ(SplitEmptyValues({"--size", ""}, Find).status().message(), "--size has no value; accepted: --size=N");
 }
 
 TEST(FlagScan, WhatIsBehindTwoDashesStays) {

@@ -13,17 +13,19 @@ struct Flag {
   std::optional<std::string> TaskFlags::*value;
   const char* accepted;
   const char* help;
+  bool may_be_empty = false;
 };
 
 constexpr Flag kFlags[] = {
-    {"ps_hosts", &TaskFlags::ps_hosts, "host:port,host:port,...", "addresses of the parameter servers, in order"},
-    {"worker_hosts", &TaskFlags::worker_hosts, "host:port,host:port,...", "addresses of the workers, in order"},
-    {"chief_hosts", &TaskFlags::chief_hosts, "host:port", "address of the chief; without one worker 0 is the chief"},
+    {"ps_hosts", &TaskFlags::ps_hosts, "host:port,host:port,...", "addresses of the parameter servers, in order", true},
+    {"worker_hosts", &TaskFlags::worker_hosts, "host:port,host:port,...", "addresses of the workers, in order", true},
+    {"chief_hosts", &TaskFlags::chief_hosts, "host:port", "address of the chief; without one worker 0 is the chief",
+     true},
     {"job_name", &TaskFlags::job_name, "ps|worker|chief|evaluator", "which of them this process is"},
     {"task_index", &TaskFlags::task_index, "0,1,...", "its number in that list"},
-    {"model_dir", &TaskFlags::model_dir, "DIRECTORY", "where checkpoints and summaries go"},
+    {"model_dir", &TaskFlags::model_dir, "DIRECTORY", "where checkpoints and summaries go", true},
     {"device", &TaskFlags::device, "cpu|cuda:N", "what a chief or worker computes on; a ps never touches a GPU"},
-    {"trace", &TaskFlags::trace, "FILE", "Chrome trace of what it does; in a cluster FILE.worker-0 and so on"},
+    {"trace", &TaskFlags::trace, "FILE", "Chrome trace of what it does; in a cluster FILE.worker-0 and so on", true},
     {"status_port", &TaskFlags::status_port, "[HOST:]PORT", "status page and Prometheus metrics; 0: any free port"},
     {"stall_limit", &TaskFlags::stall_limit, "SECONDS",
      "on a ps: how long elastic rounds wait for a worker that hangs (default 10, or 5 of its steps); 0: for ever"},
@@ -31,7 +33,8 @@ constexpr Flag kFlags[] = {
 
 std::optional<KnownFlag> FindTaskFlag(const std::string& name) {
   for (const Flag& flag : kFlags) {
-    if (name == flag.name) return KnownFlag{flag.name, flag.accepted};
+    if (name != flag.name) continue;
+    return KnownFlag{.name = flag.name, .accepted = flag.accepted, .may_be_empty = flag.may_be_empty};
   }
   return std::nullopt;
 }

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// The values as written on the command line. An empty value is the same as no flag: scripts write
-// --chief_hosts="$CHIEF".
+// The values as written on the command line. An empty list of hosts, folder or file is the same as no flag: scripts
+// write --chief_hosts="$CHIEF".
 struct TaskFlags {
   std::optional<std::string> ps_hosts;      // comma-separated addresses
   std::optional<std::string> worker_hosts;  // comma-separated addresses
@@ -28,8 +28,8 @@ struct TaskFlags {
 };
 
 // Takes those flags out of `arguments` (without the program's name) and leaves the others in order. Stops at "--",
-// which stays. If a flag is given twice, the last one counts. InvalidArgument: a flag without a value; nothing is taken
-// then.
+// which stays. If a flag is given twice, the last one counts. InvalidArgument: a flag without a value, or with an
+// empty one where that isn't so; nothing is taken then.
 absl::StatusOr<TaskFlags> TakeTaskFlags(std::vector<std::string>& arguments);
 // Does the same on main's own arguments, argv[0] being the program's name.
 absl::StatusOr<TaskFlags> TakeTaskFlags(int& argc, char** argv);

@@ -15,7 +15,7 @@ TEST(TaskFlags, AreTakenInBothFormsAndTheOthersStay) {
   EXPECT_EQ(flags.ps_hosts, "a:1,b:1");
   EXPECT_EQ(flags.task_index, "-1");
   EXPECT_EQ(flags.job_name, "worker");
-  EXPECT_EQ(flags.chief_hosts, std::nullopt);  // an empty value counts as no flag
+  EXPECT_EQ(flags.chief_hosts, std::nullopt);  // an empty list counts as no flag
   EXPECT_EQ(flags.model_dir, std::nullopt);    // after "--"
   EXPECT_THAT(arguments, ElementsAre("train", "--lr=0.1", "-v", "--", "--model_dir=x"));
 }
@@ -33,6 +33,17 @@ TEST(TaskFlags, AFlagNeedsAValue) {
     EXPECT_THAT(std::string(flags.status().message()), HasSubstr("--job_name has no value; accepted"));
     EXPECT_EQ(arguments, before);
   }
+}
+
+TEST(TaskFlags, AnEmptyNumberOrChoiceIsAMistake) {
+  for (const char* flag : {"job_name", "task_index", "device", "status_port", "stall_limit"}) {
+    std::vector<std::string> arguments = {std::string("--") + flag + "="};
+    EXPECT_THAT(std::string(TakeTaskFlags(arguments).status().message()),
+                HasSubstr(std::string("--") + flag + " has no value; accepted: "));
+  }
+  std::vector<std::string> none = {"--ps_hosts=", "--worker_hosts=", "--chief_hosts=", "--model_dir=", "--trace="};
+  EXPECT_EQ(TakeTaskFlags(none)->model_dir, std::nullopt);
+  EXPECT_TRUE(none.empty());
 }
 
 TEST(TaskFlags, AreTakenOutOfMainsArguments) {

@@ -179,6 +179,20 @@ absl::StatusOr<ParameterSpec> OverrideOf(const std::string& text) {
   return parameter;
 }
 
+// Refuses an empty value where the file has numbers: programs would take their own default for it.
+absl::Status CheckNumbersStay(const ParameterSpec& before, const ParameterSpec& changed) {
+  const auto is_number = [](const std::string& value) {
+    double number = 0;
+    return absl::SimpleAtod(value, &number);
+  };
+  const bool numbers =
+      before.range || (!before.values.empty() && std::all_of(before.values.begin(), before.values.end(), is_number));
+  if (!numbers || std::find(changed.values.begin(), changed.values.end(), "") == changed.values.end())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--param ", changed.name, "= has no value, and the file has numbers",
+                                                 "; accepted: a number, or no --param ", changed.name));
+}
+
 }  // namespace
 
 bool IsExperimentVariable(std::string_view variable, bool torchrun) {
@@ -218,6 +232,7 @@ absl::StatusOr<std::vector<ParameterSpec>> WithOverrides(std::vector<ParameterSp
     if (same == parameters.end()) {
       parameters.push_back(std::move(changed));
     } else if (same->name == changed.name) {
+      RETURN_IF_ERROR(CheckNumbersStay(*same, changed));
       *same = std::move(changed);
     } else {
       return absl::InvalidArgumentError(absl::StrCat("--param ", changed.name, ": the parameter is called ", same->name,

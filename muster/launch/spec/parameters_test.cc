@@ -235,6 +235,15 @@ TEST(WithOverrides, ReplacesAndAdds) {
   EXPECT_THAT(changed[4].values, ElementsAre(""));
 }
 
+TEST(WithOverrides, RefusesAnEmptyValueForNumbers) {
+  const std::vector<ParameterSpec> parameters = {Ranged("lr", {.min = 1, .max = 2, .step = 1}), Listed("depth", {"1"}),
+                                                 Listed("data", {"1", "all"})};
+  EXPECT_EQ(MistakeOf(WithOverrides(parameters, {"depth="})),
+            "--param depth= has no value, and the file has numbers; accepted: a number, or no --param depth");
+  EXPECT_THAT(MistakeOf(WithOverrides(parameters, {"lr=[1,\"\"]"})), HasSubstr("--param lr= has no value"));
+  EXPECT_THAT(WithOverrides(parameters, {"data="}).value()[2].values, ElementsAre("")) << "text may be empty";
+}
+
 TEST(WithOverrides, SaysWhatIsAccepted) {
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"lr"})), AllOf(HasSubstr("\"lr\""), HasSubstr("NAME=VALUE")));
   EXPECT_THAT(MistakeOf(WithOverrides({}, {"=1"})), HasSubstr("isn't a parameter name"));

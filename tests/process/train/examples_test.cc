@@ -179,6 +179,8 @@ TEST_F(ExampleRun, RefusesWhatItDoesNotKnow) {
   ExpectUsageError(Script("agn/run.sh", "more"), {"unknown argument \"more\"; see --help"});
   ExpectUsageError(Script("agn/run.sh", "--steps=0"), {"--steps: '0': accepted is a whole number from 1"});
   ExpectUsageError(Script("ensemble/run.sh", "--algorithm=dynsgd"), {"--algorithm"});
+  ExpectUsageError(Script("agn/run.sh", "--batch_size= --steps 2"), {"--batch_size has no value"});
+  ExpectUsageError(Script("agn/run.sh", "--learning_rate="), {"--learning_rate has no value"});
 }
 
 TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
