@@ -1,6 +1,8 @@
 #include "muster/transport/tcp/port_secret.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,18 +110,38 @@ absl::StatusOr<std::string> ReadIn(const Folder& folder, const std::string& name
   return digits;
 }
 
-absl::Status WriteIn(const Folder& folder, const std::string& name, const std::string& digits) {
+// Returns the open file, whose lock shows that its writer lives.
+absl::StatusOr<Socket> WriteIn(const Folder& folder, const std::string& name, const std::string& digits) {
   const std::string path = absl::StrCat(folder.path, "/", name);
   const std::string temporary = absl::StrCat(".", RandomDigits());
-  const Socket file(
-      openat(folder.fd.fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Socket file(openat(folder.fd.fd(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) return Failed("write", path, errno);
-  const bool written = write(file.fd(), digits.data(), digits.size()) == static_cast<ssize_t>(digits.size()) &&
+  // Before the file gets its name: RemoveLeft may take one with a name but without a lock.
+  const bool written = flock(file.fd(), LOCK_EX | LOCK_NB) == 0 &&
+                       write(file.fd(), digits.data(), digits.size()) == static_cast<ssize_t>(digits.size()) &&
                        renameat(folder.fd.fd(), temporary.c_str(), folder.fd.fd(), name.c_str()) == 0;
-  if (written) return absl::OkStatus();
+  if (written) return file;
   const int error = errno;
   unlinkat(folder.fd.fd(), temporary.c_str(), 0);
   return Failed("write", path, error);
+}
+
+// Removes the files of processes that were killed. A living one holds the lock of its file, in whatever container it
+// is; if a new file takes the name between the last look and the removal, its process's next Keep writes it again.
+void RemoveLeft(const Folder& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(
+      fdopendir(openat(folder.fd.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
+  if (entries == nullptr) return;
+  while (const dirent* entry = readdir(entries.get())) {
+    if (entry->d_name[0] == '.') continue;  // no name yet
+    const Socket file(openat(folder.fd.fd(), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat opened {
+    }, named{};
+    if (!file.valid() || fstat(file.fd(), &opened) != 0 || !S_ISREG(opened.st_mode) || !IsOwn(opened)) continue;
+    if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (fstatat(folder.fd.fd(), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
+      unlinkat(folder.fd.fd(), entry->d_name, 0);
+  }
 }
 
 absl::StatusOr<Folder> FolderToWrite(const PortSecretPlaces& places) {
@@ -155,7 +177,8 @@ absl::StatusOr<std::unique_ptr<PortSecret>> PortSecret::Publish(const Endpoint& 
                                                                 const PortSecretPlaces& places) {
   auto secret = std::unique_ptr<PortSecret>(new PortSecret(FileNameOf(endpoint), places));
   ASSIGN_OR_RETURN(const Folder folder, FolderToWrite(places));
-  RETURN_IF_ERROR(WriteIn(folder, secret->name_, secret->secret_));
+  RemoveLeft(folder);
+  ASSIGN_OR_RETURN(secret->file_, WriteIn(folder, secret->name_, secret->secret_));
   return secret;
 }
 
@@ -163,7 +186,8 @@ absl::Status PortSecret::Keep() {
   ASSIGN_OR_RETURN(const Folder folder, FolderToWrite(places_));
   const auto found = ReadIn(folder, name_);
   if (found.ok() && *found == secret_) return absl::OkStatus();
-  return WriteIn(folder, name_, secret_);
+  ASSIGN_OR_RETURN(file_, WriteIn(folder, name_, secret_));
+  return absl::OkStatus();
 }
 
 PortSecret::~PortSecret() {

@@ -26,7 +26,8 @@ struct PortSecretPlaces {
 // Lives with its listener. Not thread-safe.
 class PortSecret {
  public:
-  // Draws a secret and writes the file, in place of one that a killed process has left. Call it once the port is taken
+  // Draws a secret and writes the file, in place of one that a killed process has left, and removes those that killed
+  // processes have left for other ports. Call it once the port is taken
   // and before anybody is answered there. FailedPrecondition says which folder isn't this user's own, and what to do.
   static absl::StatusOr<std::unique_ptr<PortSecret>> Publish(
       const Endpoint& endpoint, const PortSecretPlaces& places = PortSecretPlaces::OfThisUser());
@@ -46,6 +47,7 @@ class PortSecret {
   const std::string name_;  // of the file
   const PortSecretPlaces places_;
   const std::string secret_;
+  Socket file_;  // whose lock shows that this process lives
 };
 
 // Returns what the listener of that endpoint has published. NotFound: there is nothing for this user, or the endpoint

@@ -80,6 +80,26 @@ TEST_F(PortSecretTest, OneThatAKilledProcessLeftIsReplacedAndNotTakenAwayLater) 
   EXPECT_EQ(Find(), secret->token().secret);
 }
 
+TEST_F(PortSecretTest, WhatKilledProcessesLeftForOtherPortsIsRemoved) {
+  const auto living = PortSecret::Publish(endpoint_, places_).value();
+  const auto leave = [&](const std::string& name, mode_t mode) {
+    root_.Write(Folder() + "/ports/" + name, living->token().secret);
+    ASSERT_EQ(chmod((ports_ + "/" + name).c_str(), mode), 0);
+  };
+  leave("net-1-127.0.0.1:9", 0600);
+  leave("net-1-127.0.0.1:10", 0644);  // not written by a listener
+  leave(".unfinished", 0600);
+  const auto secret = PortSecret::Publish(At("127.0.0.1", "2223"), places_).value();
+  EXPECT_FALSE(std::filesystem::exists(ports_ + "/net-1-127.0.0.1:9"));
+  EXPECT_TRUE(std::filesystem::exists(ports_ + "/net-1-127.0.0.1:10"));
+  EXPECT_TRUE(std::filesystem::exists(ports_ + "/.unfinished"));
+  EXPECT_EQ(Find(), living->token().secret);
+  std::filesystem::remove_all(ports_);
+  EXPECT_TRUE(living->Keep().ok());
+  (void)PortSecret::Publish(At("127.0.0.1", "2224"), places_).value();
+  EXPECT_EQ(Find(), living->token().secret) << "a file written again is locked, too";
+}
+
 TEST_F(PortSecretTest, IsWrittenAgainWhenItWasSweptAway) {
   ASSERT_EQ(mkdir(places_.own.c_str(), 0700), 0);
   const auto secret = PortSecret::Publish(endpoint_, places_).value();
