@@ -28,14 +28,16 @@ int MillisecondsUntil(absl::Time deadline, absl::Time now) {
 
 }  // namespace
 
-FdLoop::FdLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) { MUSTER_CHECK(epoll_ >= 0); }
+FdLoop::FdLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-FdLoop::~FdLoop() { close(epoll_); }
+FdLoop::~FdLoop() {
+  if (epoll_ >= 0) close(epoll_);
+}
 
 void FdLoop::Watch(int fd, short events, std::function<void(short found)> ready) {
   Forget(fd);
   Entry& entry = entries_[fd];
-  entry = {.events = events, .id = next_id_++, .is_file = false, .ready = std::move(ready)};
+  entry = {.events = events, .id = next_id_++, .polled = false, .ready = std::move(ready)};
   Register(fd, entry);
 }
 
@@ -59,15 +61,16 @@ void FdLoop::Register(int fd, Entry& entry) {
   if (entry.events == 0) return;
   epoll_event event = {.events = static_cast<uint32_t>(entry.events), .data = {}};
   event.data.u64 = uint64_t{entry.id} << 32 | static_cast<uint32_t>(fd);
-  entry.is_file = epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0;
-  MUSTER_CHECK(!entry.is_file || errno == EPERM);
-  if (entry.is_file) ++files_;
+  entry.polled = epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0;
+  // EPERM: a file on disk; ENOSPC: the user's share of all tables is used up.
+  MUSTER_CHECK(!entry.polled || epoll_ < 0 || errno == EPERM || errno == ENOSPC || errno == ENOMEM);
+  if (entry.polled) ++polled_;
 }
 
 void FdLoop::Unregister(int fd, Entry& entry) {
   if (entry.events == 0) return;
-  if (std::exchange(entry.is_file, false)) {
-    --files_;
+  if (std::exchange(entry.polled, false)) {
+    --polled_;
   } else {
     epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
   }
@@ -80,26 +83,27 @@ void FdLoop::CallBack(int fd, uint32_t id, short found) {
   ready(found);
 }
 
+void FdLoop::AwaitPolled(int timeout, std::vector<Ready>& ready) const {
+  std::vector<pollfd> fds = {{.fd = epoll_, .events = POLLIN, .revents = 0}};  // -1 is ignored
+  for (const auto& [fd, entry] : entries_)
+    if (entry.polled) fds.push_back({.fd = fd, .events = entry.events, .revents = 0});
+  if (poll(fds.data(), fds.size(), timeout) <= 0) return;
+  for (const pollfd& one : fds)
+    if (one.revents != 0 && one.fd != epoll_) ready.push_back({one.fd, entries_.at(one.fd).id, one.revents});
+}
+
 void FdLoop::RunOnce(absl::Time deadline) {
   ++rounds_;
-  std::array<epoll_event, kMostInOneRound> events;
-  const int timeout = files_ > 0 ? 0 : MillisecondsUntil(deadline, clock_.Now());
-  const int count = epoll_wait(epoll_, events.data(), kMostInOneRound, timeout);
-  MUSTER_CHECK(count >= 0 || errno == EINTR);
-  struct Ready {
-    int fd;
-    uint32_t id;
-    short found;
-  };
   std::vector<Ready> ready;
+  int timeout = MillisecondsUntil(deadline, clock_.Now());
+  if (polled_ > 0 || epoll_ < 0) AwaitPolled(std::exchange(timeout, 0), ready);
+  std::array<epoll_event, kMostInOneRound> events;
+  const int count = epoll_ < 0 ? 0 : epoll_wait(epoll_, events.data(), kMostInOneRound, timeout);
+  MUSTER_CHECK(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
     const uint64_t key = events[i].data.u64;
     ready.push_back(
         {static_cast<int>(key & 0xffffffff), static_cast<uint32_t>(key >> 32), static_cast<short>(events[i].events)});
-  }
-  if (files_ > 0) {
-    for (const auto& [fd, entry] : entries_)
-      if (entry.is_file) ready.push_back({fd, entry.id, entry.events});
   }
   // In the order of their numbers, so that one round is like another.
   std::sort(ready.begin(), ready.end(), [](const Ready& a, const Ready& b) { return a.fd < b.fd; });

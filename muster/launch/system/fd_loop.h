@@ -1,12 +1,14 @@
 // Waits for whatever happens first among file descriptors and a deadline: the one place where the launcher blocks.
 // Pipes, signals (signalfd) and ends of processes (pidfd) are all descriptors, so nothing has to be checked now
 // and then. A round costs what its ready descriptors cost, however many others there are: a run may have thousands.
+// What the kernel's table (epoll) doesn't take, because it is full or is a file on disk, costs each round a little.
 // Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
@@ -35,20 +37,28 @@ class FdLoop {
  private:
   struct Entry {
     short events;
-    uint32_t id;   // tells a descriptor from a later one with the same number
-    bool is_file;  // the kernel can't watch it
+    uint32_t id;  // tells a descriptor from a later one with the same number
+    bool polled;  // the kernel's table doesn't have it
     std::function<void(short found)> ready;
   };
 
   void Register(int fd, Entry& entry);
   void Unregister(int fd, Entry& entry);
+  // Blocks until something is ready, or for `timeout` milliseconds (-1: without end); appends the entries that are
+  // polled and ready.
+  struct Ready {
+    int fd;
+    uint32_t id;
+    short found;
+  };
+  void AwaitPolled(int timeout, std::vector<Ready>& ready) const;
   void CallBack(int fd, uint32_t id, short found);
 
   const Clock& clock_;
-  const int epoll_;
+  const int epoll_;  // -1: this process had no descriptor left for it, and all entries are polled
   std::map<int, Entry> entries_;
   uint32_t next_id_ = 0;
-  int files_ = 0;  // entries that are files, and aren't ignored
+  int polled_ = 0;  // entries that are polled, and aren't ignored
   uint64_t rounds_ = 0;
 };
 

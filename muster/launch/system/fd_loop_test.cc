@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/testing/no_free_descriptors.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::fd_loop_test {
@@ -112,6 +113,29 @@ TEST_F(FdLoopTest, AFileIsAlwaysReady) {
   EXPECT_EQ(found, 0);
   loop_.Forget(fd);
   close(fd);
+}
+
+TEST(FdLoopWithoutADescriptorForItsTable, WatchesAllTheSame) {
+  std::unique_ptr<FdLoop> loop;
+  {
+    const NoFreeDescriptors full;
+    loop = std::make_unique<FdLoop>(RealClock());
+  }
+  const Pipe one, other;
+  std::vector<int> called;
+  for (const Pipe* pipe : {&one, &other})
+    loop->Watch(pipe->reading(), POLLIN, [&called, fd = pipe->reading()](short) { called.push_back(fd); });
+  other.Write();
+  loop->RunOnce(absl::InfiniteFuture());
+  EXPECT_EQ(called, std::vector{other.reading()});
+  loop->SetEvents(other.reading(), 0);
+  const absl::Time deadline = RealClock().Now() + absl::Microseconds(1500);
+  loop->RunOnce(deadline);
+  EXPECT_GE(RealClock().Now(), deadline);
+  EXPECT_EQ(called.size(), 1);
+  one.Write();
+  loop->RunOnce(absl::InfiniteFuture());
+  EXPECT_EQ(called.back(), one.reading());
 }
 
 TEST_F(FdLoopTest, WaitsForTheDeadline) {
