@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <utility>
-#include <vector>
+
+#include "muster/base/os/control_groups.h"
 
 namespace muster {
 namespace {
@@ -17,7 +17,6 @@ constexpr uint64_t kLeastNoLimit = uint64_t{1} << 62;
 
 // The names of one version of control groups.
 struct GroupFiles {
-  std::string folder;  // where the hierarchy lies
   const char* limit;
   const char* used;
   const char* reclaimable;  // in memory.stat: the file cache counts as used, but goes when memory is wanted
@@ -54,39 +53,22 @@ uint64_t LeftIn(const std::string& folder, const GroupFiles& files) {
   const std::optional<uint64_t> limit = NumberIn(folder + files.limit);
   if (!limit || *limit >= kLeastNoLimit) return kNoLimit;
   const uint64_t used = NumberIn(folder + files.used).value_or(0);
-  const uint64_t kept = used - std::min(used, StatIn(folder + "memory.stat", files.reclaimable));
+  const uint64_t kept = used - std::min(used, StatIn(folder + "/memory.stat", files.reclaimable));
   return *limit - std::min(*limit, kept);
 }
 
-// The hierarchies in which this process has a group with a memory limit, each with the group's path, "/a/b".
-std::vector<std::pair<GroupFiles, std::string>> GroupsOf(const std::string& root) {
-  const GroupFiles second{root + "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-  const GroupFiles first{root + "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                         "total_inactive_file"};
-  std::vector<std::pair<GroupFiles, std::string>> groups;
-  std::ifstream list(root + "proc/self/cgroup");
-  for (std::string line; std::getline(list, line);) {  // "0::/a/b", or of version 1 "4:memory:/a/b"
-    const size_t names = line.find(':');
-    const size_t path = names == std::string::npos ? names : line.find(':', names + 1);
-    if (path == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(names + 1, path - names - 1) + ",";
-    if (controllers == ",,") groups.emplace_back(second, line.substr(path + 1));
-    if (controllers.find(",memory,") != std::string::npos) groups.emplace_back(first, line.substr(path + 1));
-  }
-  return groups;
-}
+constexpr GroupFiles kFirst{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
+constexpr GroupFiles kSecond{"/memory.max", "/memory.current", "inactive_file"};
 
 }  // namespace
 
 AvailableMemory MemoryToTake(const std::string& root) {
   AvailableMemory available{.bytes = AvailableOfMachine(root)};
-  for (const auto& [files, group] : GroupsOf(root)) {
-    // Each group above limits, too. In a container the path may be the host's, and only the topmost folder is there.
-    for (std::string path = group == "/" ? "" : group;; path.resize(path.rfind('/'))) {
-      const uint64_t left = LeftIn(files.folder + path + "/", files);
+  for (const ControlGroupFolders& group : ControlGroupsWith("memory", root + "proc", root + "sys/fs/cgroup")) {
+    for (const std::string& folder : group.folders) {  // each group above limits, too
+      const uint64_t left = LeftIn(folder, group.is_first_version ? kFirst : kSecond);
       if (left != kNoLimit && (available.bytes == 0 || left < available.bytes))
         available = {.bytes = std::max<uint64_t>(left, 1), .of_a_group = true};
-      if (path.empty() || path.find('/') == std::string::npos) break;
     }
   }
   return available;

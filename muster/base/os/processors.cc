@@ -8,10 +8,9 @@
 #include <fstream>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "muster/base/os/control_groups.h"
 
 namespace muster {
 namespace {
@@ -28,15 +27,6 @@ std::vector<double> NumbersIn(const std::string& path) {
   return numbers;
 }
 
-// Returns `root` and every folder on the way to `below`, which begins with a slash. In a container the process may see
-// only the last of them, as the root.
-std::vector<std::string> FoldersDownTo(const std::string& root, const std::string& below) {
-  std::vector<std::string> folders = {root};
-  for (const absl::string_view name : absl::StrSplit(below, '/', absl::SkipEmpty()))
-    folders.push_back(absl::StrCat(folders.back(), "/", name));
-  return folders;
-}
-
 // Returns the quota in processors of a group's folder: version 2, then 1. 0: it has none.
 double QuotaOf(const std::string& folder) {
   const std::vector<double> max = NumbersIn(folder + "/cpu.max");  // "200000 100000": µs of every 100000 µs
@@ -48,17 +38,9 @@ double QuotaOf(const std::string& folder) {
 
 // Returns the lowest quota of this process's groups and those above them; 0: there is none.
 double LowestQuota(const ProcessorFolders& folders) {
-  std::ifstream file(folders.proc + "/self/cgroup");
   double lowest = 0;
-  for (std::string line; std::getline(file, line);) {
-    // "0::/path" (version 2) or "4:cpu,cpuacct:/path".
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
-    const bool has_cpu = std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end();
-    if (parts[0] != "0" && !has_cpu) continue;
-    const std::string root = has_cpu ? absl::StrCat(folders.cgroups, "/", parts[1]) : folders.cgroups;
-    for (const std::string& folder : FoldersDownTo(root, parts[2])) {
+  for (const ControlGroupFolders& group : ControlGroupsWith("cpu", folders.proc, folders.cgroups)) {
+    for (const std::string& folder : group.folders) {
       const double quota = QuotaOf(folder);
       if (quota > 0 && (lowest == 0 || quota < lowest)) lowest = quota;
     }

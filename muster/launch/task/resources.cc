@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/os/control_groups.h"
 #include "muster/base/os/processors.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/task/node_layout.h"
@@ -62,18 +62,6 @@ int64_t TotalMemory(const MachineFolders& folders) {
   return 0;
 }
 
-// Returns the folders of this process's cgroup and of all above it, up to the root.
-std::vector<std::string> CgroupsOfMachine(const MachineFolders& folders) {
-  std::vector<std::string> found = {folders.cgroups};
-  for (const std::string& line : WordsOfMachine(folders.proc + "/self/cgroup")) {
-    if (!absl::StartsWith(line, "0::/")) continue;  // of version 1
-    std::string folder = folders.cgroups;
-    const std::vector<std::string> names = absl::StrSplit(line.substr(4), '/', absl::SkipEmpty());
-    for (const std::string& name : names) found.push_back(folder = absl::StrCat(folder, "/", name));
-  }
-  return found;
-}
-
 }  // namespace
 
 Resources Merged(const Resources& own, const Resources& defaults) {
@@ -112,11 +100,13 @@ Machine ThisMachine(const MachineFolders& folders) {
   Machine machine{.cores = UsableProcessors({}, {.proc = folders.proc, .cgroups = folders.cgroups}).count,
                   .mem_bytes = TotalMemory(folders),
                   .gpus = CountGpus(folders.gpus)};
-  for (const std::string& cgroup : CgroupsOfMachine(folders)) {
-    int64_t limit = 0;
-    const std::vector<std::string> memory = WordsOfMachine(cgroup + "/memory.max");  // "max": none
-    if (!memory.empty() && absl::SimpleAtoi(memory[0], &limit))
-      machine.mem_bytes = machine.mem_bytes == 0 ? limit : std::min(machine.mem_bytes, limit);
+  for (const ControlGroupFolders& group : ControlGroupsWith("memory", folders.proc, folders.cgroups)) {
+    for (const std::string& folder : group.folders) {
+      int64_t limit = 0;
+      const std::vector<std::string> memory = WordsOfMachine(folder + "/memory.max");  // "max": none
+      if (!memory.empty() && absl::SimpleAtoi(memory[0], &limit))
+        machine.mem_bytes = machine.mem_bytes == 0 ? limit : std::min(machine.mem_bytes, limit);
+    }
   }
   return machine;
 }
