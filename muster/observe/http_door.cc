@@ -23,6 +23,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/mutex.h"
 #include "muster/base/net/accept_again.h"
+#include "muster/base/net/this_host.h"
 
 namespace muster {
 namespace {
@@ -50,12 +51,6 @@ int ListenAt(const StatusAddress& address) {
   }
   freeaddrinfo(found);
   return fd;
-}
-
-bool IsLoopback(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET6)
-    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
 }
 
 int PortOf(const sockaddr_storage& address) {
@@ -328,7 +323,7 @@ absl::StatusOr<std::unique_ptr<HttpDoor>> HttpDoor::Open(const StatusAddress& ad
 }
 
 int HttpDoor::port() const { return PortOf(impl_->bound()); }
-bool HttpDoor::is_loopback() const { return IsLoopback(impl_->bound()); }
+bool HttpDoor::is_loopback() const { return IsLoopback(reinterpret_cast<const sockaddr&>(impl_->bound())); }
 void HttpDoor::Serve(Answer answer) { impl_->Serve(std::move(answer)); }
 
 }  // namespace muster

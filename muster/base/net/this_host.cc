@@ -20,18 +20,17 @@ std::optional<in6_addr> Parse(std::string host) {
   return std::nullopt;
 }
 
-std::optional<in6_addr> AddressOf(const sockaddr* socket) {
-  if (socket == nullptr) return std::nullopt;
+std::optional<in6_addr> AddressOf(const sockaddr& socket) {
   char text[INET6_ADDRSTRLEN] = {};
-  if (socket->sa_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(socket)->sin_addr, text, sizeof text);
-  } else if (socket->sa_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(socket)->sin6_addr, text, sizeof text);
+  if (socket.sa_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(socket).sin_addr, text, sizeof text);
+  } else if (socket.sa_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(socket).sin6_addr, text, sizeof text);
   }
   return Parse(text);
 }
 
-bool IsLoopback(const in6_addr& address) {
+bool IsLoopbackAddress(const in6_addr& address) {
   return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
 }
 
@@ -42,16 +41,22 @@ bool IsThisHost(const std::string& peer) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const std::optional<in6_addr> address = Parse(host);
   if (!address) return false;
-  if (IsLoopback(*address)) return true;
+  if (IsLoopbackAddress(*address)) return true;
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return false;
   bool found = false;
   for (const ifaddrs* i = interfaces; i != nullptr && !found; i = i->ifa_next) {
-    const auto own = AddressOf(i->ifa_addr);
+    if (i->ifa_addr == nullptr) continue;
+    const auto own = AddressOf(*i->ifa_addr);
     found = own && std::memcmp(&*own, &*address, sizeof *address) == 0;
   }
   freeifaddrs(interfaces);
   return found;
+}
+
+bool IsLoopback(const sockaddr& address) {
+  const std::optional<in6_addr> parsed = AddressOf(address);
+  return parsed && IsLoopbackAddress(*parsed);
 }
 
 }  // namespace muster

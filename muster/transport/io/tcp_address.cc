@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/net/this_host.h"
 
 namespace muster {
 
@@ -39,10 +40,7 @@ int Endpoint::port() const {
                                     : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
-bool Endpoint::is_loopback() const {
-  if (family() == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr) >> 24 == 127;
-}
+bool Endpoint::is_loopback() const { return IsLoopback(*get()); }
 
 std::string Endpoint::ToString() const {
   char host[NI_MAXHOST] = "";
