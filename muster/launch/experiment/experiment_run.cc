@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/job_token.h"
 #include "muster/launch/backends/choice/make_backend.h"
@@ -258,12 +259,13 @@ std::string ExperimentRun::WhatTheBuildSays() const {
 }
 
 absl::Status ExperimentRun::MakeFolders() {
-  for (absl::Duration pause = kDiskPause;; pause = std::min(2 * pause, kLongestDiskPause)) {
+  RetryPause pause(kDiskPause, kLongestDiskPause);
+  for (bool first = true;; first = false) {
     const absl::Status made = TryToMakeFolders();
     if (!absl::IsResourceExhausted(made)) return made;
-    if (pause == kDiskPause)
+    if (first)
       logs_.Say(absl::StrCat("waiting for room on the disk, trying again and again: ", std::string(made.message())));
-    RETURN_IF_ERROR(Pause(pause));
+    RETURN_IF_ERROR(Pause(pause.Next()));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/experiment/detach.h"
@@ -43,12 +44,13 @@ class StartRetry {
   }
   // Sets the next try, later after each failure. Returns whether it is the first since the last success.
   bool Postpone() {
-    due_ = RealClock().Now() + pause_;
-    const bool first = pause_ == kFirst;
-    pause_ = std::min(2 * pause_, kLongest);
-    return first;
+    due_ = RealClock().Now() + pause_.Next();
+    return std::exchange(first_, false);
   }
-  void Succeed() { pause_ = kFirst; }
+  void Succeed() {
+    pause_.Reset();
+    first_ = true;
+  }
   // Returns whether runs may be started now, because none was postponed or its time has come.
   bool TakeTurn() {
     if (due_ != absl::InfiniteFuture() && RealClock().Now() < due_) return false;
@@ -58,10 +60,8 @@ class StartRetry {
   absl::Time due() const { return due_; }
 
  private:
-  static constexpr absl::Duration kFirst = absl::Seconds(1);
-  static constexpr absl::Duration kLongest = absl::Minutes(1);
-
-  absl::Duration pause_ = kFirst;
+  RetryPause pause_{absl::Seconds(1), absl::Minutes(1)};
+  bool first_ = true;
   absl::Time due_ = absl::InfiniteFuture();  // no run is postponed
 };
 
