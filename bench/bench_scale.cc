@@ -330,7 +330,7 @@ int main(int argc, char** argv) {
   if (options.role == "worker") {
     muster::SetUpLog(task.task().ToString());
     const absl::Status status = muster::bench::Work(task, options);
-    if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
+    if (!status.ok()) std::fprintf(stderr, "bench_scale: %s\n", std::string(status.message()).c_str());
     return status.ok() ? 0 : 1;
   }
   muster::SetUpLog("", "off");  // the simulation runs the real code, which logs much

@@ -274,7 +274,7 @@ absl::Status ExperimentRun::TryToMakeFolders() {
   const std::string work = order_.home.work(order_.run.id);
   RETURN_IF_ERROR(files.RemoveTree(work));  // left by an earlier attempt
   RETURN_IF_ERROR(CopyTree(build_.code, work));
-  // The user may want to share results, so that this folder has the rights of the shell's files.
+  // Unlike muster's own files, results get the rights that the user's shell gives to files, so that they can be shared.
   const mode_t own = umask(order_.setting.users_umask);
   const absl::Status made = files.CreateDirectory(order_.run.output_dir);
   umask(own);

@@ -20,6 +20,7 @@ constexpr size_t kReservedDescriptors = 64;
 
 // "127.0.0.1" of "127.0.0.1:2222".
 std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
 // How often to look whether the file with the port's secret is still there.
 constexpr absl::Duration kKeepInterval = absl::Seconds(10);
 
