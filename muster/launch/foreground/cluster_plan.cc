@@ -65,9 +65,11 @@ std::string RunIdOf(const ClusterPlan& plan) {
   return "";
 }
 
-// Returns the command lines of one node's tasks.
-std::string PastedTasks(const ClusterPlan& plan, const std::string& node) {
-  std::string text;
+// Returns the command lines of one node's tasks. They end with the exit code of a task that failed, if one has;
+// `token_file`, if it isn't empty, is removed then. The shell's positional parameters hold the processes' numbers,
+// because not every shell splits a variable.
+std::string PastedTasks(const ClusterPlan& plan, const std::string& node, const std::string& token_file) {
+  std::string text = "set --\n";
   for (const ProcessSpec& process : plan.processes) {
     if (process.node != node) continue;
     absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "", "\n");
@@ -75,9 +77,10 @@ std::string PastedTasks(const ClusterPlan& plan, const std::string& node) {
       if (name != kJobTokenVariable && name != kRunIdVariable)
         absl::StrAppend(&text, name, "=", value.empty() ? "" : ShellWord(value), " ");
     for (const std::string& argument : process.arguments) absl::StrAppend(&text, ShellWord(argument), " ");
-    absl::StrAppend(&text, "&\n");
+    absl::StrAppend(&text, "& set -- \"$@\" $!\n");
   }
-  return absl::StrCat(text, "wait\n");
+  const std::string remove = token_file.empty() ? "" : absl::StrCat("rm -f ", token_file, "\n");
+  return absl::StrCat(text, "code=0; for task in \"$@\"; do wait $task || code=$?; done\n", remove, "(exit $code)\n");
 }
 
 }  // namespace
@@ -154,7 +157,7 @@ std::string DryRunText(const ClusterPlan& plan) {
   if (nodes.size() == 1)
     return absl::StrCat("# Paste these lines into a shell. The first makes the job's token, unless you have set one.\n",
                         "export MUSTER_JOB_TOKEN=\"${MUSTER_JOB_TOKEN:-$(", kMakeToken, ")}\"\n",
-                        PastedTasks(plan, nodes.front()));
+                        PastedTasks(plan, nodes.front(), ""));
   const std::string file = absl::StrCat("~/.muster-token-", RunIdOf(plan));
   std::string text =
       absl::StrCat("# --- first, on ", nodes.front(), ": makes the job's token and copies it to the others\n",
@@ -162,7 +165,7 @@ std::string DryRunText(const ClusterPlan& plan) {
   for (size_t i = 1; i < nodes.size(); ++i) absl::StrAppend(&text, "scp -p ", file, " ", ShellWord(nodes[i]), ":\n");
   for (const std::string& node : nodes)
     absl::StrAppend(&text, "\n# --- on ", node, ", in the program's folder\nexport MUSTER_JOB_TOKEN=\"$(cat ", file,
-                    ")\"\n", PastedTasks(plan, node));
+                    ")\"\n", PastedTasks(plan, node, file));
   return text;
 }
 

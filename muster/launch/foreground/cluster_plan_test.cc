@@ -123,11 +123,13 @@ TEST(ClusterPlan, DryRunIsForAShellAndMakesATokenOfItsOwn) {
   request.program = {"./my program", "it's", ""};
   request.environment = {"A=two words"};
   const std::string text = DryRunText(Plan(request));
-  EXPECT_THAT(text, HasSubstr("\nexport MUSTER_JOB_TOKEN=\"${MUSTER_JOB_TOKEN:-$(openssl rand -hex 32)}\"\n# ps:0\n"
-                              "A='two words' TF_CONFIG='{\"cluster\":{"));
+  EXPECT_THAT(text,
+              HasSubstr("\nexport MUSTER_JOB_TOKEN=\"${MUSTER_JOB_TOKEN:-$(openssl rand -hex 32)}\"\nset --\n# ps:0\n"
+                        "A='two words' TF_CONFIG='{\"cluster\":{"));
   EXPECT_THAT(text, HasSubstr("# chief:0 (the chief)\n"));
-  EXPECT_THAT(text, HasSubstr("}' './my program' 'it'\\''s' '' &\n"));
-  EXPECT_THAT(text, EndsWith("&\nwait\n"));
+  EXPECT_THAT(text, HasSubstr("}' './my program' 'it'\\''s' '' & set -- "));
+  EXPECT_THAT(
+      text, EndsWith("& set -- \"$@\" $!\ncode=0; for task in \"$@\"; do wait $task || code=$?; done\n(exit $code)\n"));
   EXPECT_THAT(text, Not(HasSubstr("run-1"))) << "with the run's id a task wouldn't name itself in its log";
   EXPECT_THAT(text, Not(HasSubstr("secret")));
 }
@@ -161,11 +163,12 @@ TEST(ClusterPlan, DryRunHasABlockForEachNodeWithOneToken) {
                                "(umask 077 && openssl rand -hex 32 > ~/.muster-token-run-1)\n"
                                "scp -p ~/.muster-token-run-1 h2:\n\n"
                                "# --- on h1, in the program's folder\n"
-                               "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\n# ps:0\n"));
+                               "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\nset --\n# ps:0\n"));
   const std::string second = text.substr(text.find("# --- on h2"));
   EXPECT_THAT(second, StartsWith("# --- on h2, in the program's folder\n"
-                                 "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\n# ps:1\n"));
-  EXPECT_THAT(second, EndsWith("&\nwait\n"));
+                                 "export MUSTER_JOB_TOKEN=\"$(cat ~/.muster-token-run-1)\"\nset --\n# ps:1\n"));
+  EXPECT_THAT(second, EndsWith("& set -- \"$@\" $!\ncode=0; for task in \"$@\"; do wait $task || code=$?; done\n"
+                               "rm -f ~/.muster-token-run-1\n(exit $code)\n"));
   EXPECT_THAT(second, Not(HasSubstr("master:0")));
   EXPECT_THAT(text, Not(HasSubstr("secret")));
 }

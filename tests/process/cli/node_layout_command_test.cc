@@ -105,6 +105,14 @@ TEST(NodeLayoutCommand, TheLinesOfTheNodesTrainWhenTheyArePasted) {
   EXPECT_EQ(second.Wait(), 0);
   EXPECT_THAT(first.err, AllOf(HasSubstr("master:0"), HasSubstr("Loss for final step")));
   EXPECT_THAT(second.err, HasSubstr("worker:2"));
+  EXPECT_THAT(EntriesOf(scratch.path()), ElementsAre("scp")) << "the token's file is gone";
+}
+
+TEST(NodeLayoutCommand, ThePastedLinesEndWithTheCodeOfATaskThatFailed) {
+  Process plan(Words({"--devices", "1", "--dry-run"}, "[ $task = master:0 ] && exit 6; exit 0"));
+  ASSERT_EQ(plan.Wait(), 0) << plan.err;
+  Process pasted({"/bin/sh", "-c", plan.out});
+  EXPECT_EQ(pasted.Wait(), 6) << plan.out;
 }
 
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
