@@ -229,8 +229,8 @@ void TaskSupervisor::OnInterrupt() {
     KillAll();
     return;
   }
-  report_(absl::StrCat("interrupted: ending ", NamesOf(running_), " within ", absl::FormatDuration(options_.stop_grace),
-                       " (interrupt again to kill them at once)"));
+  report_(absl::StrCat("interrupted: ending ", NamesOf(running_), "; what is left after ",
+                       absl::FormatDuration(options_.stop_grace), ", or at another interrupt, is killed"));
   if (phase_ == Phase::kTraining || phase_ == Phase::kTrained) BeginEnding(options_.stop_grace);
 }
 

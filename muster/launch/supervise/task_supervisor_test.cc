@@ -164,7 +164,7 @@ TEST_F(SupervisorTest, AfterAFailedWorkerThePsAreEndedOnceTheyAreAlone) {
 TEST_F(SupervisorTest, InterruptedOnceEndsGentlyTwiceAtOnce) {
   supervisor_.OnInterrupt();
   EXPECT_THAT(backend_.Take(), ElementsAre("chief:0 gently", "worker:0 gently", "worker:1 gently"));
-  EXPECT_THAT(Said(), HasSubstr("interrupted: ending chief:0, ps:0, worker:0, worker:1 within 30s"));
+  EXPECT_THAT(Said(), HasSubstr("interrupted: ending chief:0, ps:0, worker:0, worker:1; what is left after 30s, "));
   EXPECT_EQ(supervisor_.deadline(), clock_.Now() + kGrace);
   supervisor_.OnExit(kWorker0, {.code = 1});
   supervisor_.OnInterrupt();

@@ -181,11 +181,13 @@ bool WaitForNews(const Victims& victims, int interrupt_fd) {
   return fds[0].revents != 0;
 }
 
-absl::Status AwaitEnds(const Victims& victims, bool show) {
+// `now`: they have been told to kill their tasks.
+absl::Status AwaitEnds(const Victims& victims, bool show, bool now) {
   if (victims.empty()) return absl::OkStatus();
   const InterruptFd interrupt;
-  if (show) std::fputs("asked the tasks to end; Ctrl-C kills them at once\n", stderr);
-  int interrupt_fd = interrupt.fd();
+  constexpr char kKilling[] = "killing them at once\n";
+  if (show) std::fputs(now ? kKilling : "asked the tasks to end; Ctrl-C kills them at once\n", stderr);
+  int interrupt_fd = now ? -1 : interrupt.fd();
   for (bool all_ended = false; !all_ended;) {
     all_ended = std::all_of(victims.begin(), victims.end(), [](const auto& victim) { return victim->HasEnded(); });
     for (const auto& victim : victims) {
@@ -193,7 +195,7 @@ absl::Status AwaitEnds(const Victims& victims, bool show) {
     }
     if (all_ended || !WaitForNews(victims, interrupt_fd)) continue;
     interrupt_fd = -1;
-    std::fputs("killing them at once\n", stderr);
+    std::fputs(kKilling, stderr);
     SignalAll(victims, SIGINT);
   }
   return absl::OkStatus();
@@ -241,7 +243,7 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
     if (flags.now) (*victim)->Signal(SIGINT);
     victims.push_back(*std::move(victim));
   }
-  RETURN_IF_ERROR(AwaitEnds(victims, !flags.json));
+  RETURN_IF_ERROR(AwaitEnds(victims, !flags.json, flags.now));
   // A supervisor that was killed meanwhile hasn't written its end.
   RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
   RETURN_IF_ERROR(failed);
