@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -125,29 +127,34 @@ nlohmann::json JsonOf(const std::optional<T>& value) {
 
 }  // namespace
 
-std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows, size_t columns) {
+std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows, size_t columns, UsageShape* shape) {
+  UsageShape once;
+  if (shape == nullptr) shape = &once;
+  if (shape->columns != columns) *shape = {.columns = columns};
+  for (const UsageRow& row : rows) {
+    shape->with_progress = shape->with_progress || row.progress != TaskProgress();
+    shape->with_gpus = shape->with_gpus || (row.usage.has_value() && row.usage->gpus > 0);
+  }
   UsageColumns shown;
-  const bool with_progress =
-      std::any_of(rows.begin(), rows.end(), [](const UsageRow& row) { return row.progress != TaskProgress(); });
-  if (!with_progress) shown.Drop({kStepsColumn, kLossColumn, kStalenessColumn});
-  const bool with_gpus = std::any_of(rows.begin(), rows.end(),
-                                     [](const UsageRow& row) { return row.usage.has_value() && row.usage->gpus > 0; });
-  std::vector<std::string> lines = UsageLines(rows, shown);
-  const auto fits = [&lines, columns] { return WidestOf(lines) <= columns; };
-  const auto narrower = [&](const std::vector<UsageColumn>& dropped) {
-    if (fits()) return;
-    shown.Drop(dropped);
-    lines = UsageLines(rows, shown);
+  if (!shape->with_progress) shown.Drop({kStepsColumn, kLossColumn, kStalenessColumn});
+  const std::function<void()> ways[] = {
+      [&] {
+        if (!shape->with_gpus) shown.Drop({kGpuColumn, kGpuMemoryShareColumn, kGpuMemoryColumn});
+      },
+      [&] { shown.Drop({kProjectColumn}); },
+      [&] { shown.short_headings = true; },
+      [&] {
+        shown.Drop({kMemoryShareColumn, kGpuMemoryShareColumn});
+      },
+      [&] { shown.Drop({kStalenessColumn}); },
+      [&] { shown.Drop({kStateColumn}); },
   };
-  if (!with_gpus) narrower({kGpuColumn, kGpuMemoryShareColumn, kGpuMemoryColumn});
-  narrower({kProjectColumn});
-  if (!fits()) {
-    shown.short_headings = true;
+  for (size_t way = 0; way < shape->narrowed; ++way) ways[way]();
+  std::vector<std::string> lines = UsageLines(rows, shown);
+  while (WidestOf(lines) > columns && shape->narrowed < std::size(ways)) {
+    ways[shape->narrowed++]();
     lines = UsageLines(rows, shown);
   }
-  narrower({kMemoryShareColumn, kGpuMemoryShareColumn});
-  narrower({kStalenessColumn});
-  narrower({kStateColumn});
   return lines;
 }
 

@@ -61,6 +61,20 @@ TEST(UsageTable, FitsTheTerminal) {
   EXPECT_THAT(lines[0], AllOf(HasSubstr("CPU %"), HasSubstr("MEM GB"), HasSubstr("GPU %"), HasSubstr("LOSS")));
 }
 
+TEST(UsageTable, TheHeadingsStayAsTheTableBeforeHadThem) {
+  UsageShape shape;
+  UsageRow row = Running();
+  row.project = "a-project-with-a-long-name";
+  row.progress = {.steps_per_second = 812.34, .loss = 0.000125, .staleness = 1, .step = 9};
+  const std::string narrow = UsageTable({row}, 80, &shape)[0];
+  EXPECT_THAT(narrow, AllOf(HasSubstr("STEPS/S"), Not(HasSubstr("PROJECT")), Not(HasSubstr("GPU"))));
+  const UsageRow idle = {.name = "4.ps.1", .project = "p", .state = RunState::kPending};
+  EXPECT_EQ(UsageTable({idle}, 80, &shape)[0].find("PROJECT"), std::string::npos);
+  EXPECT_THAT(UsageTable({idle}, 80, &shape)[0], HasSubstr("STEPS/S"));
+  EXPECT_THAT(UsageTable({idle}, kWide, &shape)[0], AllOf(HasSubstr("PROJECT"), Not(HasSubstr("STEPS/S"))))
+      << "another width is another table";
+}
+
 TEST(UsageTable, NamesWithOtherLettersAreAligned) {
   UsageRow row = Running();
   row.project = "größe";

@@ -177,9 +177,9 @@ class Screen {
     if (json_) return Put(UsageJson(rows, now) + "\n");
     if (is_terminal_) {
       const TerminalSize size = SizeOfTerminal();
-      return Put(live_.Draw(UsageTable(rows, static_cast<size_t>(size.columns)), size));
+      return Put(live_.Draw(UsageTable(rows, static_cast<size_t>(size.columns), &shape_), size));
     }
-    const std::vector<std::string> lines = UsageTable(rows, kColumnsElsewhere);
+    const std::vector<std::string> lines = UsageTable(rows, kColumnsElsewhere, &shape_);
     const bool first = std::exchange(first_, false);
     return Put(absl::StrCat(first ? "" : "\n", ShownTime(now), "\n", absl::StrJoin(lines, "\n"), "\n"));
   }
@@ -198,6 +198,7 @@ class Screen {
   const bool json_;
   const bool is_terminal_ = isatty(STDOUT_FILENO) == 1 && OwnVariable("TERM") != "dumb";
   bool first_ = true;
+  UsageShape shape_;
   LiveText live_;
 };
 
