@@ -33,7 +33,8 @@ absl::Status WorthTryingAgain(const absl::Status& status) {
 // worker has a processor for it besides the one on which it computes.
 ReduceWhen Chosen(const AllReduceOptions& options, int workers) {
   if (options.when != ReduceWhen::kAuto) return options.when;
-  return UsableProcessors().count >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
+  const int processors = options.processors > 0 ? options.processors : UsableProcessors().count;
+  return processors >= 2 * workers ? ReduceWhen::kBeside : ReduceWhen::kWithin;
 }
 
 template <typename T>

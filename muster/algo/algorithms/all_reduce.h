@@ -30,6 +30,9 @@ struct AllReduceOptions {
   // Workers of this cluster on this host, for kAuto. 0: unknown; all are assumed to be here. AllReduce of the façade
   // then counts them by the workers' addresses.
   int workers_on_this_host = 0;
+  // Processors that these workers may use together, for kAuto. 0: those that this process may use. AllReduce of the
+  // façade then heeds MUSTER_PROCESSORS, too.
+  int processors = 0;
 };
 
 class AllReduceAlgorithm final : public Algorithm {

@@ -29,6 +29,7 @@ struct GroupOptions {
   std::vector<std::string> addresses;  // of all ranks: where each may listen
   JobToken token;
   CollectiveChoice choice = CollectiveChoice::kAuto;
+  int processors = 0;  // that the ranks of this host may use together; 0: those that this process may use
   // Asked while waiting for other ranks: true ends the wait with Cancelled.
   std::function<bool()> stop_requested = [] { return false; };
 };

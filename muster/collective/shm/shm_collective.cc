@@ -57,12 +57,12 @@ class Pieces {
 
 }  // namespace
 
-ShmCollective::ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std::string> names)
+ShmCollective::ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std::string> names, int processors)
     : member_(std::move(member)),
       names_(std::move(names)),
       rank_(member_->rank()),
       size_(member_->layout().size()),
-      short_wait_(ShortWaitFor(size_)),
+      short_wait_(ShortWaitFor(size_, processors)),
       contributions_(names_.size()) {
   MUSTER_CHECK(static_cast<int>(names_.size()) == size_);
 }

@@ -17,8 +17,8 @@ namespace muster {
 
 class ShmCollective final : public Collective {
  public:
-  // `names`: of all ranks, for messages.
-  ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std::string> names);
+  // `names`: of all ranks, for messages. `processors`: that the ranks may use together.
+  ShmCollective(std::unique_ptr<ShmMember> member, std::vector<std::string> names, int processors);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }

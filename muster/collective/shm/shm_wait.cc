@@ -13,8 +13,6 @@
 #include <immintrin.h>
 #endif
 
-#include "muster/base/os/processors.h"
-
 namespace muster {
 namespace {
 
@@ -32,7 +30,7 @@ void Pause() {
 
 }  // namespace
 
-ShortWait ShortWaitFor(int ranks) { return UsableProcessors().count >= ranks ? ShortWait::kSpin : ShortWait::kYield; }
+ShortWait ShortWaitFor(int ranks, int processors) { return processors >= ranks ? ShortWait::kSpin : ShortWait::kYield; }
 
 bool HasCounted(ShmCounter& counter, uint32_t chunks) {
   return static_cast<int32_t>(std::atomic_ref(counter.chunks).load(std::memory_order_acquire) - chunks) >= 0;

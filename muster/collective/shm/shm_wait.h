@@ -13,8 +13,8 @@ namespace muster {
 // What a short wait does with the processor: keeps it, or yields it.
 enum class ShortWait { kSpin, kYield };
 
-// kSpin if this process may use at least as many processors as there are ranks.
-ShortWait ShortWaitFor(int ranks);
+// kSpin if the ranks may use at least as many processors as there are ranks.
+ShortWait ShortWaitFor(int ranks, int processors);
 
 // Counters wrap around; none is ever 2^31 chunks ahead.
 bool HasCounted(ShmCounter& counter, uint32_t chunks);

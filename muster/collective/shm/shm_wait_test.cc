@@ -5,17 +5,14 @@
 #include <atomic>
 #include <thread>
 
-#include "muster/base/os/processors.h"
-
 namespace muster::shm_wait_test {
 namespace {
 
 bool IsSomebodyAsleep(ShmCounter& counter) { return std::atomic_ref(counter.sleeping).load() != 0; }
 
 TEST(ShmWaitTest, KeepsAProcessorOnlyIfThereIsOneForEachRank) {
-  const int processors = UsableProcessors().count;
-  EXPECT_EQ(ShortWaitFor(processors), ShortWait::kSpin);
-  EXPECT_EQ(ShortWaitFor(processors + 1), ShortWait::kYield);
+  EXPECT_EQ(ShortWaitFor(4, /*processors=*/4), ShortWait::kSpin);
+  EXPECT_EQ(ShortWaitFor(5, /*processors=*/4), ShortWait::kYield);
 }
 
 // An unbounded wait would hang here.

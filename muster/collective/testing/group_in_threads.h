@@ -11,6 +11,7 @@
 
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
+#include "muster/base/os/processors.h"
 #include "muster/base/testing/free_addresses.h"
 #include "muster/collective/ring/ring_collective.h"
 #include "muster/collective/shm/shm_collective.h"
@@ -32,7 +33,8 @@ inline std::vector<std::unique_ptr<Collective>> MakeShmGroup(int size) {
   auto members = ShmMember::CreateAll(size);
   MUSTER_CHECK(members.ok());
   std::vector<std::unique_ptr<Collective>> group;
-  for (auto& member : *members) group.push_back(std::make_unique<ShmCollective>(std::move(member), RankNames(size)));
+  for (auto& member : *members)
+    group.push_back(std::make_unique<ShmCollective>(std::move(member), RankNames(size), UsableProcessors().count));
   return group;
 }
 

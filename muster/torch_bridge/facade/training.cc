@@ -114,14 +114,18 @@ Trainer BoundedStaleness(Replica& replica, const OptimizerSpec& optimizer, uint3
 
 AllReduceAlgorithm::Join AllReduceJoinOf(Server& server) {
   return [&node = server.node()](absl::Time deadline) -> absl::StatusOr<std::unique_ptr<Collective>> {
-    const auto group = node.MakeGroupOptions();
+    auto group = node.MakeGroupOptions();
     if (!group.ok()) return group.status();
+    const auto processors = ProcessorsOfJob(ReadEnvironment());
+    if (!processors.ok()) return processors.status();
+    group->processors = processors->count;
     return JoinGroup(*group, deadline);
   };
 }
 
 AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options) {
   if (options.workers_on_this_host == 0) options.workers_on_this_host = ThreadsOf(server.task()).computing;
+  if (options.processors == 0) options.processors = ValueOrThrow(ProcessorsOfJob(ReadEnvironment())).count;
   return options;
 }
 

@@ -85,6 +85,15 @@ TEST(ServerThreadsTest, TorchComputesWithTheTasksShareOfTheHostsCores) {
   at::set_num_threads(before);
 }
 
+TEST(AllReduceOptionsTest, TheProcessorsAreThoseThatTheUserGivesTheJob) {
+  auto server = Server::CreateLocal();
+  setenv("MUSTER_PROCESSORS", "1", 1);
+  EXPECT_EQ(AllReduceOptionsOf(*server, {}).processors, 1);
+  EXPECT_EQ(AllReduceOptionsOf(*server, {.processors = 7}).processors, 7) << "the program insists on it";
+  unsetenv("MUSTER_PROCESSORS");
+  EXPECT_EQ(AllReduceOptionsOf(*server, {}).processors, ProcessorsOfJob({})->count);
+}
+
 // With one worker, every way to combine workers is plain training.
 class AloneTest : public ::testing::TestWithParam<std::function<Trainer(Replica&, const OptimizerSpec&)>> {};
 
