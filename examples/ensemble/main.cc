@@ -1,6 +1,8 @@
 // An ensemble: every worker trains its own model, from its own weights, on all the data in its own order. The workers
 // don't communicate until the end, when each sends its model's predictions to the chief through a queue; the mean of
 // these probabilities is the ensemble's prediction.
+#include <cstdio>
+
 #include "absl/strings/str_format.h"
 #include "examples/digits/accuracy.h"
 #include "examples/digits/example_flags.h"
@@ -19,6 +21,11 @@ int main(int argc, char** argv) {
 
   muster::Server server(task, {.threads = 1});
   if (task.is_ps()) return server.Join();  // serves until training has ended
+
+  // The models end with their workers, and the ps hold none.
+  if (task.is_chief() && !task.model_dir().empty())
+    std::fprintf(stderr, "ensemble: nothing will be written to --model_dir %s: only the accuracy is printed\n",
+                 task.model_dir().c_str());
 
   // The variables are this worker's own: nothing is pushed or pulled.
   const muster::ImageData data = LoadImages(flags.data_dir, flags.csv);

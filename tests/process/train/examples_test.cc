@@ -183,6 +183,12 @@ TEST_F(ExampleRun, RefusesWhatItDoesNotKnow) {
   ExpectUsageError(Script("agn/run.sh", "--learning_rate="), {"--learning_rate has no value"});
 }
 
+TEST_F(ExampleRun, TheEnsembleSaysThatItWritesNoModel) {
+  Process run(Script("ensemble/run.sh", "--steps=2 --model_dir=model"), Options());
+  EXPECT_EQ(run.Wait(), 0) << run.out << run.err;
+  EXPECT_THAT(run.err, HasSubstr("ensemble: nothing will be written to --model_dir model"));
+}
+
 TEST_F(ExampleRun, NamesItselfInWhatItSaysOfTheData) {
   ExpectUsageError(Script("hogwild/run.sh", "--data_dir=/nowhere"), {"hogwild: --data_dir: /nowhere/"});
 }
