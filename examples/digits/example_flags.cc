@@ -86,8 +86,10 @@ std::string NumberFromZero(const std::string& text) {
 void AddExampleFlags(CLI::App& app, ExampleFlags& flags, TakenBefore taken) {
   const bool has_global_step = taken == TakenBefore::kTaskAndAlgorithm;
   app.add_option("--steps", flags.steps,
-                 has_global_step ? "stop at this global step, which counts all workers' steps together"
-                                 : "minibatches that each worker trains on")
+                 has_global_step
+                     ? "stop at this global step: it counts updates of the shared values, one for a commit of any "
+                       "worker, or for a round where the workers wait for each other"
+                     : "minibatches that each worker trains on")
       ->type_name("N")
       ->capture_default_str()
       ->check(WholeFromOne);
