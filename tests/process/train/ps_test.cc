@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "muster/base/files/file_system.h"
@@ -237,7 +238,8 @@ TEST_P(PsTest, ShutdownIsACommandAndEndsTrainingInOrder) {
   chief.WaitForErr("loss = ");
   Process shutdown(Joined(kPs, {"--shutdown", cluster.ps_address(0)}));
   EXPECT_EQ(shutdown.Wait(), 0) << shutdown.err;
-  EXPECT_EQ(shutdown.out + shutdown.err, "");
+  EXPECT_EQ(shutdown.out, absl::StrCat("asked the ps at ", cluster.ps_address(0),
+                                       " to end: it ends the training of all its workers\n"));
   EXPECT_EQ(chief.Wait(), 0) << chief.err.substr(chief.err.size() - std::min<size_t>(chief.err.size(), 1000));
   // A worker that applies its own updates reads in the ps's memory that training is over; no reason is stored there.
   EXPECT_THAT(chief.err,

@@ -88,7 +88,9 @@ int ShowStatus(const std::string& address, bool json) {
 int Shutdown(const std::string& address) {
   const auto answer =
       Ask(address, StoreMethod::kShutdown, Encode(ShutdownRequest{"asked for by muster ps --shutdown"}));
-  return answer.ok() ? 0 : Fail(answer.status());
+  if (!answer.ok()) return Fail(answer.status());
+  std::printf("asked the ps at %s to end: it ends the training of all its workers\n", address.c_str());
+  return 0;
 }
 
 struct PsOptions {
