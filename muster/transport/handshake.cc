@@ -114,9 +114,8 @@ absl::Status OtherJob(const JobToken& token) {
     return absl::PermissionDeniedError(
         "it belongs to another job: its job token differs from this process's (MUSTER_JOB_TOKEN)");
   return absl::PermissionDeniedError(
-      "it belongs to another job or to another user: this process has no job token, and has found none that a process "
-      "of this user left for it on this host; start both as the same user on the same host (neither in a container), "
-      "or set the same MUSTER_JOB_TOKEN for both");
+      "it belongs to another job or another user: set the same MUSTER_JOB_TOKEN for both, or start both as the same "
+      "user on the same host (neither in a container)");
 }
 
 Handshake::Step Refused(absl::Status status) {

@@ -9,13 +9,11 @@
 namespace muster {
 namespace {
 
-// A user who asks by hand has no token unless one was exported.
+// A user who asks by hand has no token unless one was exported; `muster run` draws one.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::IsPermissionDenied(status)) return status;
   return absl::PermissionDeniedError(
-      absl::StrCat(status.message(),
-                   "; muster run draws a new one for its tasks unless one is exported: export it "
-                   "before both commands"));
+      absl::StrCat("export the same MUSTER_JOB_TOKEN before muster run and before this command: ", status.message()));
 }
 
 }  // namespace
