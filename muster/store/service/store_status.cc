@@ -173,14 +173,14 @@ std::string RenderTable(const OrderedJson& status) {
       status.at("connections").get<uint64_t>(), status.at("in_handshake").get<uint64_t>(),
       status.at("dropped_handshake").get<uint64_t>(), status.at("dropped_for_room").get<uint64_t>(),
       status.at("dropped_malformed").get<uint64_t>());
-  absl::StrAppend(&out, "\nrequests\n");
+  if (!status.at("requests").empty()) absl::StrAppend(&out, "\nrequests\n");
   for (const auto& [method, count] : status.at("requests").items())
     absl::StrAppendFormat(&out, "  %-20s %d\n", method, count.get<uint64_t>());
   const OrderedJson& rows = status.at("rows");
   if (rows.at("gathered").get<uint64_t>() + rows.at("pushed").get<uint64_t>() > 0)
     absl::StrAppendFormat(&out, "\nrows of tables: %d gathered, %d pushed\n", rows.at("gathered").get<uint64_t>(),
                           rows.at("pushed").get<uint64_t>());
-  absl::StrAppend(&out, "\nstaleness (updates of others between pull and push)\n");
+  if (!status.at("staleness").empty()) absl::StrAppend(&out, "\nstaleness (updates of others between pull and push)\n");
   for (size_t i = 0; i < status.at("staleness").size(); ++i)
     if (const auto count = status.at("staleness").at(i).get<uint64_t>(); count > 0)
       absl::StrAppendFormat(&out, "  %-20d %d\n", i, count);
@@ -192,7 +192,7 @@ std::string RenderTable(const OrderedJson& status) {
                           gate.at("elastic").get<bool>() ? " (elastic)" : "", gate.at("dropped").get<uint64_t>());
     if (!Text(gate.at("waits")).empty()) absl::StrAppend(&out, Text(gate.at("waits")), "\n");
   }
-  absl::StrAppend(&out, "\nclients\n");
+  if (!status.at("clients").empty()) absl::StrAppend(&out, "\nclients\n");
   for (const OrderedJson& client : status.at("clients")) {
     std::string since;
     if (client.contains("waiting_seconds"))
@@ -206,7 +206,7 @@ std::string RenderTable(const OrderedJson& status) {
   }
   AppendQueues(status, out);
   AppendWork(status, out);
-  absl::StrAppend(&out, "\nvariables\n");
+  if (!status.at("variables").empty()) absl::StrAppend(&out, "\nvariables\n");
   for (const OrderedJson& variable : status.at("variables")) {
     std::string name = Text(variable.at("name"));
     if (variable.at("shards").get<int>() > 1) absl::StrAppend(&name, "/part_", variable.at("shard").get<int>());
