@@ -18,7 +18,7 @@ double Accuracy(Net& net, const Examples& examples) {
 }
 
 void PrintTestAccuracy(double accuracy, int64_t steps) {
-  absl::PrintF("Test accuracy %.3f after %d steps\n", accuracy, steps);
+  absl::PrintF("Test accuracy %.3f after %d %s\n", accuracy, steps, steps == 1 ? "step" : "steps");
   std::fflush(stdout);
 }
 

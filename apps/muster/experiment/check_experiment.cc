@@ -70,8 +70,8 @@ void FindLacks(const ExperimentFile& file, const ExperimentPlan& plan, const Sub
                                           jobs.size() > 1 ? " each ask for " : " asks for ", what.second));
   const int gpus = options.no_gpus ? 0 : GpusNeeded(plan);
   if (!without_gpus && gpus > machine.gpus)
-    check.problems.push_back(absl::StrCat(file.name, ": the tasks ask for ", gpus, " gpus together, this machine has ",
-                                          machine.gpus, "; --no-gpus runs without"));
+    check.problems.push_back(absl::StrCat(file.name, ": the tasks ask for ", gpus, gpus == 1 ? " gpu" : " gpus",
+                                          " together, this machine has ", machine.gpus, "; --no-gpus runs without"));
   if (without_gpus || gpus > machine.gpus) check.flags.emplace_back("--no-gpus");
 }
 

@@ -119,7 +119,8 @@ std::string LacksFor(const Resources& wanted, const Machine& machine) {
     lacks.push_back(
         absl::StrCat(MemoryText(*wanted.mem_bytes), " of memory, this machine has ", MemoryText(machine.mem_bytes)));
   if (wanted.gpus.value_or(0) > machine.gpus)
-    lacks.push_back(absl::StrCat(*wanted.gpus, " gpus, this machine has ", machine.gpus, "; --no-gpus runs without"));
+    lacks.push_back(absl::StrCat(*wanted.gpus, *wanted.gpus == 1 ? " gpu" : " gpus", ", this machine has ",
+                                 machine.gpus, "; --no-gpus runs without"));
   return absl::StrJoin(lacks, "; and for ");
 }
 

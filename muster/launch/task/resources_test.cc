@@ -126,7 +126,7 @@ TEST(LacksFor, NamesEveryLack) {
   EXPECT_EQ(LacksFor({.cpus = 8.5}, machine), "8.5 cpus, this machine has 8");
   EXPECT_EQ(LacksFor({.mem_bytes = 32 * kGb}, machine), "32.0 GB of memory, this machine has 16.0 GB");
   EXPECT_THAT(LacksFor({.cpus = 9, .mem_bytes = 17 * kGb, .gpus = 1}, machine),
-              AllOf(HasSubstr("9 cpus"), HasSubstr("; and for 17.0 GB"), HasSubstr("; and for 1 gpus")));
+              AllOf(HasSubstr("9 cpus"), HasSubstr("; and for 17.0 GB"), HasSubstr("; and for 1 gpu, ")));
 }
 
 TEST(LacksFor, UnknownMemoryIsNoLack) {
