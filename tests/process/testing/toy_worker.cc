@@ -98,6 +98,8 @@ Flags ParseFlags(int argc, char** argv) {
       ->check(CLI::IsMember({"begin", "after_create", "before_run", "after_run", "end"}));
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    std::exit(app.exit(help));
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "toy_worker: %s\n", error.what());
     std::exit(static_cast<int>(ExitCode::kUsage));
