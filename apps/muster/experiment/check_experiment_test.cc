@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "muster/launch/testing/toaster_file.h"
+#include "muster/launch/testing/tensorflow_file.h"
 
 namespace muster::check_experiment_test {
 namespace {
@@ -27,41 +27,41 @@ std::vector<std::string> Lines(const ExperimentCheck& check, const std::vector<s
 }
 
 TEST(CheckExperimentTest, AllThatStopsAFileIsSaidInOneGoWithACommandThatWorks) {
-  const ExperimentFile file = FileOf(kToasterFile);
+  const ExperimentFile file = FileOf(kTensorflowFile);
   const ExperimentCheck check = CheckExperiment(file, {{}}, {}, Host()).value();
   EXPECT_THAT(
       Lines(check),
-      ElementsAre("riseml.yml:18: train.run: {{ num-layers }}: there is no such parameter; accepted: a new one, in "
-                  "train.parameters or by --param num-layers=VALUE",
-                  "riseml.yml:18: train.run: {{ learning-rate }}: there is no such parameter; accepted: a new one, in "
-                  "train.parameters or by --param learning-rate=VALUE",
-                  "riseml.yml:4: train.resources: master and worker each ask for 4 gpus, this machine has 0; "
+      ElementsAre("riseml.yml:18: train.run: {{ depth }}: there is no such parameter; accepted: a new one, in "
+                  "train.parameters or by --param depth=VALUE",
+                  "riseml.yml:18: train.run: {{ step-size }}: there is no such parameter; accepted: a new one, in "
+                  "train.parameters or by --param step-size=VALUE",
+                  "riseml.yml:4: train.resources: master and worker each ask for 2 gpus, this machine has 0; "
                   "--no-gpus runs without",
-                  HasSubstr("riseml.yml:9: train.tensorflow.version: 1.2.1 was released for Python 3.6 and older, this "
+                  HasSubstr("riseml.yml:9: train.tensorflow.version: 1.4.0 was released for Python 3.6 and older, this "
                             "machine's python3 is 3.11; accepted: "),
-                  "it runs here with: muster train --no-gpus --no-venv --param num-layers=… --param learning-rate=…"));
-  const ParameterValues values = {{"num-layers", "4"}, {"learning-rate", "0.1"}};
+                  "it runs here with: muster train --no-gpus --no-venv --param depth=… --param step-size=…"));
+  const ParameterValues values = {{"depth", "4"}, {"step-size", "0.1"}};
   EXPECT_THAT(Lines(CheckExperiment(file, {values}, {.no_gpus = true, .no_venv = true}, Host()).value()), IsEmpty())
       << "the command of the message is enough";
 }
 
 TEST(CheckExperimentTest, WhatIsGivenStaysInTheCommand) {
-  const ExperimentFile file = FileOf(kToasterFile);
+  const ExperimentFile file = FileOf(kTensorflowFile);
   const SubmitOptions options{.no_gpus = true, .no_venv = true};
-  const ExperimentCheck check = CheckExperiment(file, {{{"num-layers", "4 5"}}}, options, Host()).value();
-  EXPECT_EQ(Lines(check, {"num-layers=4 5"}).back(),
-            "it runs here with: muster train --param 'num-layers=4 5' --param learning-rate=…");
+  const ExperimentCheck check = CheckExperiment(file, {{{"depth", "4 5"}}}, options, Host()).value();
+  EXPECT_EQ(Lines(check, {"depth=4 5"}).back(),
+            "it runs here with: muster train --param 'depth=4 5' --param step-size=…");
   const ExperimentCheck mistyped =
-      CheckExperiment(file, {{{"num_layers", "4"}, {"learning-rate", "1"}}}, options, Host()).value();
-  EXPECT_THAT(Lines(mistyped, {"num_layers=4", "learning-rate=1"}),
-              ElementsAre(HasSubstr("did you mean {{ num_layers }}?"),
-                          "it runs here with: muster train --param num-layers=4 --param learning-rate=1"));
+      CheckExperiment(file, {{{"depth", "4"}, {"step_size", "1"}}}, options, Host()).value();
+  EXPECT_THAT(Lines(mistyped, {"depth=4", "step_size=1"}),
+              ElementsAre(HasSubstr("did you mean {{ step_size }}?"),
+                          "it runs here with: muster train --param depth=4 --param step-size=1"));
 }
 
 TEST(CheckExperimentTest, NoCommandIsOfferedIfFlagsDontHelp) {
   ExperimentHost small = Host();
   small.machine.mem_bytes = int64_t{1} << 30;
-  EXPECT_THAT(Lines(CheckExperiment(FileOf(kToasterFile), {{}}, {}, small).value()),
+  EXPECT_THAT(Lines(CheckExperiment(FileOf(kTensorflowFile), {{}}, {}, small).value()),
               testing::Each(testing::Not(HasSubstr("it runs here"))));
   const ExperimentFile volume = FileOf("project: p\ntrain:\n  run: x {{ y }}\n  volumes: [/no/such/folder]\n");
   EXPECT_THAT(Lines(CheckExperiment(volume, {{}}, {}, Host()).value()),
@@ -72,9 +72,9 @@ TEST(CheckExperimentTest, GpusOfAllTasksTogether) {
   ExperimentHost host = Host();
   host.machine.gpus = 4;
   host.python = std::nullopt;
-  const ParameterValues values = {{"num-layers", "4"}, {"learning-rate", "0.1"}};
-  EXPECT_THAT(Lines(CheckExperiment(FileOf(kToasterFile), {values}, {}, host).value()),
-              ElementsAre("riseml.yml: the tasks ask for 12 gpus together, this machine has 4; --no-gpus runs without",
+  const ParameterValues values = {{"depth", "4"}, {"step-size", "0.1"}};
+  EXPECT_THAT(Lines(CheckExperiment(FileOf(kTensorflowFile), {values}, {}, host).value()),
+              ElementsAre("riseml.yml: the tasks ask for 6 gpus together, this machine has 4; --no-gpus runs without",
                           "it runs here with: muster train --no-gpus"));
 }
 

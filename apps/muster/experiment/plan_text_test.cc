@@ -2,34 +2,32 @@
 
 #include <gmock/gmock.h>
 
-#include "muster/launch/testing/toaster_file.h"
+#include "muster/launch/testing/tensorflow_file.h"
 
 namespace muster::plan_text_test {
 namespace {
 
 using ::testing::HasSubstr, ::testing::StartsWith;
 
-constexpr char kCommand[] =
-    "    python train_model.py --num-layers 4 --learning-rate 0.1 --training-data /data/my-project\n";
+constexpr char kCommand[] = "    python learn.py --depth 4 --step-size 0.1 --data /data/kettles\n";
 
 ExperimentFile FileOf(const std::string& text) { return ParseExperimentFile(text, "riseml.yml").value(); }
 
-TEST(PlanTextTest, RisemlsFileAsItsAuthorMeantIt) {
-  const std::string plan =
-      PlanText(FileOf(kToasterFile), {{{"num-layers", "4"}, {"learning-rate", "0.1"}}}, {}).value();
-  EXPECT_THAT(plan, StartsWith("riseml.yml: project ai-toaster, framework tensorflow 1.2.1-gpu\n5 tasks\nparameters:\n"
-                               "  learning-rate: 0.1\n  num-layers: 4\ntasks, with their commands:\n"));
-  EXPECT_THAT(plan, HasSubstr(std::string("  ps.1, ps.2: 2 cpus, 16.0 GB of memory\n") + kCommand));
-  EXPECT_THAT(plan, HasSubstr(std::string("  master: 2 cpus, 16.0 GB of memory, 4 GPUs\n") + kCommand));
-  EXPECT_THAT(plan, HasSubstr(std::string("  worker.1, worker.2: 2 cpus, 16.0 GB of memory, 4 GPUs\n") + kCommand));
-  EXPECT_THAT(plan, HasSubstr("variables of the tasks: EXPERIMENT_ID, JOB_NAME, LEARNING_RATE, MUSTER_"));
+TEST(PlanTextTest, ATensorflowFileAsItsAuthorMeantIt) {
+  const std::string plan = PlanText(FileOf(kTensorflowFile), {{{"depth", "4"}, {"step-size", "0.1"}}}, {}).value();
+  EXPECT_THAT(plan, StartsWith("riseml.yml: project tea-timer, framework tensorflow 1.4.0-gpu\n5 tasks\nparameters:\n"
+                               "  depth: 4\n  step-size: 0.1\ntasks, with their commands:\n"));
+  EXPECT_THAT(plan, HasSubstr(std::string("  ps.1, ps.2: 2 cpus, 8.0 GB of memory\n") + kCommand));
+  EXPECT_THAT(plan, HasSubstr(std::string("  master: 2 cpus, 8.0 GB of memory, 2 GPUs\n") + kCommand));
+  EXPECT_THAT(plan, HasSubstr(std::string("  worker.1, worker.2: 2 cpus, 8.0 GB of memory, 2 GPUs\n") + kCommand));
+  EXPECT_THAT(plan, HasSubstr("variables of the tasks: DEPTH, EXPERIMENT_ID, JOB_NAME, MUSTER_"));
   EXPECT_THAT(plan, HasSubstr(", TF_CONFIG\n"));
 }
 
 TEST(PlanTextTest, WithoutValuesTheCommandIsThatOfTheFile) {
-  EXPECT_THAT(PlanText(FileOf(kToasterFile), {{}}, {.no_gpus = true}).value(),
-              HasSubstr("  master: 2 cpus, 16.0 GB of memory\n    python train_model.py --num-layers {{ num-layers }} "
-                        "--learning-rate {{ learning-rate }} --training-data /data/my-project\n"));
+  EXPECT_THAT(PlanText(FileOf(kTensorflowFile), {{}}, {.no_gpus = true}).value(),
+              HasSubstr("  master: 2 cpus, 8.0 GB of memory\n    python learn.py --depth {{ depth }} "
+                        "--step-size {{ step-size }} --data /data/kettles\n"));
 }
 
 TEST(PlanTextTest, AGridAndItsFirstRun) {

@@ -43,7 +43,7 @@ std::string GridTable(std::vector<GridRow> rows, const GridReportOptions& option
 std::string GridJson(std::vector<GridRow> rows, const GridReportOptions& options);
 
 // Returns one HTML file that loads nothing: the table with all metrics, sorted by a click, and a plot of the metric for
-// each parameter that differs between runs (inline SVG). `title`: "Experiment 4 of ai-toaster".
+// each parameter that differs between runs (inline SVG). `title`: "Experiment 4 of tea-timer".
 std::string GridHtml(const std::string& title, std::vector<GridRow> rows, const GridReportOptions& options);
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/spec/parameters.h"
-#include "muster/launch/testing/toaster_file.h"
+#include "muster/launch/testing/tensorflow_file.h"
 
 namespace muster::experiment_file_test {
 namespace {
@@ -43,30 +43,30 @@ std::string Mistake(const std::string& train) {
 
 // --- what is read ---
 
-TEST(ExperimentFile, RisemlsFileIsReadAsItIs) {
-  const ExperimentFile file = Parsed(kToasterFile);
+TEST(ExperimentFile, ATensorflowFileIsReadAsItIs) {
+  const ExperimentFile file = Parsed(kTensorflowFile);
   EXPECT_EQ(file.name, "muster.yml");
-  EXPECT_EQ(file.project, "ai-toaster");
+  EXPECT_EQ(file.project, "tea-timer");
   EXPECT_EQ(file.framework, Framework::kTensorflow);
-  EXPECT_EQ(file.version, "1.2.1");
+  EXPECT_EQ(file.version, "1.4.0");
   EXPECT_TRUE(file.gpu_version);
   EXPECT_FALSE(file.tensorboard);
   ASSERT_TRUE(file.distributed.has_value());
-  const Resources own{.cpus = 2, .mem_bytes = 16 * kGb, .gpus = 4};
+  const Resources own{.cpus = 2, .mem_bytes = 8 * kGb, .gpus = 2};
   EXPECT_EQ(file.distributed->master.count, 1);
   EXPECT_EQ(file.distributed->master.resources, own);
   EXPECT_EQ(file.distributed->workers.count, 2);
   EXPECT_EQ(file.distributed->workers.resources, own);
   EXPECT_EQ(file.distributed->ps.count, 2);
-  EXPECT_EQ(file.distributed->ps.resources, (Resources{.cpus = 2, .mem_bytes = 16 * kGb, .gpus = 0}));
+  EXPECT_EQ(file.distributed->ps.resources, (Resources{.cpus = 2, .mem_bytes = 8 * kGb, .gpus = 0}));
   EXPECT_EQ(file.distributed->evaluator.count, 0);
   EXPECT_FALSE(file.torchrun.has_value());
-  EXPECT_THAT(file.run, ElementsAre("python train_model.py --num-layers {{ num-layers }} --learning-rate {{ "
-                                    "learning-rate }} --training-data /data/my-project"));
+  EXPECT_THAT(file.run, ElementsAre("python learn.py --depth {{ depth }} --step-size {{ step-size }} "
+                                    "--data /data/kettles"));
   EXPECT_THAT(file.parameters, IsEmpty());
   EXPECT_THAT(file.warnings, IsEmpty());
-  EXPECT_EQ(FillTemplate(file.run[0], {{"num-layers", "4"}, {"learning-rate", "0.1"}}).value(),
-            "python train_model.py --num-layers 4 --learning-rate 0.1 --training-data /data/my-project");
+  EXPECT_EQ(FillTemplate(file.run[0], {{"depth", "4"}, {"step-size", "0.1"}}).value(),
+            "python learn.py --depth 4 --step-size 0.1 --data /data/kettles");
 }
 
 TEST(ExperimentFile, AFoldedCommandIsWhatItsAuthorMeant) {

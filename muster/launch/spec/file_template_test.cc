@@ -43,7 +43,7 @@ TEST(ExperimentFileTemplate, ItsExamplesAreValidToo) {
 }
 
 TEST(ProjectNameOf, IsANameWhateverTheFolder) {
-  EXPECT_EQ(ProjectNameOf("ai-toaster"), "ai-toaster");
+  EXPECT_EQ(ProjectNameOf("tea-timer"), "tea-timer");
   EXPECT_EQ(ProjectNameOf("my project (2)"), "my-project--2-");
   EXPECT_EQ(ProjectNameOf(".hidden"), "hidden");
   EXPECT_EQ(ProjectNameOf("é"), "project");

@@ -13,7 +13,7 @@
 #include "muster/launch/spec/file_template.h"
 #include "muster/launch/spec/key_check.h"
 #include "muster/launch/spec/yaml_tree.h"
-#include "muster/launch/testing/toaster_file.h"
+#include "muster/launch/testing/tensorflow_file.h"
 
 namespace muster::schema_test {
 namespace {
@@ -132,7 +132,7 @@ TEST(ExperimentFileJsonSchema, IsOneAndIsClosedEverywhere) {
   }
 }
 
-TEST(ExperimentFileJsonSchema, AcceptsRisemlsFile) { EXPECT_TRUE(SchemaAccepts(kToasterFile)); }
+TEST(ExperimentFileJsonSchema, AcceptsATensorflowFile) { EXPECT_TRUE(SchemaAccepts(kTensorflowFile)); }
 
 TEST(ExperimentFileJsonSchema, AcceptsTheFilesOfInit) {
   for (const Framework framework : {Framework::kMuster, Framework::kTensorflow, Framework::kPytorch, Framework::kAny})

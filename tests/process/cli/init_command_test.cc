@@ -26,24 +26,24 @@ class InitCommand : public ::testing::Test {
   std::string Mistake(const std::vector<std::string>& words, int exit_code = 2) const {
     return MusterMistake(words, {.directory = folder_}, exit_code);
   }
-  void Write(const std::string& name, const std::string& text) const { root_.Write("ai toaster/" + name, text); }
-  std::string Written() const { return root_.Read("ai toaster/muster.yml"); }
+  void Write(const std::string& name, const std::string& text) const { root_.Write("tea timer/" + name, text); }
+  std::string Written() const { return root_.Read("tea timer/muster.yml"); }
 
   const ScratchFolder root_;
-  const std::string folder_ = root_ / "ai toaster";
+  const std::string folder_ = root_ / "tea timer";
 };
 
 TEST_F(InitCommand, WritesAFileThatIsValid) {
-  EXPECT_EQ(Out({"init"}), "wrote muster.yml for project ai-toaster; edit it, then `muster train`\n");
+  EXPECT_EQ(Out({"init"}), "wrote muster.yml for project tea-timer; edit it, then `muster train`\n");
   const auto file = ParseExperimentFile(Written(), "muster.yml").value();
-  EXPECT_EQ(file.project, "ai-toaster");
+  EXPECT_EQ(file.project, "tea-timer");
   EXPECT_EQ(file.framework, Framework::kAny);
 }
 
 TEST_F(InitCommand, WritesOneForAFramework) {
   const auto said = MusterJson({"init", "--framework", "tensorflow"}, {.directory = folder_});
   ASSERT_TRUE(said.is_object()) << said;
-  EXPECT_EQ(said["project"], "ai-toaster");
+  EXPECT_EQ(said["project"], "tea-timer");
   EXPECT_EQ(said["framework"], "tensorflow");
   EXPECT_EQ(said["file"], folder_ + "/muster.yml");
   const auto file = ParseExperimentFile(Written(), "muster.yml").value();
@@ -56,7 +56,7 @@ TEST_F(InitCommand, LeavesWhatIsThere) {
               AllOf(HasSubstr("muster init: "), HasSubstr("/muster.yml exists"), HasSubstr("--force")));
   EXPECT_EQ(Written(), "mine\n");
   Out({"init", "--force"});
-  EXPECT_THAT(Written(), HasSubstr("project: ai-toaster"));
+  EXPECT_THAT(Written(), HasSubstr("project: tea-timer"));
 }
 
 TEST_F(InitCommand, AFileOfRisemlIsOneToo) {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/task/resources.h"
-#include "muster/launch/testing/toaster_file.h"
+#include "muster/launch/testing/tensorflow_file.h"
 #include "tests/process/testing/experiments.h"
 
 namespace muster::experiment_command_test {
@@ -43,8 +43,8 @@ class ExperimentCommand : public ExperimentsTest {
 // Prints what it sees; a ps never ends, like one that calls server.join().
 constexpr char kTrainModel[] = R"(import json, os, signal, sys
 config = json.loads(os.environ["TF_CONFIG"])
-print(json.dumps({"arguments": sys.argv[1:], "config": config, "layers": os.environ["NUM_LAYERS"],
-                  "rate": os.environ["LEARNING_RATE"], "output": os.environ["OUTPUT_DIR"],
+print(json.dumps({"arguments": sys.argv[1:], "config": config, "depth": os.environ["DEPTH"],
+                  "step": os.environ["STEP_SIZE"], "output": os.environ["OUTPUT_DIR"],
                   "project": os.environ["PROJECT"], "experiment": os.environ["EXPERIMENT_ID"]}))
 if config["task"]["type"] == "ps":
     while True:
@@ -52,18 +52,17 @@ if config["task"]["type"] == "ps":
 )";
 
 TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
-  std::string file = kToasterFile;
+  std::string file = kTensorflowFile;
   // If the machine is smaller than that, use what it has.
   const Machine machine = ThisMachine();
-  if (machine.mem_bytes < int64_t{16384} << 20)
-    file = absl::StrReplaceAll(file, {{"16384", absl::StrCat(machine.mem_bytes >> 20)}});
+  if (machine.mem_bytes < int64_t{8192} << 20)
+    file = absl::StrReplaceAll(file, {{"8192", absl::StrCat(machine.mem_bytes >> 20)}});
   if (machine.cores < 2) file = absl::StrReplaceAll(file, {{"cpus: 2", "cpus: 1"}});
   Write("muster.yml", file);
-  Write("train_model.py", kTrainModel);
+  Write("learn.py", kTrainModel);
   environment_ = {absl::StrCat("PATH=", WriteProgram("python", "exec python3 \"$@\""), ":", getenv("PATH"))};
 
-  const std::string shown =
-      Out({"train", "--no-gpus", "--no-venv", "--param", "num-layers=4", "--param", "learning-rate=0.1"});
+  const std::string shown = Out({"train", "--no-gpus", "--no-venv", "--param", "depth=4", "--param", "step-size=0.1"});
   EXPECT_THAT(shown, ContainsRegex("^Syncing project \\([0-9.]+ K?M?B?(bytes)?, 2 files\\)\\.\\.\\.done\n"));
   EXPECT_THAT(shown, ContainsRegex("^[^\n]*\n1 +\\| \\[[0-9-]+T[0-9:]+Z\\] --> CREATED\n")) << "it comes first";
   EXPECT_THAT(shown, ContainsRegex("\n1\\.ps\\.2 +\\| \\[[0-9-]+T[0-9:]+Z\\] --> RUNNING\n"));
@@ -89,11 +88,10 @@ TEST_F(ExperimentCommand, TheFileOfTheRequirementsRunsAsItIs) {
     EXPECT_EQ(seen["config"]["cluster"]["worker"].size(), 2);
     EXPECT_EQ(seen["config"]["cluster"]["master"].size(), 1);
     for (const auto& job : seen["config"]["cluster"]) addresses.insert(job.begin(), job.end());
-    EXPECT_EQ(seen["arguments"],
-              json({"--num-layers", "4", "--learning-rate", "0.1", "--training-data", "/data/my-project"}));
-    EXPECT_EQ(seen["layers"], "4");
-    EXPECT_EQ(seen["rate"], "0.1");
-    EXPECT_EQ(seen["project"], "ai-toaster");
+    EXPECT_EQ(seen["arguments"], json({"--depth", "4", "--step-size", "0.1", "--data", "/data/kettles"}));
+    EXPECT_EQ(seen["depth"], "4");
+    EXPECT_EQ(seen["step"], "0.1");
+    EXPECT_EQ(seen["project"], "tea-timer");
     EXPECT_EQ(seen["experiment"], "1");
     outputs.insert(seen["output"].get<std::string>());
   }

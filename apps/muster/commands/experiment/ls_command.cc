@@ -27,7 +27,7 @@ Newest last. Lists the project of this folder (see its muster.yml); without such
 Examples:
   muster ls
   muster ls --last 0         all experiments
-  muster ls --project ai-toaster --json
+  muster ls --project tea-timer --json
   muster ls --all --ids      only the ids, one per line
 
 Exit codes: 0; 2 wrong usage.)";
