@@ -42,6 +42,14 @@ const CLI::App& CommandOf(const CLI::App& app, const std::vector<std::string>& w
   return *command;
 }
 
+// Returns "checkpoint diff" for that command; "" for `muster` itself.
+std::string NameOf(const CLI::App& command) {
+  std::string name;
+  for (const CLI::App* one = &command; one->get_parent() != nullptr; one = one->get_parent())
+    name = one->get_name() + (name.empty() ? "" : " ") + name;
+  return name;
+}
+
 // Returns that flag of `command`, whose empty value means none if it names something.
 std::optional<muster::KnownFlag> FlagOf(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw("--" + name);
@@ -108,7 +116,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments = muster::ArgumentsOf(argc, argv);
   const CLI::App& command = CommandOf(app, arguments);
   auto words = muster::SplitEmptyValues(arguments, [&](const std::string& name) { return FlagOf(command, name); });
-  if (!words.ok()) return muster::UsageError(command.get_parent() == nullptr ? "" : command.get_name(), words.status());
+  if (!words.ok()) return muster::UsageError(NameOf(command), words.status());
   std::reverse(words->begin(), words->end());  // as CLI11 takes them
   try {
     app.parse(*std::move(words));
