@@ -21,19 +21,19 @@ struct UsageRow {
   TaskProgress progress;
 };
 
-// Returns the headings, then one line per row. GPU columns say N/A without a GPU; unknown values are "-". The columns
-// of training progress appear if any row has some. A table that is wider than `columns` has shorter headings and fewer
-// columns: first goes what is the same in all rows (the project, GPUs that nobody has), then what another column says
-// more exactly.
-//
-// `shape`: what the table before it looked like, for one that is drawn again and again: a column that came stays, and
-// one that was left out or shortened stays so, until `columns` changes.
+// What a table that is drawn again and again looked like the last time, so that its headings stay: a column that came
+// stays, and one that was left out or shortened stays so, until the width changes.
 struct UsageShape {
   size_t columns = 0;
   size_t narrowed = 0;  // how many of the ways to make it narrower were taken
   bool with_progress = false;
   bool with_gpus = false;
 };
+
+// Returns the headings, then one line per row. GPU columns say N/A without a GPU; unknown values are "-". The columns
+// of training progress appear if any row has some. A table that is wider than `columns` has shorter headings and fewer
+// columns: first goes what is the same in all rows (the project, GPUs that nobody has), then what another column says
+// more exactly. `shape`, unless null, is followed and brought up to date.
 std::vector<std::string> UsageTable(const std::vector<UsageRow>& rows, size_t columns, UsageShape* shape = nullptr);
 
 // Returns one line: {"time": …, "tasks": [{"id", "project", "state", "cpu_percent", …}]}, with null for unknown values
