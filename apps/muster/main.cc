@@ -46,7 +46,7 @@ const CLI::App& CommandOf(const CLI::App& app, const std::vector<std::string>& w
 std::string NameOf(const CLI::App& command) {
   std::string name;
   for (const CLI::App* one = &command; one->get_parent() != nullptr; one = one->get_parent())
-    name = one->get_name() + (name.empty() ? "" : " ") + name;
+    name.insert(0, one->get_name() + (name.empty() ? "" : " "));
   return name;
 }
 
