@@ -1,16 +1,12 @@
 #include "muster/launch/watch/progress.h"
 
-#include <httplib.h>
-
-#include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/numbers.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/watch/page_reader.h"
 
 namespace muster {
 namespace {
-
-constexpr auto kPageAnswersWithin = std::chrono::milliseconds(200);
 
 std::optional<double> NumberAt(const nlohmann::json& object, const char* key) {
   const auto member = object.find(key);
@@ -50,16 +46,9 @@ TaskProgress ProgressOfStatus(std::string_view json) {
   return progress;
 }
 
-TaskProgress ReadProgress(const std::string& status_address) {
-  const size_t colon = status_address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(status_address.substr(colon + 1), &port)) return {};
-  httplib::Client page(status_address.substr(0, colon), port);
-  page.set_connection_timeout(kPageAnswersWithin);
-  page.set_read_timeout(kPageAnswersWithin);
-  page.set_write_timeout(kPageAnswersWithin);
-  const httplib::Result answer = page.Get("/status");
-  return answer && answer->status == 200 ? ProgressOfStatus(answer->body) : TaskProgress();
+TaskProgress ReadProgress(const std::string& status_address, absl::Duration patience) {
+  const absl::StatusOr<std::string> page = ReadPage(status_address, "/status", {.patience = patience});
+  return page.ok() ? ProgressOfStatus(*page) : TaskProgress();
 }
 
 }  // namespace muster

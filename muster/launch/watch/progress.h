@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/time/time.h"
+
 namespace muster {
 
 struct TaskProgress {
@@ -20,8 +22,8 @@ struct TaskProgress {
 // Parses what a worker's or a ps's page serves at /status; missing values are unset.
 TaskProgress ProgressOfStatus(std::string_view json);
 
-// `status_address`: "127.0.0.1:9100"; empty: none. Fields are unset if no page answers; waits up to 200 ms for each
-// step of the request. The process must ignore SIGPIPE, because the page may vanish meanwhile.
-TaskProgress ReadProgress(const std::string& status_address);
+// `status_address`: "127.0.0.1:9100"; empty: none. Fields are unset if no page answers within `patience`, for which the
+// call blocks at most.
+TaskProgress ReadProgress(const std::string& status_address, absl::Duration patience = absl::Milliseconds(200));
 
 }  // namespace muster

@@ -42,7 +42,7 @@ TEST(Progress, IsReadFromThePage) {
   ASSERT_TRUE(page.ok()) << page.status();
   const std::string url = (*page)->url();
   const std::string address = url.substr(url.find("//") + 2, url.size() - url.find("//") - 3);
-  EXPECT_EQ(ReadProgress(address).step, 42);
+  EXPECT_EQ(ReadProgress(address, absl::Seconds(60)).step, 42);
 }
 
 TEST(Progress, NoPageIsNoProgress) {
