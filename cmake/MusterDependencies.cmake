@@ -6,7 +6,6 @@ find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(yaml-cpp REQUIRED)
@@ -15,17 +14,23 @@ find_path(MUSTER_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(muster_protozero INTERFACE)
 target_include_directories(muster_protozero SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_PROTOZERO_INCLUDE}>)
 
-# To read the status pages of tasks. The definitions must be those that Debian's library is compiled with (its cpp-httplib.pc): its
-# classes depend on them.
-find_path(MUSTER_HTTPLIB_INCLUDE httplib.h REQUIRED)
-find_library(MUSTER_HTTPLIB_LIBRARY cpp-httplib REQUIRED)
-add_library(muster_httplib INTERFACE)
-target_include_directories(muster_httplib SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_HTTPLIB_INCLUDE}>)
-target_compile_definitions(muster_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT)
-target_link_libraries(muster_httplib INTERFACE ${MUSTER_HTTPLIB_LIBRARY})
+# Debian has no archives of spdlog and of fmt, on which it stands: only their headers are used, by muster/base/log.cc alone.
+find_path(MUSTER_SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
+find_path(MUSTER_FMT_INCLUDE fmt/format.h REQUIRED)
+add_library(muster_spdlog INTERFACE)
+target_include_directories(muster_spdlog SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_SPDLOG_INCLUDE}>
+                           $<BUILD_INTERFACE:${MUSTER_FMT_INCLUDE}>)
 
 if(MUSTER_TESTS)
   find_package(GTest REQUIRED)
+  # A client of status pages that isn't ours. The definitions must be those that Debian's library is compiled with (its
+  # cpp-httplib.pc): its classes depend on them.
+  find_path(MUSTER_HTTPLIB_INCLUDE httplib.h REQUIRED)
+  find_library(MUSTER_HTTPLIB_LIBRARY cpp-httplib REQUIRED)
+  add_library(muster_httplib INTERFACE)
+  target_include_directories(muster_httplib SYSTEM INTERFACE $<BUILD_INTERFACE:${MUSTER_HTTPLIB_INCLUDE}>)
+  target_compile_definitions(muster_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT)
+  target_link_libraries(muster_httplib INTERFACE ${MUSTER_HTTPLIB_LIBRARY})
 endif()
 
 if(MUSTER_TORCH)

@@ -1,5 +1,13 @@
 #include "muster/base/log.h"
 
+// Both libraries are compiled into this file, which makes them no library that a program needs. spdlog gets another
+// name here, because it has state (its registry of loggers): a program that links this file and uses spdlog for
+// itself has two that know nothing of each other, and never a mixture of both.
+#define FMT_HEADER_ONLY
+#define SPDLOG_FMT_EXTERNAL
+#define SPDLOG_HEADER_ONLY
+#define spdlog muster_spdlog
+
 #include <unistd.h>
 
 #include <memory>
