@@ -45,6 +45,9 @@ uint16_t Bind(int fd, uint16_t port, bool as_server) {
   socklen_t size = sizeof address;
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) return 0;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  // Set after the bind, which thus fails where another program holds the port in the same way.
+  const int beside = 1;
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &beside, sizeof beside) != 0) return 0;
   return ntohs(address.sin_port);
 }
 

@@ -1,7 +1,11 @@
 // Reserves unused ports of this machine for the servers of a run that is about to start. A port is held (bound, not
-// listened on) until just before its server starts. From then on no other FreePorts on the machine hands it out as long
-// as this object lives, even while a killed server is being restarted: each port has a lock, a name in the abstract
-// namespace of unix sockets, which disappears with its process, however that ends. Not thread-safe.
+// listened on) as long as this object lives, or until Release. Its server binds it beside this reservation, which Linux
+// permits where both sockets have SO_REUSEADDR, as nearly every server sets it, and only one of them listens. The
+// kernel gives a held port to nobody who asks for any port, and one bind without SO_REUSEADDR fails. Thus the port
+// stays the run's own between two lives of its server.
+//
+// No other FreePorts on the machine hands out the same port, not even once it is released: each port has a lock, a name
+// in the abstract namespace of unix sockets, which disappears with its process, however that ends. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,7 @@ class FreePorts {
   FreePorts& operator=(FreePorts&&) = delete;
 
   uint16_t port(size_t index) const { return held_[index].port; }
-  // Releases one port, for its server to bind. Call once per port.
+  // Releases one port, for a server that doesn't set SO_REUSEADDR. Has no effect on a released one.
   void Release(size_t index);
 
  private:
