@@ -52,13 +52,14 @@ int AboveStderr(int fd) {
   return above;
 }
 
-// Returns the user's environment, which `git` and the like may need, without the id of the run to which this command
-// itself belongs, because the supervisor outlives that run.
+// Returns the user's environment, which `git` and the like may need, without the ids of the run to which this command
+// itself belongs and of the backend that started it, because the supervisor outlives both.
 std::vector<std::string> SupervisorEnvironment(const Home& home) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     if (absl::StartsWith(text, absl::StrCat(kRunIdVariable, "=")) ||
+        absl::StartsWith(text, absl::StrCat(kAgentIdVariable, "=")) ||
         absl::StartsWith(text, absl::StrCat(kHomeVariable, "=")))
       continue;
     environment.push_back(text);

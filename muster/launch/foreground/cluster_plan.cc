@@ -27,7 +27,8 @@ absl::Status CheckVariable(const std::string& variable) {
     return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": accepted is NAME=VALUE"));
   }
   const std::string name = variable.substr(0, equals);
-  if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable) {
+  if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable ||
+      name == kAgentIdVariable) {
     return absl::InvalidArgumentError(absl::StrCat("--env ", name, ": set by muster run itself; accepted are others"));
   }
   return absl::OkStatus();

@@ -111,7 +111,8 @@ TEST(ClusterPlan, RefusesWhatMakesNoCluster) {
   request = Request();
   request.program.clear();
   EXPECT_THAT(ErrorOf(request), HasSubstr("no program given"));
-  for (const std::string bad : {"X", "=1", "TF_CONFIG=1", "MUSTER_JOB_TOKEN=1", "MUSTER_RUN_ID=1"}) {
+  for (const std::string bad :
+       {"X", "=1", "TF_CONFIG=1", "MUSTER_JOB_TOKEN=1", "MUSTER_RUN_ID=1", "MUSTER_AGENT_ID=1"}) {
     request = Request();
     request.environment = {bad};
     EXPECT_THAT(ErrorOf(request), HasSubstr("--env"));

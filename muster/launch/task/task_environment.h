@@ -20,5 +20,7 @@ inline constexpr char kProcessorsVariable[] = "MUSTER_PROCESSORS";
 inline constexpr char kThreadsVariable[] = "OMP_NUM_THREADS";
 // Set for every process of a run and so inherited by all that they start, which makes them findable.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
+// Set for every process by the backend that starts it, which ends only processes with its own.
+inline constexpr char kAgentIdVariable[] = "MUSTER_AGENT_ID";
 
 }  // namespace muster

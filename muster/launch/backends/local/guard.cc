@@ -55,7 +55,7 @@ void Detach(int pipe, const std::string& run_id) {
   if (chdir("/") != 0) return;  // on failure that directory stays in use while the run lasts, which does no harm
 }
 
-[[noreturn]] void GuardRun(int pipe, const std::string& run_id) {
+[[noreturn]] void GuardRun(int pipe, const std::string& run_id, const std::string& agent_id) {
   Detach(pipe, run_id);
   std::set<pid_t> groups;
   for (;;) {
@@ -70,13 +70,13 @@ void Detach(int pipe, const std::string& run_id) {
     }
   }
   for (const pid_t group : groups) kill(-group, SIGKILL);
-  KillProcessesOfRun(run_id);
+  KillProcessesOfAgent(agent_id);
   _exit(0);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id) {
+absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id, const std::string& agent_id) {
   int ends[2], ready[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "cannot make the guard's pipe");
   if (pipe2(ready, O_CLOEXEC) != 0) {
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id) {
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[1]);
-    GuardRun(ends[0], run_id);
+    GuardRun(ends[0], run_id, agent_id);
   }
   const int error = errno;
   close(ends[0]);

@@ -1,9 +1,9 @@
 // Ends a run's processes when the launcher has died without doing so, of SIGKILL say. The guard is a process of its
 // own, forked before the first task. It holds the reading end of a pipe whose writing end only the launcher has, so
 // end-of-file means that the launcher is gone. Then it kills each task's process group and every other process with the
-// run's MUSTER_RUN_ID. It has a name of its own, "run-guard RUNID", so that whoever ends all processes called muster
-// doesn't end those that clean up after them. (The tasks themselves also have PR_SET_PDEATHSIG; their children don't,
-// because it isn't inherited.) Not thread-safe.
+// backend's MUSTER_AGENT_ID. It has a name of its own, "run-guard RUNID", so that whoever ends all processes called
+// muster doesn't end those that clean up after them. (The tasks themselves also have PR_SET_PDEATHSIG; their children
+// don't, because it isn't inherited.) Not thread-safe.
 //
 // Records in the pipe say which process groups exist. A task writes its own between fork and exec, so it can't start
 // anything that the guard doesn't know of. The launcher withdraws it before another process can get the group's number.
@@ -31,7 +31,8 @@ class Guard {
   };
 
   // Forks: the process must have no other threads. When it returns, the guard holds none of this process's descriptors.
-  static absl::StatusOr<std::unique_ptr<Guard>> Fork(const std::string& run_id);
+  // `run_id` is for its name alone, by which AwaitGuard finds it.
+  static absl::StatusOr<std::unique_ptr<Guard>> Fork(const std::string& run_id, const std::string& agent_id);
   // Lets the guard go, without waiting for it.
   ~Guard();
   Guard(const Guard&) = delete;

@@ -47,7 +47,7 @@ void Announce(const Guard& guard, pid_t group) {
 
 TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
   const pid_t known = Sleeper(), forgotten = Sleeper();
-  auto guard = Guard::Fork(RandomHex(8)).value();
+  auto guard = Guard::Fork(RandomHex(8), RandomHex(16)).value();
   Announce(*guard, known);
   Announce(*guard, forgotten);
   guard->Forget(forgotten);
@@ -60,7 +60,7 @@ TEST(Guard, KillsTheGroupsItKnowsWhenItsPipeEnds) {
 // Nobody may end it together with the launcher by a name or command line that both have.
 TEST(Guard, HasANameOfItsOwn) {
   const std::string run_id = RandomHex(8);
-  auto guard = Guard::Fork(run_id).value();
+  auto guard = Guard::Fork(run_id, RandomHex(16)).value();
   const std::string folder = "/proc/" + std::to_string(guard->pid());
   EXPECT_EQ(ReadKernelFile(folder + "/comm").value(), "run-guard\n");
   EXPECT_EQ(ReadKernelFile(folder + "/cmdline").value().c_str(), Guard::Title(run_id));
@@ -71,7 +71,7 @@ TEST(Guard, HasANameOfItsOwn) {
 TEST(Guard, HoldsNothingOfTheLaunchers) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  auto guard = Guard::Fork(RandomHex(8)).value();
+  auto guard = Guard::Fork(RandomHex(8), RandomHex(16)).value();
   close(ends[1]);
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0);  // end of file, not "nothing yet": no other process has the writing end
@@ -81,7 +81,7 @@ TEST(Guard, HoldsNothingOfTheLaunchers) {
 
 TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {
   const pid_t known = Sleeper();
-  auto guard = Guard::Fork(RandomHex(8)).value();
+  auto guard = Guard::Fork(RandomHex(8), RandomHex(16)).value();
   const int process = OpenPidFd(guard->pid());
   EXPECT_EQ(getpgid(guard->pid()), guard->pid());
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ASSERT_EQ(kill(guard->pid(), number), 0);

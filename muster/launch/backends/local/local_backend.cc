@@ -21,12 +21,14 @@
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/system/find_program.h"
+#include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+constexpr int kAgentIdBytes = 16;
 
 // Makes this process the parent of all orphans below it, so that Stop can wait until every process of the run is gone,
 // grandchildren too. Also makes sure that descriptors 0 to 2 are taken, because pipes must not get those numbers.
@@ -55,7 +57,11 @@ ExitStatus WaitFor(int pid_fd) {
 }  // namespace
 
 LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events)
-    : options_(options), loop_(loop), events_(events), memory_watch_(*options.clock, options.resident_bytes) {}
+    : options_(options),
+      loop_(loop),
+      events_(events),
+      agent_id_(RandomHex(kAgentIdBytes)),
+      memory_watch_(*options.clock, options.resident_bytes) {}
 
 LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
 
@@ -63,7 +69,7 @@ absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
   ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsTask(pid); }));
-  ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id));
+  ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_));
   return absl::OkStatus();
 }
 
@@ -87,7 +93,7 @@ int LocalBackend::Stop() {
   leaders_.clear();
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
-  const int strays = KillProcessesOfRun(options_.run_id);
+  const int strays = KillProcessesOfAgent(agent_id_);
   orphans_->Reap();
   orphans_.reset();
   if (cgroups_ != nullptr) cgroups_->Remove();
@@ -202,6 +208,7 @@ std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process)
   }
   if (!process.directory.empty()) variables["PWD"] = process.directory;
   for (const auto& [name, value] : process.environment) variables[name] = value;
+  variables[kAgentIdVariable] = agent_id_;
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
   return environment;

@@ -3,6 +3,9 @@
 // a memory file (MUSTER_ARENA_FD) that stays here when its process dies, so that a restarted ps finds its model there.
 // Not thread-safe; the process must have no other threads, since it forks.
 //
+// Each backend makes an id (MUSTER_AGENT_ID) that its processes inherit, and kills only those that have it: two backends
+// of one run leave each other's tasks alone.
+//
 // Control groups (cgroups.h) enforce limits where this process may make some. Elsewhere the backend checks the tasks'
 // memory itself and kills those that use too much (memory_watch.h), and cpus aren't limited. A limit or mount that
 // isn't possible here is reported once.
@@ -86,6 +89,7 @@ class LocalBackend final : public Backend {
   const BackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
+  const std::string agent_id_;
 
   std::unique_ptr<Guard> guard_;      // while started
   std::unique_ptr<Orphans> orphans_;  // while started

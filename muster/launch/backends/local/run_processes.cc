@@ -59,9 +59,9 @@ std::string EnvironmentOfProcess(const std::string& folder) {
   }
 }
 
-// Returns the value of MUSTER_RUN_ID in the environment of a process; empty without it.
-std::string RunIdOf(const std::string& folder) {
-  const std::string beginning = std::string(kRunIdVariable) + "=";
+// Returns the value of a variable in the environment of a process; empty without it.
+std::string VariableOf(const std::string& folder, const std::string& name) {
+  const std::string beginning = name + "=";
   const std::string environment = EnvironmentOfProcess(folder);
   for (size_t at = 0; at < environment.size();) {
     const size_t end = std::min(environment.find('\0', at), environment.size());
@@ -109,16 +109,43 @@ void ForEachProcess(const std::function<void(pid_t pid, const std::string& folde
 
 // Kills through a pidfd, so that a later process with the same number isn't hit: the environment is checked again once
 // the pidfd holds the process. Waits for its end.
-bool Kill(pid_t pid, const std::string& run_id) {
+bool Kill(pid_t pid, const std::string& variable, const std::string& value) {
   const int fd = OpenPidFd(pid);
   if (fd < 0) return false;
-  const bool still = RunIdOf("/proc/" + std::to_string(pid)) == run_id;
+  const bool still = VariableOf("/proc/" + std::to_string(pid), variable) == value;
   if (still && SignalPidFd(fd, SIGKILL) == 0) {
     pollfd gone = {fd, POLLIN, 0};
     poll(&gone, 1, kGoneWithinMs);
   }
   close(fd);
   return still;
+}
+
+// Returns the processes that have one of `values` in a variable, by value.
+std::map<std::string, std::vector<pid_t>> ProcessesWith(const std::string& variable,
+                                                        const std::set<std::string>& values) {
+  std::map<std::string, std::vector<pid_t>> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (!MayBeOwn(folder)) return;
+    const std::string value = VariableOf(folder, variable);
+    if (values.contains(value)) found[value].push_back(pid);
+  });
+  return found;
+}
+
+int KillProcessesWith(const std::string& variable, const std::string& value) {
+  std::set<pid_t> killed;
+  for (bool found_more = true; found_more;) {
+    found_more = false;
+    const std::map<std::string, std::vector<pid_t>> with = ProcessesWith(variable, {value});
+    if (with.empty()) break;
+    for (const pid_t pid : with.begin()->second) {
+      if (killed.count(pid) > 0 || !Kill(pid, variable, value)) continue;
+      killed.insert(pid);
+      found_more = true;
+    }
+  }
+  return static_cast<int>(killed.size());
 }
 
 }  // namespace
@@ -129,13 +156,7 @@ std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
 }
 
 std::map<std::string, std::vector<pid_t>> ProcessesOfRuns(const std::set<std::string>& run_ids) {
-  std::map<std::string, std::vector<pid_t>> found;
-  ForEachProcess([&](pid_t pid, const std::string& folder) {
-    if (!MayBeOwn(folder)) return;
-    const std::string run_id = RunIdOf(folder);
-    if (run_ids.contains(run_id)) found[run_id].push_back(pid);
-  });
-  return found;
+  return ProcessesWith(kRunIdVariable, run_ids);
 }
 
 void AwaitGuard(const std::string& run_id) {
@@ -166,17 +187,8 @@ int64_t TicksSinceBoot() {
   return now.tv_sec * ticks + now.tv_nsec * ticks / 1'000'000'000;
 }
 
-int KillProcessesOfRun(const std::string& run_id) {
-  std::set<pid_t> killed;
-  for (bool found_more = true; found_more;) {
-    found_more = false;
-    for (const pid_t pid : ProcessesOfRun(run_id)) {
-      if (killed.count(pid) > 0 || !Kill(pid, run_id)) continue;
-      killed.insert(pid);
-      found_more = true;
-    }
-  }
-  return static_cast<int>(killed.size());
-}
+int KillProcessesOfRun(const std::string& run_id) { return KillProcessesWith(kRunIdVariable, run_id); }
+
+int KillProcessesOfAgent(const std::string& agent_id) { return KillProcessesWith(kAgentIdVariable, agent_id); }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// Finds and kills the processes of runs by the MUSTER_RUN_ID in their environment, which they inherit whatever they do
-// (a new process group, a new session, a dead parent). Also finds those of a process group. Reads /proc; thread-safe.
+// Finds and kills the processes of runs by the MUSTER_RUN_ID in their environment, and those of one backend by its
+// MUSTER_AGENT_ID. They inherit both whatever they do (a new process group, a new session, a dead parent). Also finds
+// those of a process group. Reads /proc; thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -41,5 +42,7 @@ int64_t TicksSinceBoot();
 
 // Kills all processes of the run, also those that start meanwhile, and waits until each is gone. Returns their number.
 int KillProcessesOfRun(const std::string& run_id);
+// The same for the processes of one backend, also if others have started some of the same run.
+int KillProcessesOfAgent(const std::string& agent_id);
 
 }  // namespace muster

@@ -59,11 +59,21 @@ TEST(RunProcesses, AreFoundForSeveralRunsAtOnce) {
   EXPECT_THAT(ProcessesOfRun(none), IsEmpty());
 }
 
+TEST(RunProcesses, ThoseOfOneBackendAreKilledAndTheOthersOfTheRunLive) {
+  const std::string run_id = RandomHex(8), one = RandomHex(16), other = RandomHex(16);
+  const Sleeper of_one({"MUSTER_RUN_ID=" + run_id, "MUSTER_AGENT_ID=" + one}),
+      of_other({"MUSTER_RUN_ID=" + run_id, "MUSTER_AGENT_ID=" + other});
+  EXPECT_EQ(KillProcessesOfAgent(one), 1);
+  EXPECT_THAT(ProcessesOfRun(run_id), ElementsAre(of_other.pid()));
+  EXPECT_EQ(KillProcessesOfRun(run_id), 1);
+}
+
 // Its guard is alive until the launcher lets it go, and then ends what it guards.
 TEST(RunProcesses, TheGuardOfARunIsWaitedFor) {
-  const std::string run_id = RandomHex(8);
-  auto guard = Guard::Fork(run_id).value();
-  auto left = std::make_unique<Sleeper>(std::vector<std::string>{"MUSTER_RUN_ID=" + run_id});
+  const std::string run_id = RandomHex(8), agent_id = RandomHex(16);
+  auto guard = Guard::Fork(run_id, agent_id).value();
+  auto left =
+      std::make_unique<Sleeper>(std::vector<std::string>{"MUSTER_RUN_ID=" + run_id, "MUSTER_AGENT_ID=" + agent_id});
   const pid_t guard_pid = guard->pid();
   guard.reset();
   AwaitGuard(run_id);
