@@ -1,6 +1,8 @@
 // Where the processes of a run live: this machine, later other hosts. A backend starts and ends processes and reports
-// their output and how they end; the TaskSupervisor decides what follows. Single-threaded: the thread that runs the
-// FdLoop with which the backend watches its descriptors makes every call, and every call of BackendEvents.
+// their output and how they end; the TaskSupervisor decides what follows. A task is started in two phases, so that the
+// tasks of a cluster can be told each other's addresses: Reserve for all of them, then Launch. Single-threaded: the
+// thread that runs the FdLoop with which the backend watches its descriptors makes every call. No call waits for a
+// process or a host, and none calls back: every call of BackendEvents comes from the loop.
 #pragma once
 
 #include <sys/types.h>
@@ -21,6 +23,9 @@
 #include "muster/launch/task/exit_status.h"
 
 namespace muster {
+
+// The engine that runs the processes as children of this one (local/).
+inline constexpr char kThisMachine[] = "local";
 
 // An unset field means no limit.
 struct ProcessLimits {
@@ -46,6 +51,8 @@ struct ProcessSpec {
   std::string directory;  // working directory, absolute; empty: the backend's
   ProcessLimits limits;
   std::vector<ProcessMount> mounts;  // applied in this order
+  // Gives up the task's reserved ports just before the program runs, for one that can't bind beside the reservation.
+  bool release_ports = false;
 };
 
 enum class OutputStream { kStdout, kStderr };
@@ -55,9 +62,25 @@ enum class EndMode {
   kAtOnce,  // kills it and all that it has started
 };
 
+// A task's process as this machine's kernel knows it: for the registry, which finds processes again when their
+// supervisor is gone, and for lines to the user.
+struct LocalProcess {
+  pid_t pid = 0;       // 0: it doesn't run, or not on this machine
+  std::string cgroup;  // the folder of its control group; empty if it has none
+};
+
 class BackendEvents {
  public:
   virtual ~BackendEvents() = default;
+  // Exactly one of these two answers each Reserve. `addresses`: "HOST:PORT" for each port, in the order of the request.
+  virtual void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) = 0;
+  // InvalidArgument: a port that was asked for by its number is in use.
+  virtual void OnNotReserved(const TaskId& task, const absl::Status& why) = 0;
+  // Exactly one of these two answers each Launch. OnStarted comes before all output: the program runs.
+  virtual void OnStarted(const TaskId& task, const LocalProcess& process) = 0;
+  // NotFound or PermissionDenied: the program can't be executed, its directory doesn't exist or a mount fails. No
+  // OnExit follows.
+  virtual void OnNotStarted(const TaskId& task, const absl::Status& why) = 0;
   // Takes any piece of the task's output, not necessarily whole lines. `bytes` is valid during the call.
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
   // Called once for each started process, after all its output.
@@ -81,28 +104,24 @@ struct BackendOptions {
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
 };
 
-// A task's process as this machine's kernel knows it: for the registry, which finds processes again when their
-// supervisor is gone, and for lines to the user.
-struct LocalProcess {
-  pid_t pid = 0;       // 0: it doesn't run, or not on this machine
-  std::string cgroup;  // the folder of its control group; empty if it has none
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Must be called before the first Launch.
+  // Must be called before the first Reserve or Launch.
   [[nodiscard]] virtual absl::Status Start() = 0;
-  // Kills what is left of the run, strays included, and waits until it is gone. Returns the number of strays, which are
-  // processes that tasks left behind. Has no effect if not started.
+  // Kills what this backend has started and is left, strays included, and waits until it is gone. Gives up all ports.
+  // Returns the number of strays, which are processes that tasks left behind. Nothing is called back any more. Has no
+  // effect if not started.
   virtual int Stop() = 0;
 
-  // Returns once the program runs. NotFound or PermissionDenied if the program can't be executed, its directory doesn't
-  // exist or a mount fails. No task of this name may be running already.
-  [[nodiscard]] virtual absl::Status Launch(const ProcessSpec& process) = 0;
-  // Returns at once; OnExit reports the end. With kGently, OnExit comes once all processes of the task have ended, also
-  // the children of a shell that has exited already, so that they get the same time. Has no effect on a task that
-  // doesn't run.
+  // Binds TCP ports where the task will run and keeps them until Stop, also between the task's lives, so that no other
+  // program gets them: a port is never only found free. `ports`: numbers, or 0 for any. Call once per task.
+  virtual void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) = 0;
+  // Starts the task's process. No task of this name may be running already or being started.
+  virtual void Launch(const ProcessSpec& process) = 0;
+  // Returns at once; OnExit reports the end. Also ends a task whose start hasn't been reported yet. With kGently,
+  // OnExit comes once all processes of the task have ended, also the children of a shell that has exited already, so
+  // that they get the same time. Has no effect on a task that doesn't run.
   virtual void End(const TaskId& task, EndMode mode) = 0;
   // While paused, output stays in the pipes and writing processes block, so that memory stays bounded when nobody reads
   // our own output.
@@ -113,7 +132,6 @@ class Backend {
   virtual absl::Time deadline() const = 0;
   // Must be called at deadline(); may be called at any time.
   virtual void OnTime() = 0;
-  virtual LocalProcess ProcessOf(const TaskId& task) const = 0;
 };
 
 }  // namespace muster

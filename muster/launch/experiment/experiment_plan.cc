@@ -28,11 +28,6 @@ void AddPlanTasks(std::vector<TaskId>& tasks, const char* job, int count) {
   for (int i = 0; i < count; ++i) tasks.push_back({job, i});
 }
 
-bool HasPlanServer(const ExperimentFile& file, const TaskId& task) {
-  if (file.torchrun.has_value()) return task.index == 0;
-  return file.distributed.has_value() && task.job != kEvaluatorJob;
-}
-
 // Returns torchrun's variables (docs/experiments/tasks.md lists them); none without torchrun.
 PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlanRequest& request, int rank) {
   if (!file.torchrun.has_value()) return {};
@@ -174,10 +169,15 @@ std::vector<TaskId> TasksOfFile(const ExperimentFile& file) {
   return tasks;
 }
 
+bool HasServer(const ExperimentFile& file, const TaskId& task) {
+  if (file.torchrun.has_value()) return task.index == 0;
+  return file.distributed.has_value() && task.job != kEvaluatorJob;
+}
+
 int AddressesNeeded(const ExperimentFile& file) {
   const std::vector<TaskId> tasks = TasksOfFile(file);
   return static_cast<int>(
-      std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& task) { return HasPlanServer(file, task); }));
+      std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& task) { return HasServer(file, task); }));
 }
 
 RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task) {
@@ -212,7 +212,7 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
   for (size_t i = 0; i < tasks.size(); ++i) {
     PlannedTask planned;
     planned.process.task = tasks[i];
-    if (HasPlanServer(file, tasks[i])) planned.process.address = request.addresses[servers++];
+    if (HasServer(file, tasks[i])) planned.process.address = request.addresses[servers++];
     if (file.distributed.has_value() && !planned.process.address.empty())
       RETURN_IF_ERROR(cluster.AddTask(tasks[i], planned.process.address));
     const bool muster_ps = file.framework == Framework::kMuster && tasks[i].job == kPsJob;

@@ -47,7 +47,9 @@ struct ExperimentPlanRequest {
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file);
 // Returns what the file says about the task's role: counts, resources, restarts.
 RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task);
-// Returns the number of tasks with a server: all of `distributed` but the evaluator, the first of torchrun.
+// Returns whether the task has a server: all of `distributed` but the evaluator, the first of torchrun.
+bool HasServer(const ExperimentFile& file, const TaskId& task);
+// Returns the number of tasks with a server.
 int AddressesNeeded(const ExperimentFile& file);
 
 // Returns OUTPUT_DIR. It is below the file's `output`, ROOT/4 and for a run of a grid ROOT/4/3; without `output` it is

@@ -1,7 +1,6 @@
 #include "muster/launch/experiment/experiment_run.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +19,6 @@
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/job_token.h"
-#include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/kept_variables.h"
@@ -136,40 +134,30 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
     : order_(std::move(order)),
       registry_(registry),
       run_id_(RandomHex(kRunNameBytes)),
-      loop_(RealClock()),
+      tasks_({.engine = order_.setting.engine,
+              .backend = {.run_id = run_id_,
+                          .environment = OutsideVariables(order_.setting.environment),
+                          .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
+                          .note = [this](const std::string& line) { logs_.Say(line); },
+                          .umask = order_.setting.users_umask}},
+             *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
-      progress_(order_.run, logs_, RealClock(),
-                [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
-                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
-                  return registry_.SetRun(run);
-                }),
-      backend_(*MakeBackend(kThisMachine,
-                            {.run_id = run_id_,
-                             .environment = OutsideVariables(order_.setting.environment),
-                             .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
-                             .note = [this](const std::string& line) { logs_.Say(line); },
-                             .umask = order_.setting.users_umask},
-                            loop_, *this)) {}
+      progress_(order_.run, logs_, RealClock(), [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
+        if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
+        return registry_.SetRun(run);
+      }) {}
 
 int ExperimentRun::Run() {
-  loop_.Watch(signals_.fd(), POLLIN, [this](short) {
-    for (int more = signals_.Take(); more > 0; --more) {
-      ++interrupts_;
-      if (supervisor_.has_value()) supervisor_->OnInterrupt();
-    }
-  });
   progress_.run().supervisor = getpid();
   progress_.run().run_id = run_id_;
   logs_.AddState(RunState::kCreated);
   logs_.Flush();  // before the tasks have any line
-  absl::Status went = backend_->Start();
+  absl::Status went = tasks_.Start();
   if (went.ok()) went = Go();
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
-  if (companion_.has_value()) companion_->End(loop_);
-  const int strays = backend_->Stop();
+  const int strays = tasks_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
   End(went);
-  loop_.Forget(signals_.fd());
   return progress_.run().exit_code;
 }
 
@@ -180,8 +168,8 @@ absl::Status ExperimentRun::Go() {
   RETURN_IF_ERROR(MakeFolders());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(TakeGpus());
-  Wait(absl::InfinitePast());  // notices an interrupt that came while files were copied, which may take long
-  if (interrupts_ > 0) return absl::CancelledError();
+  WaitUntil(absl::InfinitePast());  // notices an interrupt that came while files were copied, which may take long
+  if (tasks_.interrupts() > 0) return absl::CancelledError();
   return LaunchAll();
 }
 
@@ -222,12 +210,12 @@ absl::Status ExperimentRun::RunBuild() {
   process.directory = build_.directory;
   for (const auto& variable : order_.file.env) process.environment.push_back(variable);
   process.environment.emplace_back(kRunIdVariable, run_id_);
-  const absl::Status launched = backend_->Launch(process);
+  const absl::Status launched = tasks_.Launch({process});
+  if (absl::IsCancelled(launched)) return launched;
   if (!launched.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(launched.message())));
-  NoteLaunched(kBuildTask);
   progress_.Commit();
-  const absl::Status built = Supervise({kBuildTask}, kBuildTask);
-  supervisor_.reset();
+  const absl::Status built = Supervise(kBuildTask);
+  tasks_.ForgetTasks();
   if (absl::IsCancelled(built)) return built;
   if (!built.ok()) {
     // Its own lines, which say more, have just been shown.
@@ -282,9 +270,6 @@ absl::Status ExperimentRun::TryToMakeFolders() {
 }
 
 absl::Status ExperimentRun::Plan() {
-  const int addresses = AddressesNeeded(order_.file);
-  ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(addresses));
-  ports_.emplace(std::move(ports));
   const std::string users_token = ValueIn(order_.setting.environment, kJobTokenVariable);
   RETURN_IF_ERROR(CheckJobToken(users_token));
   ExperimentPlanRequest request;
@@ -300,14 +285,27 @@ absl::Status ExperimentRun::Plan() {
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
   request.has_threads = !ValueIn(order_.setting.environment, kThreadsVariable).empty();
-  for (int i = 0; i < addresses; ++i) request.addresses.push_back(absl::StrCat("127.0.0.1:", ports_->port(i)));
-  if (order_.file.framework == Framework::kMuster) {
-    const int tasks = static_cast<int>(TasksOfFile(order_.file).size());
-    ASSIGN_OR_RETURN(FreePorts status_ports, FreePorts::Reserve(tasks));
-    status_ports_.emplace(std::move(status_ports));
-    for (int i = 0; i < tasks; ++i) request.status_ports.push_back(status_ports_->port(i));
-  }
+  RETURN_IF_ERROR(ReservePorts(request));
   ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
+  return absl::OkStatus();
+}
+
+// Reserves for each task the port of its server, if it has one, and for muster's programs then that of a status page.
+absl::Status ExperimentRun::ReservePorts(ExperimentPlanRequest& request) {
+  const bool pages = order_.file.framework == Framework::kMuster;
+  std::vector<PortRequest> wanted;
+  for (const TaskId& task : TasksOfFile(order_.file)) {
+    PortRequest& ports = wanted.emplace_back(PortRequest{.task = task, .ports = {}});
+    if (HasServer(order_.file, task)) ports.ports.push_back(0);
+    if (pages) ports.ports.push_back(0);
+  }
+  if (WantsTensorBoard()) wanted.push_back({.task = kBoardTask, .ports = {0}});
+  ASSIGN_OR_RETURN(ports_, tasks_.Reserve(wanted));
+  for (const TaskId& task : TasksOfFile(order_.file)) {
+    const std::vector<std::string>& addresses = ports_.at(task);
+    if (HasServer(order_.file, task)) request.addresses.push_back(addresses.front());
+    if (pages) request.status_ports.push_back(PortOf(addresses.back()));
+  }
   return absl::OkStatus();
 }
 
@@ -334,55 +332,56 @@ absl::Status ExperimentRun::TakeGpus() {
 }
 
 absl::Status ExperimentRun::LaunchAll() {
-  std::vector<TaskId> running;
   progress_.SetRun(RunState::kStarting);
   for (const PlannedTask& planned : plan_.tasks) progress_.SetTask(planned.process.task, RunState::kStarting);
   progress_.Commit();
-  for (size_t i = 0; i < plan_.tasks.size(); ++i) {
-    RETURN_IF_ERROR(Launch(i));
-    running.push_back(plan_.tasks[i].process.task);
-  }
+  std::vector<ProcessSpec> processes;
+  for (const PlannedTask& planned : plan_.tasks) processes.push_back(planned.process);
+  if (const absl::Status launched = tasks_.Launch(std::move(processes)); !launched.ok())
+    return tasks_.start_failure().has_value() ? WhyNotStarted(*tasks_.start_failure()) : launched;
   progress_.SetRun(RunState::kRunning);
   progress_.Commit();
   logs_.Flush();
   LaunchTensorBoard();
-  return Supervise(running, plan_.chief);
+  return Supervise(plan_.chief);
 }
 
-absl::Status ExperimentRun::Launch(size_t index) {
-  const PlannedTask& planned = plan_.tasks[index];
-  const TaskId& task = planned.process.task;
-  const size_t servers_before = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + index,
-                                              [](const PlannedTask& one) { return !one.process.address.empty(); });
-  // Released at the last moment, so that the task can listen there.
-  if (!planned.process.address.empty()) ports_->Release(servers_before);
-  if (status_ports_.has_value()) status_ports_->Release(index);
-  const absl::Status launched = backend_->Launch(planned.process);
-  TaskRecord& record = progress_.task(task);
-  if (!launched.ok()) {
-    record.reason = std::string(launched.message());
-    progress_.SetTask(task, RunState::kFailed);
-    return absl::InternalError(absl::StrCat(LabelOf(task), " could not be started: ", record.reason));
-  }
-  NoteLaunched(task);
-  record.gpus = VisibleGpus(planned);
-  record.mem_limit = planned.resources.mem_bytes.value_or(0);
-  if (status_ports_.has_value()) record.status_address = absl::StrCat("127.0.0.1:", status_ports_->port(index));
-  progress_.SetTask(task, RunState::kRunning);
-  return absl::OkStatus();
+absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) {
+  TaskRecord& record = progress_.task(failure.task);
+  record.reason = std::string(failure.why.message());
+  progress_.SetTask(failure.task, RunState::kFailed);
+  return absl::InternalError(absl::StrCat(LabelOf(failure.task), " could not be started: ", record.reason));
 }
 
-void ExperimentRun::NoteLaunched(const TaskId& task) {
+void ExperimentRun::OnStarted(const ProcessSpec& process, pid_t) {
+  NoteProcess(process.task);
+  const auto planned = PlannedOf(process.task);
+  if (planned == plan_.tasks.end()) return;  // the build
+  TaskRecord& record = progress_.task(process.task);
+  record.gpus = VisibleGpus(*planned);
+  record.mem_limit = planned->resources.mem_bytes.value_or(0);
+  if (order_.file.framework == Framework::kMuster) record.status_address = ports_.at(process.task).back();
+  progress_.SetTask(process.task, RunState::kRunning);
+}
+
+std::vector<PlannedTask>::const_iterator ExperimentRun::PlannedOf(const TaskId& task) const {
+  return std::find_if(plan_.tasks.begin(), plan_.tasks.end(),
+                      [&](const PlannedTask& one) { return one.process.task == task; });
+}
+
+void ExperimentRun::NoteProcess(const TaskId& task) {
   TaskRecord& record = progress_.task(task);
-  const LocalProcess process = backend_->ProcessOf(task);
+  const LocalProcess process = tasks_.ProcessOf(task);
   record.pid = process.pid;
   record.cgroup = process.cgroup;
 }
 
+bool ExperimentRun::WantsTensorBoard() const { return order_.file.tensorboard && !IsPartOfGrid(); }
+
 // Starts TensorBoard beside the tasks, with their virtual environment but without their GPUs. A grid has none, because
 // it would need one per run.
 void ExperimentRun::LaunchTensorBoard() {
-  if (!order_.file.tensorboard || IsPartOfGrid()) return;
+  if (!WantsTensorBoard()) return;
   ProcessSpec board;
   board.task = kBoardTask;
   std::string search_path = ValueIn(order_.setting.environment, "PATH");
@@ -394,50 +393,39 @@ void ExperimentRun::LaunchTensorBoard() {
   if (!FindProgram("tensorboard", search_path).ok())
     return logs_.Say(
         absl::StrCat("TensorBoard isn't installed (", kInstallTensorBoard, "): the experiment goes on without it"));
-  auto port = FreePorts::Reserve(1);
-  if (!port.ok()) return logs_.Say(absl::StrCat("no TensorBoard: ", std::string(port.status().message())));
-  board_port_.emplace(*std::move(port));
-  board_port_->Release(0);
   const std::string& folder = order_.run.output_dir;
-  const std::string number = absl::StrCat(board_port_->port(0));
-  board.arguments = {"tensorboard", "--logdir", folder, "--host", "127.0.0.1", "--port", number};
-  companion_.emplace(std::move(board), *backend_, [this](const std::string& line) { logs_.Say(line); });
-  companion_->Launch();
-  logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://127.0.0.1:", number, "/"));
+  const std::string& address = ports_.at(kBoardTask).front();
+  board.arguments = TensorBoardCommand(folder, address);
+  tasks_.LaunchCompanion(std::move(board));
+  logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://", address, "/"));
 }
 
-absl::Status ExperimentRun::Supervise(const std::vector<TaskId>& running, const TaskId& chief) {
-  const auto planned = [this](const TaskId& task) {
-    return std::find_if(plan_.tasks.begin(), plan_.tasks.end(),
-                        [&](const PlannedTask& one) { return one.process.task == task; });
-  };
+absl::Status ExperimentRun::Supervise(const TaskId& chief) {
   TaskSupervisorOptions options;
   options.chief = chief;
   options.rule = EndRule::kAllDecide;
   options.stop_grace = absl::Seconds(order_.options.stop_grace_seconds);
-  options.restart_policy = [this, planned](const TaskId& task) {
-    const auto found = planned(task);
-    return found == plan_.tasks.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->restart;
+  options.restart_policy = [this](const TaskId& task) {
+    const auto planned = PlannedOf(task);
+    return planned == plan_.tasks.end() ? RestartPolicy{.when = RestartWhen::kNever} : planned->restart;
   };
-  options.relaunch = [this, planned](const TaskId& task) { return backend_->Launch(planned(task)->process); };
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
   options.idle_grace = kIdleGrace;
-  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(backend_->ProcessOf(task).pid); };
+  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(tasks_.ProcessOf(task).pid); };
   options.name = LabelOf;
-  supervisor_.emplace(running, options, *backend_, RealClock(), [this](const std::string& line) { logs_.Say(line); });
-  for (int i = 0; i < interrupts_; ++i) supervisor_->OnInterrupt();
-  while (!supervisor_->done()) Wait(absl::InfiniteFuture());
-  if (supervisor_->succeeded()) return absl::OkStatus();
+  tasks_.Supervise(std::move(options));
+  if (tasks_.supervisor()->succeeded()) return absl::OkStatus();
   return WhyItFailed();
 }
 
 absl::Status ExperimentRun::WhyItFailed() {
-  if (!supervisor_->first_failure().has_value())
-    return interrupts_ > 0 ? absl::CancelledError() : absl::InternalError("its tasks ended without having finished");
-  const auto& [task, status] = *supervisor_->first_failure();
-  const int restarts = supervisor_->restarts(task);
+  if (!tasks_.supervisor()->first_failure().has_value())
+    return tasks_.interrupts() > 0 ? absl::CancelledError()
+                                   : absl::InternalError("its tasks ended without having finished");
+  const auto& [task, status] = *tasks_.supervisor()->first_failure();
+  const int restarts = tasks_.supervisor()->restarts(task);
   const std::string what =
       absl::StrCat(LabelOf(task), " ", status.ToString(), std::string(WhatTheShellMeant(status)),
                    restarts > 0 ? absl::StrCat(" after ", restarts, restarts == 1 ? " restart" : " restarts") : "");
@@ -452,9 +440,9 @@ absl::Status ExperimentRun::WhyItFailed() {
 std::string ExperimentRun::WhyItWasEnded(TaskChange change, const ExitStatus& status) const {
   if (change == TaskChange::kFinished && !status.ok()) return "ended by muster, as training had finished";
   if (change != TaskChange::kKilled) return "";
-  if (interrupts_ > 0) return "ended by muster kill";
-  if (!supervisor_->first_failure().has_value()) return "ended by muster";
-  const auto& [task, how] = *supervisor_->first_failure();
+  if (tasks_.interrupts() > 0) return "ended by muster kill";
+  if (!tasks_.supervisor()->first_failure().has_value()) return "ended by muster";
+  const auto& [task, how] = *tasks_.supervisor()->first_failure();
   return absl::StrCat("ended by muster, because ", LabelOf(task), " ", how.ToString());
 }
 
@@ -463,24 +451,13 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   record.exit = status;
   record.pid = 0;
   record.cgroup.clear();
-  if (change == TaskChange::kRunning) NoteLaunched(task);
-  record.restarts = supervisor_->restarts(task);
+  if (change == TaskChange::kRunning) NoteProcess(task);
+  record.restarts = tasks_.supervisor()->restarts(task);
   record.reason = status.over_memory > 0
                       ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory")
                       : WhyItWasEnded(change, status);
   progress_.SetTask(task, StateAfter(change));
   changed_ = true;
-}
-
-void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
-  logs_.Take(task, stream, bytes);
-  if (supervisor_.has_value()) supervisor_->OnOutput(task);
-}
-
-void ExperimentRun::OnExit(const TaskId& task, const ExitStatus& status) {
-  logs_.Finish(task);
-  if (companion_.has_value() && companion_->Is(task)) return companion_->OnExit(status, !supervisor_->done());
-  supervisor_->OnExit(task, status);
 }
 
 void ExperimentRun::End(const absl::Status& went) {
@@ -489,11 +466,11 @@ void ExperimentRun::End(const absl::Status& went) {
   const RunState state = went.ok() ? RunState::kFinished : killed ? RunState::kKilled : RunState::kFailed;
   if (killed) {
     run.reason = "it was killed";
-    run.exit_code = supervisor_.has_value() ? supervisor_->exit_code() : kKilledCode;
+    run.exit_code = tasks_.supervisor() != nullptr ? tasks_.supervisor()->exit_code() : kKilledCode;
   } else if (!went.ok()) {
     run.reason = std::string(went.message());
     run.exit_code = std::max(1, run.exit_code);
-    if (!supervisor_.has_value() && !said_why_) logs_.Say(run.reason);
+    if (tasks_.supervisor() == nullptr && !said_why_) logs_.Say(run.reason);
   }
   for (const TaskId& task : progress_.OpenTasks()) {
     TaskRecord& record = progress_.task(task);
@@ -511,26 +488,23 @@ void ExperimentRun::End(const absl::Status& went) {
 
 // Another kill means that the user doesn't want to wait; the next command will notice that the supervisor is gone.
 void ExperimentRun::WriteToTheEnd() {
-  const int interrupts = interrupts_;
+  const int interrupts = tasks_.interrupts();
   const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
   logs_.Flush();
-  while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
+  while (!progress_.written() && tasks_.interrupts() == interrupts && RealClock().Now() < give_up) WaitUntil(give_up);
 }
 
 absl::Status ExperimentRun::Pause(absl::Duration time) {
   const absl::Time until = RealClock().Now() + time;
-  while (interrupts_ == 0 && RealClock().Now() < until) Wait(until);
-  return interrupts_ == 0 ? absl::OkStatus() : absl::CancelledError();
+  while (tasks_.interrupts() == 0 && RealClock().Now() < until) WaitUntil(until);
+  return tasks_.interrupts() == 0 ? absl::OkStatus() : absl::CancelledError();
 }
 
-void ExperimentRun::Wait(absl::Time deadline) {
+void ExperimentRun::WaitUntil(absl::Time deadline) {
   if (changed_) progress_.Commit();
   changed_ = false;
   logs_.Flush();
-  if (supervisor_.has_value()) deadline = std::min(deadline, supervisor_->deadline());
-  loop_.RunOnce(std::min({deadline, progress_.deadline(), backend_->deadline()}));
-  backend_->OnTime();
-  if (supervisor_.has_value()) supervisor_->OnTime();
+  tasks_.RunRound(std::min(deadline, progress_.deadline()));
   progress_.OnTime();
 }
 

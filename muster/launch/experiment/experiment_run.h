@@ -1,19 +1,19 @@
-// The supervisor of one run, from CREATED to its end: builds if needed, waits for GPUs, starts the tasks, does what the
-// TaskSupervisor decides, and writes what happens to the registry and the logs. It has no terminal and no user who
-// waits: it retries whatever can't be written, and the tasks go on meanwhile. One thread that waits in one place; the
-// process must have no other, since it forks.
+// The supervisor of one run, from CREATED to its end: builds if needed, waits for GPUs, and writes what happens to the
+// registry and the logs. TaskRun starts, supervises and ends the tasks, those of the build too. It has no terminal and
+// no user who waits: it retries whatever can't be written, and the tasks go on meanwhile. One thread that waits in one
+// place; the process must have no other, since it forks.
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <sys/types.h>
+
+#include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "muster/base/net/free_ports.h"
-#include "muster/launch/backends/backend.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/supervisor_setting.h"
@@ -21,10 +21,8 @@
 #include "muster/launch/project/build.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
-#include "muster/launch/supervise/companion.h"
-#include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/supervise/task_supervisor.h"
-#include "muster/launch/system/fd_loop.h"
+#include "muster/launch/task_run/task_run.h"
 
 namespace muster {
 
@@ -42,7 +40,7 @@ struct RunOrder {
   SupervisorSetting setting;
 };
 
-class ExperimentRun final : public BackendEvents {
+class ExperimentRun final : public TaskRunClient {
  public:
   // Borrows `registry`, which must outlive it.
   ExperimentRun(RunOrder order, Registry& registry);
@@ -50,8 +48,14 @@ class ExperimentRun final : public BackendEvents {
   // Runs to the end, which is in the registry and the logs when this returns. Returns the run's exit code.
   int Run();
 
-  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
-  void OnExit(const TaskId& task, const ExitStatus& status) override;
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
+    logs_.Take(task, stream, bytes);
+  }
+  void OnOutputEnd(const TaskId& task) override { logs_.Finish(task); }
+  std::deque<std::string> LastLines(const TaskId& task) const override { return logs_.LastLines(task); }
+  void OnStarted(const ProcessSpec& process, pid_t pid) override;
+  void Say(const std::string& line) override { logs_.Say(line); }
+  void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 
  private:
   // The steps, in this order. An error is the reason why the run fails; Cancelled: it was interrupted.
@@ -62,27 +66,31 @@ class ExperimentRun final : public BackendEvents {
   [[nodiscard]] absl::Status MakeFolders();
   [[nodiscard]] absl::Status TryToMakeFolders();
   [[nodiscard]] absl::Status Plan();
+  [[nodiscard]] absl::Status ReservePorts(ExperimentPlanRequest& request);
   [[nodiscard]] absl::Status TakeGpus();
   [[nodiscard]] absl::Status LaunchAll();
-  [[nodiscard]] absl::Status Launch(size_t index);
+  [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
   void LaunchTensorBoard();
   void End(const absl::Status& went);
 
-  // Waits until all of `running` have ended; an error names the first that failed.
-  [[nodiscard]] absl::Status Supervise(const std::vector<TaskId>& running, const TaskId& chief);
+  // Waits until all launched tasks have ended; an error names the first that failed.
+  [[nodiscard]] absl::Status Supervise(const TaskId& chief);
   [[nodiscard]] absl::Status WhyItFailed();
   // Returns what the build's own last lines say about it and what to do; empty if they say nothing.
   std::string WhatTheBuildSays() const;
   // Returns why a task was ended, or ended well although its exit status looks otherwise.
   std::string WhyItWasEnded(TaskChange change, const ExitStatus& status) const;
   void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
-  void NoteLaunched(const TaskId& task);
+  void NoteProcess(const TaskId& task);
   // Waits for that long while everything else goes on; Cancelled once interrupted.
   [[nodiscard]] absl::Status Pause(absl::Duration time);
   // The one place where the supervisor waits: runs one round of the loop and what is due then.
-  void Wait(absl::Time deadline);
+  void WaitUntil(absl::Time deadline);
   void WriteToTheEnd();
 
+  // Returns the task's plan; the end for the build, which has none.
+  std::vector<PlannedTask>::const_iterator PlannedOf(const TaskId& task) const;
+  bool WantsTensorBoard() const;
   bool IsPartOfGrid() const { return order_.run.id.run > 0; }
 
   // Constant after construction.
@@ -90,20 +98,15 @@ class ExperimentRun final : public BackendEvents {
   Registry& registry_;
   const std::string run_id_;
 
-  EndingSignals signals_;  // first, so that all processes are forked with them blocked
-  FdLoop loop_;
+  TaskRun tasks_;  // first, so that the signals are blocked from here on
   TaskLogs logs_;
   RunProgress progress_;
-  const std::unique_ptr<Backend> backend_;
-  int interrupts_ = 0;
   bool changed_ = false;   // since the last Commit
   bool said_why_ = false;  // the logs have the reason for its failure
 
   BuildPlan build_;
   ExperimentPlan plan_;
-  std::optional<FreePorts> ports_, status_ports_, board_port_;
-  std::optional<Companion> companion_;
-  std::optional<TaskSupervisor> supervisor_;  // of the build, then of the tasks
+  ReservedPorts ports_;
 };
 
 }  // namespace muster

@@ -27,8 +27,7 @@ absl::Status CheckVariable(const std::string& variable) {
     return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": accepted is NAME=VALUE"));
   }
   const std::string name = variable.substr(0, equals);
-  if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable ||
-      name == kAgentIdVariable) {
+  if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable || name == kAgentIdVariable) {
     return absl::InvalidArgumentError(absl::StrCat("--env ", name, ": set by muster run itself; accepted are others"));
   }
   return absl::OkStatus();
@@ -91,7 +90,11 @@ std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest)
   return absl::StrCat("{\"cluster\":", cluster, ",", others.substr(1));
 }
 
-int TasksOf(const ClusterRequest& request) { return AddressesNeeded(request) + (request.evaluator ? 1 : 0); }
+std::vector<TaskId> TasksOf(const ClusterRequest& request) {
+  std::vector<TaskId> tasks = TrainingTasks(request);
+  if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});
+  return tasks;
+}
 
 int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }
 

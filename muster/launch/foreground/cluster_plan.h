@@ -46,8 +46,8 @@ struct ClusterPlan {
 // Returns TF_CONFIG: the cluster's JSON, which is the same text for all tasks, and the other keys of one task.
 std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest);
 
-// Returns the number of tasks, each of which may have a status page.
-int TasksOf(const ClusterRequest& request);
+// Returns the tasks in the order of the plan's processes. Each may have a status page.
+std::vector<TaskId> TasksOf(const ClusterRequest& request);
 // Returns the number of tasks that have a server and so need an address: all but the evaluator.
 int AddressesNeeded(const ClusterRequest& request);
 

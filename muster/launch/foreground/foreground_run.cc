@@ -1,22 +1,17 @@
 #include "muster/launch/foreground/foreground_run.h"
 
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/output/output_queue.h"
-#include "muster/launch/supervise/companion.h"
-#include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/supervise/task_supervisor.h"
+#include "muster/launch/system/tensorboard.h"
+#include "muster/launch/task_run/task_run.h"
 
 namespace muster {
 namespace {
@@ -24,15 +19,11 @@ namespace {
 // With more output than this waiting for its reader, the tasks have to wait, too.
 constexpr size_t kMostWaitingBytes = 1 << 20;
 
+const TaskId kTensorBoard{"tensorboard", 0};
+
 bool SameFile(int a, int b) {
   struct stat of_a, of_b;
   return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
-}
-
-// Returns the spec of a task of the plan.
-const ProcessSpec& SpecOf(const ClusterPlan& plan, const TaskId& task) {
-  return *std::find_if(plan.processes.begin(), plan.processes.end(),
-                       [&](const ProcessSpec& process) { return process.task == task; });
 }
 
 // Says as which process and where a task was started, and where its status page is if it has one.
@@ -44,9 +35,30 @@ std::string StartedLine(const ProcessSpec& process, bool is_chief, pid_t pid) {
   return line;
 }
 
-absl::Status StartedHalfWay(const TaskId& task, const absl::Status& why) {
-  return absl::InternalError(
-      absl::StrCat(task.ToString(), " could not be started, so the others were ended: ", std::string(why.message())));
+absl::Status WhyNotStarted(const TaskRun::StartFailure& failure) {
+  if (failure.alone) return failure.why;
+  return absl::InternalError(absl::StrCat(failure.task.ToString(), " could not be started, so the others were ended: ",
+                                          std::string(failure.why.message())));
+}
+
+// Returns for each task the port of its server, if it has one, and then that of its status page.
+std::vector<PortRequest> WantedPorts(const ClusterRequest& request, const ForegroundOptions& options) {
+  std::vector<PortRequest> wanted;
+  for (const TaskId& task : TasksOf(request)) {
+    const uint16_t page = static_cast<uint16_t>(options.first_status_port.value_or(0) + wanted.size());
+    PortRequest& ports = wanted.emplace_back(PortRequest{.task = task, .ports = {}});
+    if (task.job != kEvaluatorJob) ports.ports.push_back(0);
+    if (options.first_status_port.has_value()) ports.ports.push_back(*options.first_status_port == 0 ? 0 : page);
+  }
+  if (!options.tensorboard_folder.empty()) wanted.push_back({.task = kTensorBoard, .ports = {0}});
+  return wanted;
+}
+
+// Explains a status port that is in use.
+absl::Status AboutStatusPorts(const absl::Status& why, std::optional<uint16_t> first, size_t tasks) {
+  if (!absl::IsInvalidArgument(why)) return why;
+  return absl::InvalidArgumentError(absl::StrCat("--status_port '", first.value_or(0), "': ", why.message(), "; the ",
+                                                 tasks, " tasks use the ports from there on; 0 chooses free ones"));
 }
 
 void FinishTrace(RunTrace* trace, LogMux& log) {
@@ -66,91 +78,91 @@ void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
   for (const std::string& line : lines) log.Say(absl::StrCat("  ", line));
 }
 
-class ForegroundRun final : public BackendEvents {
+class ForegroundRun final : public TaskRunClient {
  public:
-  ForegroundRun(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options)
-      : plan_(plan),
-        options_(options),
-        ports_(std::move(ports)),
-        loop_(RealClock()),
-        stdout_(loop_, STDOUT_FILENO),
-        stderr_(loop_, STDERR_FILENO),
-        log_(options.log, PosixFileSystem(), [this](OutputStream to, std::string_view text) { Put(to, text); }),
-        backend_(
-            *MakeBackend(kThisMachine, {.run_id = options.run_id, .environment = options.environment}, loop_, *this)) {}
+  ForegroundRun(ClusterRequest request, const ForegroundOptions& options)
+      : options_(options),
+        request_(std::move(request)),
+        run_({.engine = options.engine, .backend = {.run_id = options.run_id, .environment = options.environment}},
+             *this),
+        stdout_(run_.loop(), STDOUT_FILENO),
+        stderr_(run_.loop(), STDERR_FILENO),
+        log_(options.log, PosixFileSystem(), [this](OutputStream to, std::string_view text) { Put(to, text); }) {}
 
   absl::StatusOr<int> Run() {
-    for (const ProcessSpec& process : plan_.processes) RETURN_IF_ERROR(AddToLog(process.task, log_));
-    if (options_.companion.has_value()) RETURN_IF_ERROR(AddToLog(options_.companion->task, log_));
-    RETURN_IF_ERROR(backend_->Start());
+    for (const TaskId& task : TasksOf(request_)) RETURN_IF_ERROR(AddToLog(task, log_));
+    if (!options_.tensorboard_folder.empty()) RETURN_IF_ERROR(AddToLog(kTensorBoard, log_));
+    RETURN_IF_ERROR(run_.Start());
     const absl::Status launched = LaunchAll();
     if (launched.ok()) Supervise();
-    companion_.End(loop_);
-    const int strays = backend_->Stop();
+    const int strays = run_.Stop();
     if (launched.ok()) ReportEnd(strays);
     Flush();
-    loop_.Forget(signals_.fd());
     RETURN_IF_ERROR(launched);
-    return supervisor_->exit_code();
+    return run_.supervisor()->exit_code();
   }
 
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
     log_.Take(task, stream, bytes);
   }
-  void OnExit(const TaskId& task, const ExitStatus& status) override {
-    log_.Finish(task);
-    if (companion_.Is(task)) return companion_.OnExit(status, /*early=*/!supervisor_->done());
-    supervisor_->OnExit(task, status);
+  void OnOutputEnd(const TaskId& task) override { log_.Finish(task); }
+  std::deque<std::string> LastLines(const TaskId& task) const override { return log_.LastLines(task); }
+  void OnStarted(const ProcessSpec& process, pid_t pid) override {
+    log_.Say(StartedLine(process, process.task == plan_.chief, pid));
+  }
+  void Say(const std::string& line) override { log_.Say(line); }
+  void Wait() override {
+    run_.RunRound(absl::InfiniteFuture());
+    run_.PauseOutput(waiting_bytes() > kMostWaitingBytes);
   }
 
  private:
   absl::Status LaunchAll() {
-    std::vector<TaskId> running;
-    log_.Say(absl::StrCat("run ", options_.run_id));
-    for (size_t i = 0; i < plan_.processes.size(); ++i) {
-      const ProcessSpec& process = plan_.processes[i];
-      if (!process.address.empty()) ports_.Release(i);
-      const absl::Status launched = backend_->Launch(process);
-      if (!launched.ok()) return running.empty() ? launched : StartedHalfWay(process.task, launched);
-      running.push_back(process.task);
-      log_.Say(StartedLine(process, process.task == plan_.chief, backend_->ProcessOf(process.task).pid));
+    const std::vector<TaskId> tasks = TasksOf(request_);
+    const auto reserved = run_.Reserve(WantedPorts(request_, options_));
+    if (!reserved.ok()) return AboutStatusPorts(reserved.status(), options_.first_status_port, tasks.size());
+    std::vector<std::string> addresses;
+    for (const TaskId& task : tasks) {
+      const std::vector<std::string>& ports = reserved->at(task);
+      if (task.job != kEvaluatorJob) addresses.push_back(ports.front());
+      if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(ports.back()));
     }
-    TaskSupervisorOptions options{
-        .chief = plan_.chief,
-        .stop_grace = options_.stop_grace,
-        .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
-        .retryable = IsRetryableInForeground,
-        .relaunch = [this](const TaskId& task) { return LaunchAgain(task); }};
-    supervisor_.emplace(running, std::move(options), *backend_, RealClock(),
-                        [this](const std::string& line) { log_.Say(line); });
+    ASSIGN_OR_RETURN(plan_, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
+    log_.Say(absl::StrCat("run ", options_.run_id));
+    if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
+      return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
     for (const std::string& note : options_.notes) log_.Say(note);
-    companion_.Launch();
-    loop_.Watch(signals_.fd(), POLLIN, [this](short) {
-      for (int interrupts = signals_.Take(); interrupts > 0; --interrupts) supervisor_->OnInterrupt();
-    });
+    if (!options_.tensorboard_folder.empty()) LaunchTensorBoard(reserved->at(kTensorBoard).front());
     return absl::OkStatus();
   }
 
-  absl::Status LaunchAgain(const TaskId& task) {
-    if (options_.trace != nullptr) options_.trace->NewLife(task);
-    RETURN_IF_ERROR(backend_->Launch(SpecOf(plan_, task)));
-    log_.Say(absl::StrCat(task.ToString(), " is process ", backend_->ProcessOf(task).pid, " now"));
-    return absl::OkStatus();
+  void LaunchTensorBoard(const std::string& address) {
+    log_.Say(absl::StrCat("TensorBoard on ", options_.tensorboard_folder, ": http://", address, "/"));
+    ProcessSpec board;
+    board.task = kTensorBoard;
+    board.arguments = TensorBoardCommand(options_.tensorboard_folder, address);
+    run_.LaunchCompanion(std::move(board));
   }
 
   void Supervise() {
-    while (!supervisor_->done()) {
-      loop_.RunOnce(std::min(supervisor_->deadline(), backend_->deadline()));
-      backend_->OnTime();
-      supervisor_->OnTime();
-      backend_->PauseOutput(waiting_bytes() > kMostWaitingBytes);
-    }
+    run_.Supervise(
+        {.chief = plan_.chief,
+         .stop_grace = options_.stop_grace,
+         .restart_policy = [limit = options_.max_restarts](const TaskId&) { return RestartPolicy{.limit = limit}; },
+         .retryable = IsRetryableInForeground,
+         .changed = [this](const TaskId& task, TaskChange change, const ExitStatus&) { OnChange(task, change); }});
+  }
+
+  void OnChange(const TaskId& task, TaskChange change) {
+    if (change == TaskChange::kStarting && options_.trace != nullptr) options_.trace->NewLife(task);
+    if (change == TaskChange::kRunning)
+      log_.Say(absl::StrCat(task.ToString(), " is process ", run_.ProcessOf(task).pid, " now"));
   }
 
   void ReportEnd(int strays) {
     FinishTrace(options_.trace, log_);
     if (strays > 0) log_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
-    if (supervisor_->first_failure().has_value()) SayFirstFailure(*supervisor_->first_failure(), log_);
+    if (const auto& failure = run_.supervisor()->first_failure(); failure.has_value()) SayFirstFailure(*failure, log_);
   }
 
   // Uses one queue for both streams if they lead to the same place, so that lines don't get mixed.
@@ -161,35 +173,31 @@ class ForegroundRun final : public BackendEvents {
 
   // Waits until all output is shown; after a second interrupt, shows only what can be written without waiting.
   void Flush() {
-    bool patient = !supervisor_.has_value() || supervisor_->interrupts() < 2;
+    bool patient = run_.interrupts() < 2;
     for (size_t before = 0; waiting_bytes() > 0 && (patient || waiting_bytes() != before);) {
       before = waiting_bytes();
-      const int interrupts = supervisor_.has_value() ? supervisor_->interrupts() : 0;
-      loop_.RunOnce(patient ? absl::InfiniteFuture() : absl::InfinitePast());
-      if (supervisor_.has_value() && supervisor_->interrupts() > interrupts) patient = false;
+      const int interrupts = run_.interrupts();
+      run_.RunRound(patient ? absl::InfiniteFuture() : absl::InfinitePast());
+      if (run_.interrupts() > interrupts) patient = false;
     }
   }
 
   // Constant after construction.
-  const ClusterPlan& plan_;
   const ForegroundOptions& options_;
   const bool one_output_ = SameFile(STDOUT_FILENO, STDERR_FILENO);
 
-  EndingSignals signals_;  // first, so that the tasks' processes and the guard are forked with them blocked
-  FreePorts ports_;
-  FdLoop loop_;
+  ClusterRequest request_;
+  TaskRun run_;
   OutputQueue stdout_;
   OutputQueue stderr_;
   LogMux log_;
-  const std::unique_ptr<Backend> backend_;
-  Companion companion_{options_.companion, *backend_, [this](const std::string& line) { log_.Say(line); }};
-  std::optional<TaskSupervisor> supervisor_;  // once all are started
+  ClusterPlan plan_;  // once the addresses are reserved
 };
 
 }  // namespace
 
-absl::StatusOr<int> RunInForeground(const ClusterPlan& plan, FreePorts ports, const ForegroundOptions& options) {
-  return ForegroundRun(plan, std::move(ports), options).Run();
+absl::StatusOr<int> RunInForeground(const ClusterRequest& request, const ForegroundOptions& options) {
+  return ForegroundRun(request, options).Run();
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,22 +13,22 @@ namespace muster {
 
 class Companion {
  public:
-  // `process`: nullopt if there is no companion. Borrows the backend, which must outlive it. `say` takes lines for the
-  // user.
-  Companion(std::optional<ProcessSpec> process, Backend& backend, std::function<void(const std::string&)> say)
+  // Borrows the backend, which must outlive it. `say` takes lines for the user.
+  Companion(ProcessSpec process, Backend& backend, std::function<void(const std::string&)> say)
       : process_(std::move(process)), backend_(backend), say_(std::move(say)) {}
 
   // Returns whether `task` is the companion.
-  bool Is(const TaskId& task) const { return process_.has_value() && process_->task == task; }
-  // Starts it. A failure is only reported to the user.
+  bool Is(const TaskId& task) const { return process_.task == task; }
   void Launch();
+  // Must be called when it couldn't be started, which is only reported to the user.
+  void OnNotStarted(const absl::Status& why);
   // Must be called when it has ended. `early`: it ended before the tasks, which is reported to the user.
   void OnExit(const ExitStatus& status, bool early);
   // Asks it to end, so that it can end the processes that it has started, and waits briefly for that.
   void End(FdLoop& loop);
 
  private:
-  const std::optional<ProcessSpec> process_;
+  const ProcessSpec process_;
   Backend& backend_;
   const std::function<void(const std::string& line)> say_;
   bool runs_ = false;

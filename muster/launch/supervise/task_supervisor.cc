@@ -98,9 +98,15 @@ void TaskSupervisor::Restart(const TaskId& task) {
   restarts_due_.erase(task);
   lives_.at(task).began = clock_.Now();
   running_.insert(task);
-  const absl::Status launched = options_.relaunch(task);
-  if (launched.ok()) return Tell(task, TaskChange::kRunning);
-  report_(absl::StrCat(NameOf(task), " could not be started again: ", launched.message()));
+  options_.relaunch(task);
+}
+
+void TaskSupervisor::OnStarted(const TaskId& task) {
+  if (running_.contains(task)) Tell(task, TaskChange::kRunning);
+}
+
+void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
+  report_(absl::StrCat(NameOf(task), " could not be started again: ", why.message()));
   OnExit(task, {.code = 1});
 }
 

@@ -36,6 +36,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/launch/backends/backend.h"
@@ -77,8 +78,9 @@ struct TaskSupervisorOptions {
   // Decides which ends RestartWhen::kOnFailure restarts.
   std::function<bool(const ExitStatus& status)> retryable = IsRetryable;
   absl::Duration steady_life = absl::Seconds(30);
-  // Restarts the task's process.
-  std::function<absl::Status(const TaskId& task)> relaunch;
+  // Begins to start the task's process again; OnStarted or OnNotStarted tells what came of it. Until then the task
+  // counts as running. Must not call either of them itself.
+  std::function<void(const TaskId& task)> relaunch;
   // Called on every change. `status` is how the task ended (for kRunning: its previous life). Empty: no calls.
   std::function<void(const TaskId& task, TaskChange change, const ExitStatus& status)> changed;
   // Returns the name of a task in reports. Empty: "worker:1".
@@ -98,6 +100,10 @@ class TaskSupervisor {
   TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options, Backend& backend,
                  const Clock& clock, Report report);
 
+  // These two answer `relaunch`. A task that can't be started again ends like a life that failed: it may be restarted
+  // once more, and its end is the run's where such an end is.
+  void OnStarted(const TaskId& task);
+  void OnNotStarted(const TaskId& task, const absl::Status& why);
   void OnExit(const TaskId& task, const ExitStatus& status);
   // Must be called when a task has written something.
   void OnOutput(const TaskId& task) { idle_.NoteOutput(task, clock_.Now()); }
@@ -108,6 +114,8 @@ class TaskSupervisor {
 
   // Returns when OnTime has something to do; InfiniteFuture if never.
   absl::Time deadline() const;
+  // Returns whether the tasks have been asked to end, so that none that ends is missed.
+  bool ending() const { return phase_ == Phase::kEnding || phase_ == Phase::kKilling; }
   // Returns whether nothing runs and nothing will be restarted.
   bool done() const { return running_.empty() && restarts_due_.empty(); }
   // Returns, once done, what a shell would have in $?: the chief's code. With kAllDecide: 0 if the run has succeeded,

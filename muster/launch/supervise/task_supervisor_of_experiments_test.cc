@@ -83,7 +83,7 @@ class ExperimentTest : public testing::Test {
     };
     options.relaunch = [this](const TaskId& task) {
       relaunched_.push_back(task.ToString());
-      return absl::OkStatus();
+      supervisor_->OnStarted(task);
     };
     options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
       changes_.push_back(task.ToString() + " " + ChangeName(change) + ": " + status.ToString());

@@ -207,16 +207,11 @@ class HealingTest : public NotedTest {
   }
 
   std::vector<std::string> relaunched_;
-  absl::Status can_launch_;
   TaskSupervisor supervisor_{{kPs, kChief, kWorker0},
                              {.chief = kChief,
                               .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 3}; },
                               .retryable = IsRetryableInForeground,
-                              .relaunch =
-                                  [this](const TaskId& task) {
-                                    relaunched_.push_back(task.ToString());
-                                    return can_launch_;
-                                  }},
+                              .relaunch = [this](const TaskId& task) { relaunched_.push_back(task.ToString()); }},
                              backend_,
                              clock_,
                              [this](const std::string& line) { lines_.push_back(line); }};
@@ -302,11 +297,24 @@ TEST_F(HealingTest, AfterASteadyLifeThePausesBeginAnew) {
 }
 
 TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
-  can_launch_ = absl::NotFoundError("no such program");
   supervisor_.OnExit(kChief, {.signal = 9});
+  EXPECT_THAT(backend_.Take(), IsEmpty()) << "the start isn't decided yet";
+  supervisor_.OnNotStarted(kChief, absl::NotFoundError("no such program"));
   EXPECT_THAT(Said(), HasSubstr("chief:0 could not be started again: no such program"));
   EXPECT_THAT(Relaunched(), ElementsAre("chief:0")) << "it is not tried again";
   EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
+}
+
+TEST_F(HealingTest, WhoIsBeingStartedAgainCountsAsRunning) {
+  supervisor_.OnExit(kChief, {.signal = 9});
+  supervisor_.OnExit(kWorker0, {});
+  supervisor_.OnExit(kPs, {});
+  EXPECT_FALSE(supervisor_.done());
+  supervisor_.OnInterrupt();
+  EXPECT_THAT(backend_.Take(), ElementsAre("chief:0 gently"));
+  supervisor_.OnNotStarted(kChief, absl::UnavailableError("its host is gone"));
+  EXPECT_TRUE(supervisor_.done());
+  EXPECT_FALSE(supervisor_.first_failure().has_value()) << "it was to end";
 }
 
 TEST_F(HealingTest, AnInterruptEndsTheHealingToo) {

@@ -1,5 +1,6 @@
 // A Backend without processes, which backend_contract_test.cc holds to the same contract as the real ones. It knows
-// four programs by their names: echo, false, sleep and yes. Not thread-safe. Test-only.
+// four programs by their names: echo, false, sleep and yes. Its ports are reserved like those of this machine. Not
+// thread-safe. Test-only.
 #pragma once
 
 #include <poll.h>
@@ -15,8 +16,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/later_calls.h"
 
 namespace muster {
 
@@ -30,16 +33,30 @@ class FakeBackend final : public Backend {
 
   absl::Status Start() override {
     started_ = true;
+    later_.emplace(loop_);
     loop_.Watch(wake_fd_, POLLIN, [this](short) { OnWake(); });
     return absl::OkStatus();
   }
   int Stop() override {
     if (std::exchange(started_, false)) loop_.Forget(wake_fd_);
+    later_.reset();
     running_.clear();
+    ports_.clear();
     return 0;
   }
 
-  absl::Status Launch(const ProcessSpec& process) override {
+  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override {
+    std::vector<std::string> addresses;
+    for (const uint16_t number : ports) {
+      auto port = number == 0 ? FreePorts::Reserve(1) : FreePorts::Take({.first = number, .count = 1});
+      if (!port.ok()) return later_->Add([this, task, why = port.status()] { events_.OnNotReserved(task, why); });
+      addresses.push_back(absl::StrCat("127.0.0.1:", port->port(0)));
+      ports_.push_back(*std::move(port));
+    }
+    later_->Add([this, task, addresses] { events_.OnReserved(task, addresses); });
+  }
+  void Launch(const ProcessSpec& process) override {
+    const TaskId task = process.task;
     const std::string& program = process.arguments[0];
     Running running;
     if (program == "echo") {
@@ -50,11 +67,16 @@ class FakeBackend final : public Backend {
     } else if (program == "yes") {
       running.endless = true;
     } else if (program != "sleep") {
-      return absl::NotFoundError(absl::StrCat(program, ": no such program"));
+      return later_->Add([this, task, program] {
+        events_.OnNotStarted(task, absl::NotFoundError(absl::StrCat(program, ": no such program")));
+      });
     }
-    running_[process.task] = running;
-    Wake();
-    return absl::OkStatus();
+    running_[task] = running;
+    later_->Add([this, task] {
+      running_[task].told = true;
+      Wake();
+      events_.OnStarted(task, {});
+    });
   }
   void End(const TaskId& task, EndMode mode) override {
     const auto found = running_.find(task);
@@ -68,12 +90,12 @@ class FakeBackend final : public Backend {
   }
   absl::Time deadline() const override { return absl::InfiniteFuture(); }
   void OnTime() override {}
-  LocalProcess ProcessOf(const TaskId&) const override { return {}; }
 
  private:
   struct Running {
     std::string output;               // that nobody has been told of
     bool endless = false;             // it writes for ever
+    bool told = false;                // its start was reported
     std::optional<ExitStatus> ended;  // nobody has been told yet
   };
 
@@ -87,6 +109,8 @@ class FakeBackend final : public Backend {
   }
   void Tell(const TaskId& task) {
     const Running running = running_[task];
+    if (!running.told) return;
+    running_[task].output.clear();
     if (running.ended) running_.erase(task);
     if (!running.output.empty()) events_.OnOutput(task, OutputStream::kStdout, running.output);
     if (running.ended) return events_.OnExit(task, *running.ended);
@@ -98,7 +122,9 @@ class FakeBackend final : public Backend {
   FdLoop& loop_;
   BackendEvents& events_;
   const int wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::optional<LaterCalls> later_;  // while started
   std::map<TaskId, Running> running_;
+  std::vector<FreePorts> ports_;
   bool started_ = false;
   bool paused_ = false;
 };

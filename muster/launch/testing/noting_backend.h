@@ -14,14 +14,14 @@ class NotingBackend final : public Backend {
  public:
   absl::Status Start() override { return absl::OkStatus(); }
   int Stop() override { return 0; }
-  absl::Status Launch(const ProcessSpec&) override { return absl::OkStatus(); }
+  void Reserve(const TaskId&, const std::vector<uint16_t>&) override {}
+  void Launch(const ProcessSpec&) override {}
   void End(const TaskId& task, EndMode mode) override {
     ended_.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
   }
   void PauseOutput(bool) override {}
   absl::Time deadline() const override { return absl::InfiniteFuture(); }
   void OnTime() override {}
-  LocalProcess ProcessOf(const TaskId&) const override { return {}; }
 
   // Returns what was noted since the last call: "chief:0 gently", "chief:0 at once".
   std::vector<std::string> Take() { return std::exchange(ended_, {}); }

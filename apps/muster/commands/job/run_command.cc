@@ -22,6 +22,7 @@
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
@@ -122,15 +123,10 @@ absl::StatusOr<std::vector<std::string>> ProgramOf(std::vector<std::string> rema
                    " (see muster run --help); put the program and its arguments after --"));
 }
 
-absl::Status CheckPrograms(const ClusterPlan& plan, const std::vector<std::string>& environment) {
-  std::string search_path = VariableIn(environment, "PATH");
-  for (const ProcessSpec& process : plan.processes) {
-    for (const auto& [name, value] : process.environment) {
-      if (name == "PATH") search_path = value;
-    }
-    RETURN_IF_ERROR(FindProgram(process.arguments[0], search_path).status());
-  }
-  return absl::OkStatus();
+absl::Status CheckProgram(const ClusterRequest& request, const std::vector<std::string>& environment) {
+  std::vector<std::string> variables = environment;
+  variables.insert(variables.begin(), request.environment.rbegin(), request.environment.rend());  // they win
+  return FindProgram(request.program[0], VariableIn(variables, "PATH")).status();
 }
 
 // Applies --layout, --nodes and --devices. To start a layout, its node must be this machine and have the devices.
@@ -172,8 +168,6 @@ bool HasSeveralNodes(const ClusterRequest& request) {
 absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, const ClusterRequest& request,
                                                      const FreePorts& ports) {
   const bool several = HasSeveralNodes(request);
-  if (!several && !flags.first_port.empty())
-    return absl::InvalidArgumentError("--first_port: accepted with several --nodes only");
   int first = kFirstPlannedPort;
   const int last = kLargestPort - AddressesNeeded(request) + 1;
   if (!flags.first_port.empty() && (!absl::SimpleAtoi(flags.first_port, &first) || first < 1 || first > last))
@@ -191,9 +185,9 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, cons
   return addresses;
 }
 
-// Adds TensorBoard on the output root, if wanted and installed, and returns the port that is reserved for it.
-absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, ForegroundOptions& options) {
-  if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return std::nullopt;
+// Adds TensorBoard on the output root, if wanted and installed.
+absl::Status AddTensorBoard(const RunFlags& flags, ForegroundOptions& options) {
+  if (flags.no_tensorboard || (!flags.tensorboard && flags.layout.empty())) return absl::OkStatus();
   std::string root = flags.request.output_root;
   if (root.empty() && flags.layout.empty()) root = flags.request.model_dir;
   if (root.empty()) root = VariableIn(options.environment, kOutputRootVariable);  // the tasks have it, too
@@ -203,16 +197,10 @@ absl::StatusOr<std::optional<FreePorts>> AddTensorBoard(const RunFlags& flags, F
   if (!FindProgram("tensorboard", VariableIn(options.environment, "PATH")).ok()) {
     options.notes.push_back(
         absl::StrCat("TensorBoard isn't installed (", kInstallTensorBoard, "): the run goes on without it"));
-    return std::nullopt;
+    return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(std::optional<FreePorts> port, FreePorts::Reserve(1));
-  const std::string number = absl::StrCat(port->port(0));
-  ProcessSpec board;
-  board.task = {"tensorboard", 0};
-  board.arguments = {"tensorboard", "--logdir", root, "--host", "127.0.0.1", "--port", number};
-  options.companion = std::move(board);
-  options.notes.push_back(absl::StrCat("TensorBoard on ", root, ": http://127.0.0.1:", number, "/"));
-  return port;
+  options.tensorboard_folder = root;
+  return absl::OkStatus();
 }
 
 // Returns the first of as many ports as there are tasks; 0: any free ones.
@@ -224,27 +212,18 @@ absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
   return first;
 }
 
-// Gives each task a port for its status page. The returned reservation keeps others from taking them; nullopt without
-// status pages or if the ports are only printed.
-absl::StatusOr<std::optional<FreePorts>> GiveStatusPorts(const RunFlags& flags, ClusterRequest& request) {
-  const std::string& flag = flags.status_port;
-  if (flag.empty()) return std::nullopt;
-  const int tasks = TasksOf(request);
-  ASSIGN_OR_RETURN(const int first, FirstStatusPort(flag, tasks));
-  if (first == 0) {
-    ASSIGN_OR_RETURN(std::optional<FreePorts> reserved, FreePorts::Reserve(tasks));
-    for (int i = 0; i < tasks; ++i) request.status_ports.push_back(reserved->port(i));
-    return reserved;
-  }
-  for (int i = 0; i < tasks; ++i) request.status_ports.push_back(first + i);
-  if (flags.dry_run) return std::nullopt;
-  auto taken = FreePorts::Take({static_cast<uint16_t>(first), static_cast<uint16_t>(tasks)});
-  if (absl::IsInvalidArgument(taken.status()))
-    return absl::InvalidArgumentError(absl::StrCat("--status_port '", flag, "': ", taken.status().message(), "; the ",
-                                                   tasks, " tasks use the ports from there on; ",
-                                                   "0 chooses free ones"));
-  RETURN_IF_ERROR(taken.status());
-  return *std::move(taken);
+// Shows the plan with ports that are free now.
+absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const ForegroundOptions& options) {
+  const int tasks = static_cast<int>(TasksOf(request).size());
+  ASSIGN_OR_RETURN(const FreePorts for_status, FreePorts::Reserve(options.first_status_port == 0 ? tasks : 0));
+  for (int i = 0; options.first_status_port.has_value() && i < tasks; ++i)
+    request.status_ports.push_back(*options.first_status_port == 0 ? for_status.port(i)
+                                                                   : *options.first_status_port + i);
+  ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, ports));
+  ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, options.job_token, options.run_id));
+  std::fputs(DryRunText(plan).c_str(), stdout);
+  return absl::OkStatus();
 }
 
 // A program that is only asked for its flags trains nothing; in a cluster every task would print them.
@@ -289,7 +268,10 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
-  ASSIGN_OR_RETURN(std::optional<FreePorts> for_status, GiveStatusPorts(flags, request));
+  if (!flags.status_port.empty()) {
+    ASSIGN_OR_RETURN(options.first_status_port,
+                     FirstStatusPort(flags.status_port, static_cast<int>(TasksOf(request).size())));
+  }
   std::optional<RunTrace> trace;
   if (!flags.trace.empty() && flags.dry_run) request.trace_parts = flags.trace;
   if (!flags.trace.empty() && !flags.dry_run) {
@@ -297,23 +279,19 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
     request.trace_parts = trace->parts();
     options.trace = &*trace;
   }
-  ASSIGN_OR_RETURN(FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, ports));
+  if (!flags.first_port.empty() && !HasSeveralNodes(request))
+    return absl::InvalidArgumentError("--first_port: accepted with several --nodes only");
   // A token that the user has chosen lets the user query the run's ps from another terminal.
   const std::string exported = VariableIn(options.environment, kJobTokenVariable);
   RETURN_IF_ERROR(CheckJobToken(exported));
-  const std::string token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
-  // Released, so that the tasks can listen there; the addresses reserved above are different ones.
-  for (size_t i = 0; for_status && i < request.status_ports.size(); ++i) for_status->Release(i);
-  ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, token, options.run_id));
-  RETURN_IF_ERROR(CheckPrograms(plan, options.environment));
+  options.job_token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
+  RETURN_IF_ERROR(CheckProgram(request, options.environment));
   if (flags.dry_run) {
-    std::fputs(DryRunText(plan).c_str(), stdout);
+    RETURN_IF_ERROR(PrintPlan(flags, request, options));
     return 0;
   }
-  ASSIGN_OR_RETURN(std::optional<FreePorts> for_tensorboard, AddTensorBoard(flags, options));
-  if (for_tensorboard.has_value()) for_tensorboard->Release(0);
-  return RunInForeground(plan, std::move(ports), options);
+  RETURN_IF_ERROR(AddTensorBoard(flags, options));
+  return RunInForeground(request, options);
 }
 
 int RunAndReport(const RunFlags& flags, const CLI::App& command) {

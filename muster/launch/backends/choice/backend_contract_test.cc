@@ -1,12 +1,19 @@
 // What every Backend keeps to (backend.h), held against each launch engine and against the fake that other tests use.
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/system/random_hex.h"
@@ -16,10 +23,43 @@
 namespace muster::backend_contract_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
+    ::testing::Not, ::testing::StartsWith;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
+
+sockaddr_in Loopback(const std::string& address) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  sockaddr_in loopback = {};
+  loopback.sin_family = AF_INET;
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  loopback.sin_port = htons(static_cast<uint16_t>(port));
+  return loopback;
+}
+
+// Returns what a program gets that binds "127.0.0.1:PORT": 0 or an errno. `as_server`: with SO_REUSEADDR, then listens.
+int Bind(const std::string& address, bool as_server) {
+  const sockaddr_in bound = Loopback(address);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int reuse = as_server ? 1 : 0;
+  EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse), 0);
+  const bool ok =
+      bind(fd, reinterpret_cast<const sockaddr*>(&bound), sizeof bound) == 0 && (!as_server || listen(fd, 1) == 0);
+  const int error = ok ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+// Returns what a client gets that connects to "127.0.0.1:PORT": 0 or an errno.
+int Connect(const std::string& address) {
+  const sockaddr_in server = Loopback(address);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int error = connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
 
 class BackendContractTest : public ::testing::TestWithParam<std::string>, public BackendEvents {
  protected:
@@ -35,18 +75,50 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
   }
   void TearDown() override { backend_->Stop(); }
 
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
+    EXPECT_FALSE(in_call_);
+    addresses_[task] = addresses;
+  }
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override { addresses_[task] = why; }
+  void OnStarted(const TaskId& task, const LocalProcess& process) override {
+    EXPECT_FALSE(in_call_);
+    EXPECT_EQ(process.pid > 0, GetParam() == kThisMachine);
+    answers_[task] = absl::OkStatus();
+  }
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override {
+    EXPECT_FALSE(in_call_);
+    answers_[task] = why;
+  }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
+    EXPECT_TRUE(answers_.contains(task)) << "output before the start";
     EXPECT_FALSE(exits_.contains(task)) << "output after the exit";
     EXPECT_EQ(stream, OutputStream::kStdout);
     out_[task] += bytes;
   }
   void OnExit(const TaskId& task, const ExitStatus& status) override {
+    EXPECT_FALSE(in_call_);
+    EXPECT_TRUE(answers_.contains(task)) << "an end before the start";
     EXPECT_TRUE(exits_.emplace(task, status).second) << task.ToString() << " ends twice";
   }
 
+  void Begin(const TaskId& task, std::vector<std::string> arguments) {
+    answers_.erase(task);
+    in_call_ = true;
+    backend_->Launch({.task = task, .arguments = std::move(arguments), .environment = {{kRunIdVariable, run_id_}}});
+    in_call_ = false;
+  }
+  // Returns what came of it.
   absl::Status Launch(const TaskId& task, std::vector<std::string> arguments) {
-    return backend_->Launch(
-        {.task = task, .arguments = std::move(arguments), .environment = {{kRunIdVariable, run_id_}}});
+    Begin(task, std::move(arguments));
+    while (!answers_.contains(task)) loop_.RunOnce(absl::InfiniteFuture());
+    return answers_[task];
+  }
+  absl::StatusOr<std::vector<std::string>> Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+    in_call_ = true;
+    backend_->Reserve(task, ports);
+    in_call_ = false;
+    while (!addresses_.contains(task)) loop_.RunOnce(absl::InfiniteFuture());
+    return addresses_.at(task);
   }
   ExitStatus ExitOf(const TaskId& task) {
     while (!exits_.contains(task)) loop_.RunOnce(absl::InfiniteFuture());
@@ -60,13 +132,72 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
   const std::string run_id_ = RandomHex(8);
   FdLoop loop_{RealClock()};
   std::unique_ptr<Backend> backend_;
+  bool in_call_ = false;  // of the backend
+  std::map<TaskId, absl::StatusOr<std::vector<std::string>>> addresses_;
+  std::map<TaskId, absl::Status> answers_;
   std::map<TaskId, std::string> out_;
   std::map<TaskId, ExitStatus> exits_;
 };
 
+TEST_P(BackendContractTest, ReservedPortsAreDifferentAndNobodyElsesUntilItStops) {
+  const auto addresses = Reserve(kTask, {0, 0});
+  ASSERT_EQ(addresses.status(), absl::OkStatus());
+  ASSERT_EQ(addresses->size(), 2);
+  const auto others = Reserve(kOther, {0});
+  EXPECT_THAT(*addresses, Not(Contains(others->front())));
+  EXPECT_NE(addresses->front(), addresses->back());
+  EXPECT_EQ(Bind(addresses->front(), /*as_server=*/false), EADDRINUSE);
+  EXPECT_EQ(Bind(addresses->front(), /*as_server=*/true), 0) << "its own server can";
+  backend_->Stop();
+  EXPECT_EQ(Bind(addresses->front(), /*as_server=*/false), 0);
+}
+
+TEST_P(BackendContractTest, APortIsStillReservedBetweenTwoLives) {
+  const std::string address = Reserve(kTask, {0})->front();
+  ASSERT_EQ(Launch(kTask, {"echo", "one"}), absl::OkStatus());
+  ExitOf(kTask);
+  EXPECT_EQ(Bind(address, /*as_server=*/false), EADDRINUSE);
+  EXPECT_EQ(Connect(address), ECONNREFUSED) << "a client tries again; it doesn't wait in a queue of nobody";
+  exits_.clear();
+  ASSERT_EQ(Launch(kTask, {"echo", "two"}), absl::OkStatus());
+  ExitOf(kTask);
+  EXPECT_EQ(Bind(address, /*as_server=*/false), EADDRINUSE);
+}
+
+TEST_P(BackendContractTest, APortThatIsAskedForByItsNumberIsThatOneOrAnError) {
+  const std::string taken = Reserve(kTask, {0})->front();
+  int number = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(taken.substr(taken.rfind(':') + 1), &number));
+  const absl::Status why = Reserve(kOther, {static_cast<uint16_t>(number)}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(why));
+  EXPECT_EQ(why.message(), absl::StrCat("port ", number, " is in use"));
+  backend_->Stop();
+  addresses_.clear();
+  ASSERT_EQ(backend_->Start(), absl::OkStatus());
+  EXPECT_THAT(*Reserve(kOther, {static_cast<uint16_t>(number)}), ElementsAre(taken));
+}
+
+TEST_P(BackendContractTest, ATaskWithoutPortsMayBeReservedForToo) { EXPECT_THAT(*Reserve(kTask, {}), IsEmpty()); }
+
+TEST_P(BackendContractTest, AnEndBeforeTheStartIsToldFollowsTheStart) {
+  Begin(kTask, {"sleep", "1000"});
+  backend_->End(kTask, EndMode::kAtOnce);
+  EXPECT_EQ(ExitOf(kTask), ExitStatus{.signal = SIGKILL});
+  EXPECT_EQ(answers_[kTask], absl::OkStatus());
+}
+
+TEST_P(BackendContractTest, OnceStoppedItTellsNothing) {
+  backend_->Reserve(kTask, {0});
+  Begin(kOther, {"echo"});
+  backend_->Stop();
+  RunRounds(3);
+  EXPECT_TRUE(addresses_.empty());
+  EXPECT_TRUE(answers_.empty());
+}
+
 TEST_P(BackendContractTest, OutputComesBeforeTheExit) {
   ASSERT_EQ(Launch(kTask, {"echo", "hello", "world"}), absl::OkStatus());
-  EXPECT_EQ(out_[kTask], "") << "told by the loop, not by Launch";
+  EXPECT_EQ(out_[kTask], "") << "told after the start";
   EXPECT_EQ(ExitOf(kTask), ExitStatus{});
   EXPECT_EQ(out_[kTask], "hello world\n");
 }
@@ -80,7 +211,6 @@ TEST_P(BackendContractTest, TasksEndEachWithItsOwnStatus) {
 
 TEST_P(BackendContractTest, AProgramThatIsNotThereIsAnErrorAndNoExit) {
   EXPECT_TRUE(absl::IsNotFound(Launch(kTask, {"no-such-program"})));
-  EXPECT_EQ(backend_->ProcessOf(kTask).pid, 0);
   ASSERT_EQ(Launch(kOther, {"echo"}), absl::OkStatus());
   ExitOf(kOther);
   EXPECT_FALSE(exits_.contains(kTask));
@@ -108,7 +238,6 @@ TEST_P(BackendContractTest, EndOfATaskThatDoesNotRunIsWithoutEffect) {
 TEST_P(BackendContractTest, ATaskCanBeLaunchedAgainOnceItHasEnded) {
   ASSERT_EQ(Launch(kTask, {"echo", "one"}), absl::OkStatus());
   ExitOf(kTask);
-  EXPECT_EQ(backend_->ProcessOf(kTask).pid, 0);
   exits_.clear();
   ASSERT_EQ(Launch(kTask, {"echo", "two"}), absl::OkStatus());
   ExitOf(kTask);
@@ -141,7 +270,6 @@ TEST_P(BackendContractTest, ThePauseLosesNothingOfATaskThatEnds) {
 TEST_P(BackendContractTest, StopLeavesNothingOfTheRun) {
   ASSERT_EQ(Launch(kTask, {"sleep", "1000"}), absl::OkStatus());
   EXPECT_EQ(backend_->Stop(), 0) << "a task is no stray";
-  EXPECT_EQ(backend_->ProcessOf(kTask).pid, 0);
   EXPECT_EQ(backend_->Stop(), 0);
 }
 
@@ -163,6 +291,10 @@ INSTANTIATE_TEST_SUITE_P(Engines, BackendContractTest, ::testing::ValuesIn([] {
 TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
   FdLoop loop(RealClock());
   struct : BackendEvents {
+    void OnReserved(const TaskId&, const std::vector<std::string>&) override {}
+    void OnNotReserved(const TaskId&, const absl::Status&) override {}
+    void OnStarted(const TaskId&, const LocalProcess&) override {}
+    void OnNotStarted(const TaskId&, const absl::Status&) override {}
     void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
     void OnExit(const TaskId&, const ExitStatus&) override {}
   } events;

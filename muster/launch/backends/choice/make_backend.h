@@ -12,9 +12,6 @@
 
 namespace muster {
 
-// The engine that runs the processes as children of this one (local/).
-inline constexpr char kThisMachine[] = "local";
-
 // All engines there are.
 std::vector<std::string> BackendNames();
 

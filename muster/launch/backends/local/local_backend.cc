@@ -70,11 +70,13 @@ absl::Status LocalBackend::Start() {
   RETURN_IF_ERROR(PrepareProcess());
   ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsTask(pid); }));
   ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_));
+  later_.emplace(loop_);
   return absl::OkStatus();
 }
 
 int LocalBackend::Stop() {
   if (guard_ == nullptr) return 0;
+  later_.reset();
   for (auto& [task, running] : running_) {
     const Child& child = running.child;
     kill(-child.pid, SIGKILL);
@@ -93,6 +95,7 @@ int LocalBackend::Stop() {
   leaders_.clear();
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
+  ports_.clear();
   const int strays = KillProcessesOfAgent(agent_id_);
   orphans_->Reap();
   orphans_.reset();
@@ -103,8 +106,35 @@ int LocalBackend::Stop() {
   return strays;
 }
 
-absl::Status LocalBackend::Launch(const ProcessSpec& process) {
+void LocalBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+  MUSTER_CHECK(guard_ != nullptr && ports_.count(task) == 0);
+  const absl::Status held = HoldPorts(task, ports);
+  if (!held.ok()) return later_->Add([this, task, held] { events_.OnNotReserved(task, held); });
+  std::vector<std::string> addresses;
+  for (const FreePorts& port : ports_[task]) addresses.push_back(absl::StrCat("127.0.0.1:", port.port(0)));
+  later_->Add([this, task, addresses] { events_.OnReserved(task, addresses); });
+}
+
+absl::Status LocalBackend::HoldPorts(const TaskId& task, const std::vector<uint16_t>& numbers) {
+  std::vector<FreePorts> held;
+  for (const uint16_t number : numbers) {
+    ASSIGN_OR_RETURN(FreePorts port,
+                     number == 0 ? FreePorts::Reserve(1) : FreePorts::Take({.first = number, .count = 1}));
+    held.push_back(std::move(port));
+  }
+  ports_.emplace(task, std::move(held));
+  return absl::OkStatus();
+}
+
+void LocalBackend::Launch(const ProcessSpec& process) {
   MUSTER_CHECK(guard_ != nullptr && running_.count(process.task) == 0);
+  const TaskId task = process.task;
+  const absl::Status launched = TryToLaunch(process);
+  if (launched.ok()) return later_->Add([this, task] { OnLaunched(task); });
+  later_->Add([this, task, launched] { events_.OnNotStarted(task, launched); });
+}
+
+absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   ChildSpec spec;
   spec.arguments = process.arguments;
   spec.environment = EnvironmentOf(process);
@@ -116,6 +146,8 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
   ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));
   ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
+  if (const auto held = ports_.find(process.task); process.release_ports && held != ports_.end())
+    for (FreePorts& port : held->second) port.Release(0);
   const auto child = StartChild(spec);
   if (spec.cgroup_fd >= 0) close(spec.cgroup_fd);
   RETURN_IF_ERROR(child.status());
@@ -123,13 +155,19 @@ absl::Status LocalBackend::Launch(const ProcessSpec& process) {
   leaders_.insert(child->pid);
   running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
   if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
-  WatchOutput(task, OutputStream::kStdout);
-  WatchOutput(task, OutputStream::kStderr);
-  loop_.Watch(child->pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
   if (process.limits.mem_bytes.has_value() && cgroups_ == nullptr && options_.resident_bytes != nullptr) {
     memory_watch_.Add(task, child->pid, *process.limits.mem_bytes);
   }
   return absl::OkStatus();
+}
+
+// Its output and end are watched from here on, so that they are told after the start.
+void LocalBackend::OnLaunched(const TaskId& task) {
+  const Running& running = running_.at(task);
+  WatchOutput(task, OutputStream::kStdout);
+  WatchOutput(task, OutputStream::kStderr);
+  loop_.Watch(running.child.pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
+  events_.OnStarted(task, {.pid = running.child.pid, .cgroup = running.cgroup});
 }
 
 // A relative path is relative to where the process runs.
@@ -247,12 +285,6 @@ void LocalBackend::PauseOutput(bool paused) {
       if (fd >= 0) loop_.SetEvents(fd, paused ? 0 : POLLIN);
     }
   }
-}
-
-LocalProcess LocalBackend::ProcessOf(const TaskId& task) const {
-  const auto found = running_.find(task);
-  if (found == running_.end()) return {};
-  return {.pid = found->second.child.pid, .cgroup = found->second.cgroup};
 }
 
 int& LocalBackend::OutputFd(const TaskId& task, OutputStream stream) {

@@ -3,8 +3,8 @@
 // a memory file (MUSTER_ARENA_FD) that stays here when its process dies, so that a restarted ps finds its model there.
 // Not thread-safe; the process must have no other threads, since it forks.
 //
-// Each backend makes an id (MUSTER_AGENT_ID) that its processes inherit, and kills only those that have it: two backends
-// of one run leave each other's tasks alone.
+// Each backend makes an id (MUSTER_AGENT_ID) that its processes inherit, and kills only those that have it: two
+// backends of one run leave each other's tasks alone. Reserved ports are on the loopback address (FreePorts).
 //
 // Control groups (cgroups.h) enforce limits where this process may make some. Elsewhere the backend checks the tasks'
 // memory itself and kills those that use too much (memory_watch.h), and cpus aren't limited. A limit or mount that
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/net/free_ports.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/local/cgroups.h"
 #include "muster/launch/backends/local/child.h"
@@ -26,6 +27,7 @@
 #include "muster/launch/backends/local/orphans.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/later_calls.h"
 
 namespace muster {
 
@@ -37,12 +39,12 @@ class LocalBackend final : public Backend {
 
   absl::Status Start() override;
   int Stop() override;
-  absl::Status Launch(const ProcessSpec& process) override;
+  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
+  void Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
   absl::Time deadline() const override { return memory_watch_.deadline(); }
   void OnTime() override;
-  LocalProcess ProcessOf(const TaskId& task) const override;
   // How often it has looked through all processes of the machine, which takes time in proportion to their number.
   int looks() const { return looks_; }
 
@@ -57,6 +59,10 @@ class LocalBackend final : public Backend {
     bool too_much_memory = false;  // this backend killed it for that
   };
 
+  [[nodiscard]] absl::Status HoldPorts(const TaskId& task, const std::vector<uint16_t>& numbers);
+  [[nodiscard]] absl::Status TryToLaunch(const ProcessSpec& process);
+  // Watches a started process and tells of it.
+  void OnLaunched(const TaskId& task);
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;
   std::string ProgramOf(const ProcessSpec& process) const;
@@ -91,6 +97,7 @@ class LocalBackend final : public Backend {
   BackendEvents& events_;
   const std::string agent_id_;
 
+  std::optional<LaterCalls> later_;   // while started
   std::unique_ptr<Guard> guard_;      // while started
   std::unique_ptr<Orphans> orphans_;  // while started
   std::map<TaskId, Running> running_;
@@ -99,6 +106,7 @@ class LocalBackend final : public Backend {
   uint64_t groups_round_ = 0;  // the loop's round of which groups_ is
   int looks_ = 0;
   std::map<TaskId, int> memories_;
+  std::map<TaskId, std::vector<FreePorts>> ports_;  // one each
   MemoryWatch memory_watch_;
   std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted
   std::optional<std::string> no_cgroups_;  // why not, once known

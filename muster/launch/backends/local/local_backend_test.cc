@@ -53,12 +53,22 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   void SetUp() override { ASSERT_TRUE(backend_.Start().ok()); }
   void TearDown() override { backend_.Stop(); }
 
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
+    addresses_[task] = addresses;
+  }
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override { ADD_FAILURE() << task.ToString() << why; }
+  void OnStarted(const TaskId& task, const LocalProcess& process) override {
+    processes_[task] = process;
+    answers_[task] = absl::OkStatus();
+  }
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override { answers_[task] = why; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
     EXPECT_EQ(exits_.count(task), 0) << "output after the exit";
     (stream == OutputStream::kStdout ? out_ : err_)[task] += bytes;
   }
   void OnExit(const TaskId& task, const ExitStatus& status) override {
     EXPECT_TRUE(exits_.emplace(task, status).second);
+    processes_.erase(task);
   }
 
   // The memory watch uses a clock that is moved by hand, and every process uses resident_ bytes.
@@ -81,19 +91,30 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
             .arguments = {"sh", "-c", script},
             .environment = {{kRunIdVariable, run_id_}, {"ADDED", "task's"}}};
   }
-  absl::Status Shell(const TaskId& task, const std::string& script) { return backend_.Launch(ShellSpec(task, script)); }
+  // Returns what came of it.
+  absl::Status Launch(const ProcessSpec& process) {
+    answers_.erase(process.task);
+    backend_.Launch(process);
+    while (answers_.count(process.task) == 0) loop_.RunOnce(absl::InfiniteFuture());
+    return answers_[process.task];
+  }
+  absl::Status Shell(const TaskId& task, const std::string& script) { return Launch(ShellSpec(task, script)); }
+  pid_t PidOf(const TaskId& task) const {
+    const auto found = processes_.find(task);
+    return found == processes_.end() ? 0 : found->second.pid;
+  }
   void RunUntilExit(const TaskId& task) {
     while (exits_.count(task) == 0) loop_.RunOnce(absl::InfiniteFuture());
   }
   // Waits until the task has stopped itself.
   void WaitUntilStopped(const TaskId& task) {
     siginfo_t stopped;
-    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf(task).pid, &stopped, WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(waitid(P_PID, PidOf(task), &stopped, WSTOPPED | WNOWAIT), 0);
   }
   // Runs until the task's first process has ended and the backend has seen it.
   void RunUntilShellHasEnded(const TaskId& task) {
     siginfo_t ended;
-    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf(task).pid, &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(waitid(P_PID, PidOf(task), &ended, WEXITED | WNOWAIT), 0);
     loop_.RunOnce(RealClock().Now());
   }
   // Returns the process whose number the task wrote as its first line.
@@ -113,6 +134,9 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   LocalBackend backend_;
   std::map<TaskId, std::string> out_, err_;
   std::map<TaskId, ExitStatus> exits_;
+  std::map<TaskId, std::vector<std::string>> addresses_;
+  std::map<TaskId, absl::Status> answers_;
+  std::map<TaskId, LocalProcess> processes_;  // that run
 };
 
 TEST_F(LocalBackendTest, TellsOutputThenExit) {
@@ -128,16 +152,16 @@ TEST_F(LocalBackendTest, TellsOutputThenExit) {
 }
 
 TEST_F(LocalBackendTest, AProgramThatCannotRunIsAnErrorNotAnExit) {
-  const absl::Status missing = backend_.Launch({.task = kTask, .arguments = {"/no/such/program"}});
+  const absl::Status missing = Launch({.task = kTask, .arguments = {"/no/such/program"}});
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/no/such/program"));
   const std::string broken = testing::TempDir() + "local_backend_test_broken";
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), broken, AsBytes("#!/no/such/shell\n", 17)).ok());
   ASSERT_EQ(chmod(broken.c_str(), 0755), 0);
-  EXPECT_EQ(backend_.Launch({.task = kTask, .arguments = {broken}}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Launch({.task = kTask, .arguments = {broken}}).code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(PosixFileSystem().Remove(broken).ok());
   EXPECT_TRUE(exits_.empty());
-  EXPECT_EQ(backend_.ProcessOf(kTask).pid, 0);
+  EXPECT_EQ(PidOf(kTask), 0);
 }
 
 TEST_F(LocalBackendTest, EndReachesAllThatTheTaskHasStarted) {
@@ -168,7 +192,7 @@ TEST_F(LocalBackendTest, WhatATaskLeavesBehindIsKilledWhenItEnds) {
   ASSERT_TRUE(Shell(kTask, "sleep 1000 & echo $!; kill -STOP $$").ok());
   const Watched child = StartedBy(kTask);
   WaitUntilStopped(kTask);
-  kill(backend_.ProcessOf(kTask).pid, SIGCONT);
+  kill(PidOf(kTask), SIGCONT);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.code = 0});
   child.WaitForEnd();
@@ -184,7 +208,7 @@ TEST_F(LocalBackendTest, WhoLosesItsParentDoesNotStayAsAZombie) {
   EXPECT_EQ(kill(orphan, 0), -1) << "nobody has waited for it";
   EXPECT_THAT(exits_, IsEmpty());
   // The end of a task is still the task's.
-  kill(backend_.ProcessOf(kTask).pid, SIGKILL);
+  kill(PidOf(kTask), SIGKILL);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], ExitStatus{.signal = 9});
 }
@@ -273,7 +297,7 @@ TEST_F(LocalBackendTest, TasksThatEndTogetherAreLookedUpTogether) {
   for (int i = 0; i < kTasks; ++i) backend_.End({kWorkerJob, i}, EndMode::kGently);
   for (int i = 0; i < kTasks; ++i) {
     siginfo_t ended;
-    EXPECT_EQ(waitid(P_PID, backend_.ProcessOf({kWorkerJob, i}).pid, &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(waitid(P_PID, PidOf({kWorkerJob, i}), &ended, WEXITED | WNOWAIT), 0);
   }
   for (int i = 0; i < kTasks; ++i) RunUntilExit({kWorkerJob, i});
   EXPECT_EQ(backend_.looks(), 1) << "each look reads all processes of the machine";
@@ -304,7 +328,7 @@ class SurroundingsTest : public LocalBackendTest {
   }
   // Returns what the process writes until it ends.
   std::string OutputOf(const ProcessSpec& process) {
-    const absl::Status launched = backend_.Launch(process);
+    const absl::Status launched = Launch(process);
     EXPECT_TRUE(launched.ok()) << launched;
     if (launched.ok()) RunUntilExit(process.task);
     return out_[process.task];
@@ -329,10 +353,10 @@ TEST_F(SurroundingsTest, AProgramsPathIsMeantFromItsDirectory) {
 TEST_F(SurroundingsTest, ADirectoryThatIsNotThereIsNamed) {
   ProcessSpec process = ShellSpec(kTask, "true");
   process.directory = folder_ / "none";
-  const absl::Status launched = backend_.Launch(process);
+  const absl::Status launched = Launch(process);
   EXPECT_EQ(launched.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(launched.message()), HasSubstr("cannot run in the directory '" + folder_ / "none'"));
-  EXPECT_EQ(backend_.ProcessOf(kTask).pid, 0);
+  EXPECT_EQ(PidOf(kTask), 0);
 }
 
 TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
@@ -350,21 +374,21 @@ TEST_F(SurroundingsTest, MountsAreSeenElsewhereAndReadOnlyByTheTaskAlone) {
 TEST_F(SurroundingsTest, AMountOfWhatIsNotThereIsAnError) {
   ProcessSpec process = ShellSpec(kTask, "true");
   process.mounts = {{.host = folder_ / "none", .path = data_}};
-  EXPECT_EQ(backend_.Launch(process).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Launch(process).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(SurroundingsTest, LimitsAreThoseOfAControlGroupThatIsGoneAfterwards) {
   ProcessSpec process = ShellSpec(kTask, "exec sleep 1000");
   process.limits = {.cpus = 0.5, .mem_bytes = 64 << 20};
-  ASSERT_TRUE(backend_.Launch(process).ok());
-  const std::string group = backend_.ProcessOf(kTask).cgroup;
+  ASSERT_TRUE(Launch(process).ok());
+  const std::string group = processes_[kTask].cgroup;
   if (group.empty()) GTEST_SKIP() << notes_.at(0);
   EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture()) << "no need to look at memory";
   std::string memory, members;
   std::getline(std::ifstream(group + "/memory.max"), memory);
   EXPECT_EQ(memory, "67108864");
   std::getline(std::ifstream(group + "/cgroup.procs"), members);
-  EXPECT_EQ(members, std::to_string(backend_.ProcessOf(kTask).pid));
+  EXPECT_EQ(members, std::to_string(PidOf(kTask)));
   backend_.Stop();
   EXPECT_NE(access(group.c_str(), F_OK), 0);
 }
@@ -372,8 +396,8 @@ TEST_F(SurroundingsTest, LimitsAreThoseOfAControlGroupThatIsGoneAfterwards) {
 TEST_F(SurroundingsTest, WhoUsesMoreMemoryThanItsControlGroupHasIsReportedAsSuch) {
   ProcessSpec process = ShellSpec(kTask, "test -n \"$(head -c 300000000 /dev/zero | tail | head -c 1)\"; exit 1");
   process.limits = {.mem_bytes = 64 << 20};
-  ASSERT_TRUE(backend_.Launch(process).ok());
-  if (backend_.ProcessOf(kTask).cgroup.empty()) GTEST_SKIP() << notes_.at(0);
+  ASSERT_TRUE(Launch(process).ok());
+  if (processes_[kTask].cgroup.empty()) GTEST_SKIP() << notes_.at(0);
   RunUntilExit(kTask);
   EXPECT_EQ(exits_[kTask], (ExitStatus{.signal = 9, .over_memory = 64 << 20}));
 }
@@ -388,7 +412,7 @@ class WithoutControlGroupsTest : public SurroundingsTest {
   absl::Status Limited(const TaskId& task, const std::string& script, const ProcessLimits& limits) {
     ProcessSpec process = ShellSpec(task, script);
     process.limits = limits;
-    return backend_.Launch(process);
+    return Launch(process);
   }
 };
 
@@ -431,6 +455,32 @@ TEST_F(WithoutControlGroupsTest, WhereNothingIsAskedForNothingIsSaid) {
   ASSERT_TRUE(Shell(kTask, "true").ok());
   EXPECT_THAT(notes_, IsEmpty());
   EXPECT_EQ(backend_.deadline(), absl::InfiniteFuture());
+}
+
+// Two agents of one run may be in one PID namespace.
+TEST_F(LocalBackendTest, TheEndOfOneBackendLeavesTheTasksOfAnotherOfTheSameRunAlone) {
+  struct : BackendEvents {
+    void OnReserved(const TaskId&, const std::vector<std::string>&) override {}
+    void OnNotReserved(const TaskId&, const absl::Status&) override {}
+    void OnStarted(const TaskId&, const LocalProcess&) override { started = true; }
+    void OnNotStarted(const TaskId&, const absl::Status&) override {}
+    void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
+    void OnExit(const TaskId&, const ExitStatus&) override {}
+    bool started = false;
+  } others;
+  LocalBackend second({.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}}, loop_, others);
+  ASSERT_TRUE(second.Start().ok());
+  // One process that both the group and the environment would find, and one that only the environment finds.
+  ASSERT_TRUE(Shell(kTask, "setsid sh -c 'echo $$; exec sleep 1000' & wait").ok());
+  const Watched left = StartedBy(kTask);
+  second.Launch(ShellSpec(kOther, "exec sleep 1000"));
+  while (!others.started) loop_.RunOnce(absl::InfiniteFuture());
+  EXPECT_EQ(second.Stop(), 0);
+  EXPECT_THAT(ProcessesOfRun(run_id_), testing::SizeIs(2));
+  EXPECT_TRUE(exits_.empty());
+  EXPECT_EQ(backend_.Stop(), 1);
+  EXPECT_THAT(ProcessesOfRun(run_id_), testing::IsEmpty());
+  left.WaitForEnd();
 }
 
 }  // namespace

@@ -1,0 +1,150 @@
+// The driver of a run's tasks over a Backend, under `muster run` and `muster train` alike: reserves the ports of all,
+// starts all, does what the TaskSupervisor decides until all have ended, and stops what is left. A TaskRunClient
+// shows and keeps what happens.
+//
+// A task that fails and whose last lines say "address already in use" is started once more with its reserved ports
+// given up: its program doesn't set SO_REUSEADDR, and so can't bind a port beside the reservation (FreePorts).
+//
+// Everything happens in the calling thread, which must be the process's only one. While this object lives, SIGINT,
+// SIGTERM and SIGHUP are blocked and counted as interrupts.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/supervise/companion.h"
+#include "muster/launch/supervise/ending_signals.h"
+#include "muster/launch/supervise/task_supervisor.h"
+#include "muster/launch/system/fd_loop.h"
+
+namespace muster {
+
+// The owner of a run, who shows and keeps what happens. TaskRun calls it only from within its own methods.
+class TaskRunClient {
+ public:
+  virtual ~TaskRunClient() = default;
+  virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
+  // Called when a life of the task has ended, after all its output.
+  virtual void OnOutputEnd(const TaskId& task) = 0;
+  // Returns the last lines of the task's output, oldest first.
+  virtual std::deque<std::string> LastLines(const TaskId& task) const = 0;
+  // Called for each task that Launch starts. (A restart is told by TaskSupervisorOptions::changed.)
+  virtual void OnStarted(const ProcessSpec& process, pid_t pid) = 0;
+  // Takes a line for the user.
+  virtual void Say(const std::string& line) = 0;
+  // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.
+  virtual void Wait() = 0;
+};
+
+struct TaskRunOptions {
+  std::string engine = kThisMachine;  // see MakeBackend
+  BackendOptions backend;
+};
+
+struct PortRequest {
+  TaskId task;
+  std::vector<uint16_t> ports;  // numbers, or 0 for any
+};
+
+// "HOST:PORT" of each reserved port of a task, in the order of the request.
+using ReservedPorts = std::map<TaskId, std::vector<std::string>>;
+
+// Returns the port of "HOST:PORT".
+uint16_t PortOf(const std::string& address);
+
+class TaskRun final : public BackendEvents {
+ public:
+  // Why Launch failed.
+  struct StartFailure {
+    TaskId task;
+    absl::Status why;
+    bool alone = true;  // no other task was started
+  };
+
+  // Borrows the client, which must outlive it.
+  TaskRun(TaskRunOptions options, TaskRunClient& client);
+  ~TaskRun() override;
+  TaskRun(const TaskRun&) = delete;
+  TaskRun& operator=(const TaskRun&) = delete;
+
+  // InvalidArgument names an engine that there isn't. Must be called before what follows; Stop must follow.
+  [[nodiscard]] absl::Status Start();
+  // Blocks until all are reserved; Cancelled after a second interrupt, like Launch. InvalidArgument: a port that was
+  // asked for by its number is in use.
+  absl::StatusOr<ReservedPorts> Reserve(const std::vector<PortRequest>& requests);
+  // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure(). An
+  // end that comes early is kept for Supervise.
+  [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
+  const std::optional<StartFailure>& start_failure() const { return start_failure_; }
+  // Starts a process that runs beside the tasks until Stop; they go on if it fails.
+  void LaunchCompanion(ProcessSpec process);
+  // Blocks until the launched tasks have ended and none will be restarted. Sets `relaunch` of the options. Interrupts
+  // that came before count.
+  void Supervise(TaskSupervisorOptions options);
+  // Forgets the tasks, so that others can be launched: those of a build make way for those of the run.
+  void ForgetTasks();
+  // Ends the companion, then whatever is left. Returns the number of strays (Backend::Stop). May be called twice.
+  int Stop();
+
+  // The supervisor of the tasks, from Supervise to ForgetTasks; null otherwise.
+  const TaskSupervisor* supervisor() const { return supervisor_.has_value() ? &*supervisor_ : nullptr; }
+  int interrupts() const { return interrupts_; }
+  // Returns the process of a task that runs.
+  LocalProcess ProcessOf(const TaskId& task) const;
+  void PauseOutput(bool paused) { backend_->PauseOutput(paused); }
+
+  FdLoop& loop() { return loop_; }
+  // Runs one round of the loop, which waits until `deadline` at most, and does what is due then.
+  void RunRound(absl::Time deadline);
+
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override;
+  void OnStarted(const TaskId& task, const LocalProcess& process) override;
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override;
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnExit(const TaskId& task, const ExitStatus& status) override;
+
+ private:
+  void OnSignals();
+  bool IsCompanion(const TaskId& task) const { return companion_.has_value() && companion_->Is(task); }
+  // Waits until `waiting_` is empty.
+  [[nodiscard]] absl::Status AwaitAnswers();
+  ProcessSpec& SpecOf(const TaskId& task);
+  // Returns whether the failed task is started once more, without its reserved ports.
+  bool StartsWithoutReservation(const TaskId& task, const ExitStatus& status);
+
+  // Constant after construction.
+  const TaskRunOptions options_;
+  TaskRunClient& client_;
+
+  EndingSignals signals_;  // first, so that all processes are forked with them blocked
+  FdLoop loop_;
+  std::unique_ptr<Backend> backend_;  // from Start on
+  int interrupts_ = 0;
+
+  std::set<TaskId> waiting_;  // tasks whose answer of the backend is due, from Reserve and Launch
+  ReservedPorts reserved_;
+  std::optional<absl::Status> not_reserved_;
+  std::vector<ProcessSpec> processes_;
+  std::map<TaskId, absl::Status> not_started_;
+  std::optional<StartFailure> start_failure_;
+  std::map<TaskId, LocalProcess> running_;
+  std::vector<std::pair<TaskId, ExitStatus>> early_exits_;
+  std::set<TaskId> started_once_more_;  // and the answer is due
+  std::optional<Companion> companion_;
+  std::optional<TaskSupervisor> supervisor_;
+};
+
+}  // namespace muster

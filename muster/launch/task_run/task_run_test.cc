@@ -1,0 +1,210 @@
+#include "muster/launch/task_run/task_run.h"
+
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/launch/task/task_environment.h"
+
+namespace muster::task_run_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::SizeIs;
+
+const TaskId kTask{kWorkerJob, 0};
+const TaskId kOther{kWorkerJob, 1};
+
+// Returns whether a program that doesn't set SO_REUSEADDR can bind the address.
+bool CanBind(const std::string& address) {
+  sockaddr_in bound = {};
+  bound.sin_family = AF_INET;
+  bound.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  bound.sin_port = htons(PortOf(address));
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool can = bind(fd, reinterpret_cast<const sockaddr*>(&bound), sizeof bound) == 0;
+  close(fd);
+  return can;
+}
+
+class TaskRunTest : public ::testing::Test, public TaskRunClient {
+ protected:
+  void TearDown() override { run_.Stop(); }
+
+  void OnOutput(const TaskId& task, OutputStream, std::string_view bytes) override { out_[task] += bytes; }
+  void OnOutputEnd(const TaskId& task) override { ++ends_[task]; }
+  std::deque<std::string> LastLines(const TaskId& task) const override {
+    const auto found = out_.find(task);
+    return found == out_.end() ? std::deque<std::string>() : std::deque<std::string>{found->second};
+  }
+  void OnStarted(const ProcessSpec& process, pid_t pid) override {
+    EXPECT_GT(pid, 0);
+    started_.push_back(process.task.ToString());
+    could_bind_.push_back(reserved_.contains(process.task) && !reserved_[process.task].empty() &&
+                          CanBind(reserved_[process.task].front()));
+  }
+  void Say(const std::string& line) override { said_.push_back(line); }
+  void Wait() override { run_.RunRound(absl::InfiniteFuture()); }
+
+  ProcessSpec Shell(const TaskId& task, const std::string& script) const {
+    return {.task = task, .arguments = {"sh", "-c", script}, .environment = {{kRunIdVariable, run_id_}}};
+  }
+  void Reserve(const TaskId& task, std::vector<uint16_t> ports) {
+    auto reserved = run_.Reserve({{.task = task, .ports = std::move(ports)}});
+    ASSERT_EQ(reserved.status(), absl::OkStatus());
+    reserved_ = *std::move(reserved);
+  }
+
+  const std::string run_id_ = RandomHex(8);
+  std::map<TaskId, std::string> out_;
+  std::map<TaskId, int> ends_;
+  std::vector<std::string> started_, said_;
+  ReservedPorts reserved_;
+  std::vector<bool> could_bind_;  // at each start: see CanBind
+  TaskRun run_{{.backend = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}}}, *this};
+};
+
+TEST_F(TaskRunTest, AnEngineThatThereIsntIsNamed) {
+  TaskRun run({.engine = "locla"}, *this);
+  EXPECT_THAT(std::string(run.Start().message()), HasSubstr("unknown launch engine 'locla' (nearest: local)"));
+  EXPECT_EQ(run.Stop(), 0);
+}
+
+TEST_F(TaskRunTest, AllAreReservedStartedAndSupervisedToTheEnd) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  const auto reserved = run_.Reserve({{.task = kTask, .ports = {0, 0}}, {.task = kOther, .ports = {}}});
+  ASSERT_EQ(reserved.status(), absl::OkStatus());
+  EXPECT_THAT(reserved->at(kTask), SizeIs(2));
+  EXPECT_THAT(reserved->at(kOther), IsEmpty());
+  ASSERT_EQ(run_.Launch({Shell(kOther, "echo other"), Shell(kTask, "echo one; exit 7")}), absl::OkStatus());
+  EXPECT_THAT(started_, ElementsAre("worker:1", "worker:0")) << "in the order of the processes";
+  EXPECT_EQ(run_.supervisor(), nullptr);
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 7);
+  EXPECT_EQ(out_[kTask], "one\n");
+  EXPECT_EQ(out_[kOther], "other\n");
+  EXPECT_EQ(run_.Stop(), 0);
+}
+
+TEST_F(TaskRunTest, APortThatIsInUseIsAnError) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {0});
+  const uint16_t number = PortOf(reserved_.at(kTask).front());
+  const auto again = run_.Reserve({{.task = kOther, .ports = {number}}});
+  EXPECT_EQ(again.status(), absl::InvalidArgumentError(absl::StrCat("port ", number, " is in use")));
+}
+
+TEST_F(TaskRunTest, TheFirstThatCannotBeStartedIsNamed) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsNotFound(run_.Launch({{.task = kTask, .arguments = {"/no/such/program"}}})));
+  EXPECT_TRUE(run_.start_failure()->alone);
+  run_.ForgetTasks();
+  EXPECT_TRUE(absl::IsNotFound(
+      run_.Launch({Shell(kOther, "exec sleep 1000"), {.task = kTask, .arguments = {"/no/such/program"}}})));
+  EXPECT_EQ(run_.start_failure()->task, kTask);
+  EXPECT_FALSE(run_.start_failure()->alone);
+}
+
+TEST_F(TaskRunTest, AnEndBeforeTheSupervisionCounts) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, "exit 3")}), absl::OkStatus());
+  while (ends_[kTask] == 0) Wait();
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 3);
+}
+
+TEST_F(TaskRunTest, AFailedTaskIsRestartedByItsPolicy) {
+  const ScratchFolder folder;
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, absl::StrCat("mkdir ", folder.path(), "/once && kill -9 $$; echo again"))}),
+            absl::OkStatus());
+  std::vector<TaskChange> changes;
+  run_.Supervise({.chief = kTask,
+                  .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 1}; },
+                  .changed = [&](const TaskId&, TaskChange change, const ExitStatus&) { changes.push_back(change); }});
+  EXPECT_THAT(changes, ElementsAre(TaskChange::kStarting, TaskChange::kRunning, TaskChange::kFinished));
+  EXPECT_EQ(run_.supervisor()->exit_code(), 0);
+  EXPECT_THAT(started_, ElementsAre("worker:0")) << "a restart is told as a change";
+  EXPECT_THAT(out_[kTask], HasSubstr("again\n"));
+}
+
+TEST_F(TaskRunTest, ARestartWhoseProgramIsGoneEndsTheTask) {
+  const ScratchFolder folder;
+  const std::string program = folder.path() + "/program";
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kOther, absl::StrCat("cp /bin/sh ", program))}), absl::OkStatus());
+  run_.Supervise({.chief = kOther});
+  run_.ForgetTasks();
+  ASSERT_EQ(run_.Launch({{.task = kTask,
+                          .arguments = {program, "-c", absl::StrCat("rm ", program, "; kill -9 $$")},
+                          .environment = {{kRunIdVariable, run_id_}}}}),
+            absl::OkStatus());
+  run_.Supervise({.chief = kTask, .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 1}; }});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 1);
+  EXPECT_THAT(said_.back(), HasSubstr("worker:0 could not be started again"));
+}
+
+TEST_F(TaskRunTest, WhoseAddressIsInUseIsStartedOnceMoreWithoutTheReservation) {
+  const ScratchFolder folder;
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {0});
+  ASSERT_EQ(run_.Launch({Shell(kTask, absl::StrCat("mkdir ", folder.path(),
+                                                   "/once && { echo 'OSError: [Errno 98] Address already in use' >&2; "
+                                                   "exit 1; }; echo bound"))}),
+            absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 0);
+  EXPECT_THAT(started_, ElementsAre("worker:0", "worker:0"));
+  EXPECT_THAT(could_bind_, ElementsAre(false, true));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("worker:0 exited with 1 and says that its address is in use")));
+  EXPECT_FALSE(run_.supervisor()->first_failure().has_value());
+}
+
+TEST_F(TaskRunTest, WhoseAddressIsStillInUseHasFailed) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {0});
+  ASSERT_EQ(run_.Launch({Shell(kTask, "echo bind: address already in use; exit 5")}), absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 5);
+  EXPECT_THAT(started_, SizeIs(2));
+}
+
+TEST_F(TaskRunTest, WithoutAReservationItIsAFailureLikeAnyOther) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, "echo bind: address already in use; exit 5")}), absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 5);
+  EXPECT_THAT(started_, SizeIs(1));
+}
+
+TEST_F(TaskRunTest, AnInterruptBeforeTheSupervisionEndsTheTasks) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, "exec sleep 1000")}), absl::OkStatus());
+  ASSERT_EQ(kill(getpid(), SIGTERM), 0);
+  while (run_.interrupts() == 0) Wait();
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 128 + SIGTERM);
+}
+
+TEST_F(TaskRunTest, TheCompanionIsEndedWithTheTasksAndItsFailureIsOnlySaid) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, "exit 0")}), absl::OkStatus());
+  run_.LaunchCompanion({.task = kOther, .arguments = {"/no/such/program"}});
+  run_.Supervise({.chief = kTask});
+  while (said_.empty()) Wait();
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("worker:1 could not be started")));
+  run_.LaunchCompanion(Shell(kOther, "exec sleep 1000"));
+  EXPECT_EQ(run_.Stop(), 0);
+  EXPECT_EQ(ends_[kOther], 1);
+}
+
+}  // namespace
+}  // namespace muster::task_run_test
