@@ -78,6 +78,17 @@ TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
   EXPECT_EQ(waitpid(*pid, nullptr, 0), -1) << "not a child";
 }
 
+// `muster train` in a task of another run: what ends that run's processes must not find the supervisor.
+TEST_F(DetachTest, ItBelongsToNoRunAndToNoBackend) {
+  ASSERT_EQ(setenv("MUSTER_RUN_ID", "outer", 1), 0);
+  ASSERT_EQ(setenv("MUSTER_AGENT_ID", "outer", 1), 0);
+  const auto pid = Start(Script("echo \"ids ${MUSTER_RUN_ID-none} ${MUSTER_AGENT_ID-none}\"\n"));
+  unsetenv("MUSTER_RUN_ID");
+  unsetenv("MUSTER_AGENT_ID");
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  EXPECT_THAT(LogAtTheEnd(), HasSubstr("ids none none\n"));
+}
+
 TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
   // Only a program can listen to blocked signals; this script has to be killed.
   const auto pid = Start(Script("sleep 100\n")).value();

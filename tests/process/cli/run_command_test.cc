@@ -59,6 +59,26 @@ TEST(RunCommand, AProgramSaysItsHelpOnceAndNotOnceATask) {
   }
 }
 
+// A program of any kind binds the port that its TF_CONFIG names, as a server does, with SO_REUSEADDR; one that doesn't
+// set that option is started once more, with the port no longer held for it.
+TEST(RunCommand, AnyProgramCanBindItsAddress) {
+  constexpr char kServer[] =
+      "import json, os, socket, sys\n"
+      "config = json.loads(os.environ['TF_CONFIG'])\n"
+      "host, port = config['cluster']['worker'][0].split(':')\n"
+      "server = socket.socket()\n"
+      "if sys.argv[1] == 'reuse': server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+      "server.bind((host, int(port)))\n"
+      "server.listen()\n"
+      "print('listens')\n";
+  for (const std::string option : {"reuse", "plain"}) {
+    MusterRun run({"--ps", "0", "--workers", "1", "--", "python3", "-c", kServer, option});
+    EXPECT_EQ(run.Wait(), 0) << run.err;
+    EXPECT_THAT(After(run.out, "[worker:0] "), testing::ElementsAre("listens"));
+    EXPECT_EQ(run.err.find("says that its address is in use") != std::string::npos, option == "plain") << run.err;
+  }
+}
+
 TEST(RunCommand, PrefixesEveryLineOfBothStreams) {
   MusterRun run({"--ps", "1", "--workers", "2"}, "echo one; echo two >&2; printf three");
   EXPECT_EQ(run.Wait(), 0);
