@@ -1,0 +1,35 @@
+// Decides which task of a job runs on which host. Pure, thread-safe.
+//
+// Tasks that train (chief, master, worker, and jobs of other names) take a slot each and are dealt out in turn, one to
+// each host that has a slot and GPUs left. Parameter servers and the evaluator compute little and take no slot; ps are
+// dealt out in turn over all hosts, beginning with the first, and the evaluator gets the host with the fewest tasks.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/cluster/task_id.h"
+#include "muster/launch/hosts/host_list.h"
+
+namespace muster {
+
+struct TaskToPlace {
+  TaskId task;
+  int gpus = 0;  // that it needs, >= 0
+};
+
+struct PlacementRequest {
+  std::vector<TaskToPlace> tasks;  // in the order in which they get their places
+  std::vector<Host> hosts;         // names are different; gpus are those that the hosts really have if not stated
+  // `placement:` of the experiment file: the hosts of a job's tasks in turn ({"worker", {"b", "c"}}: worker 0 and 2 on
+  // b, worker 1 on c). These tasks need no free slot, since the user has decided.
+  std::map<std::string, std::vector<std::string>> explicit_hosts;
+};
+
+// Returns the host's name for each task. InvalidArgument, saying what would help: no host, more tasks than slots or
+// GPUs, a placement that names an unknown host or a job that has no tasks.
+absl::StatusOr<std::map<TaskId, std::string>> PlaceOnHosts(const PlacementRequest& request);
+
+}  // namespace muster
