@@ -11,11 +11,11 @@
 #include "apps/muster/terminal/log_output.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/spec/experiment_file.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/task_log/shown_line.h"
 
 namespace muster {

@@ -20,7 +20,6 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
@@ -30,6 +29,7 @@
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/pid_fd.h"
 
 namespace muster {
 namespace {

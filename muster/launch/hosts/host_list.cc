@@ -65,8 +65,7 @@ absl::Status SetField(std::string_view field, Host& host) {
 }
 
 absl::StatusOr<Host> ParseLine(std::string_view line) {
-  const std::vector<std::string> words =
-      absl::StrSplit(AbslView(line), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  const std::vector<std::string> words = absl::StrSplit(AbslView(line), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   Host host{.name = words.front()};
   RETURN_IF_ERROR(ValidateHostName(host.name));
   for (size_t i = 1; i < words.size(); ++i) RETURN_IF_ERROR(SetField(words[i], host));
@@ -97,8 +96,8 @@ absl::StatusOr<std::vector<Host>> ParseHostList(std::string_view text) {
       if (!host.slots.has_value()) return NotANumber(absl::StrCat("slots of ", host.name), *slots, 1);
     }
     if (!seen.insert(host.name).second)
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", host.name, "' is there twice; accepted: each host once, with its slots, as ", host.name, ":2"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", host.name, "' is there twice; accepted: each host once, with its slots, as ", host.name, ":2"));
     hosts.push_back(std::move(host));
   }
   return hosts;
@@ -131,8 +130,8 @@ absl::StatusOr<std::vector<Host>> ParseHostFile(std::string_view text, const std
 absl::StatusOr<std::vector<Host>> ReadHostFile(const std::string& path) {
   const absl::StatusOr<std::string> text = PosixFileSystem().ReadFile(path);
   if (absl::IsNotFound(text.status()))
-    return absl::NotFoundError(absl::StrCat("the host file '", path, "' isn't there; accepted: a file with lines of ",
-                                            kHostLineForms));
+    return absl::NotFoundError(
+        absl::StrCat("the host file '", path, "' isn't there; accepted: a file with lines of ", kHostLineForms));
   RETURN_IF_ERROR(text.status());
   return ParseHostFile(*text, path);
 }

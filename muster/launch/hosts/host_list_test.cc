@@ -41,13 +41,15 @@ TEST(HostListTest, SaysWhatIsWrong) {
 }
 
 TEST(HostFileTest, HasOneHostALine) {
-  EXPECT_THAT(*ParseHostFile("# the cluster\nh1 slots=2 gpus=1 address=10.0.0.1\n\n  me@h2\t slots=1 # old\r\nh3\n", "hosts"),
-              ElementsAre(Host{.name = "h1", .slots = 2, .gpus = 1, .address = "10.0.0.1"},
-                          Host{.name = "me@h2", .slots = 1}, Host{.name = "h3"}));
+  EXPECT_THAT(
+      *ParseHostFile("# the cluster\nh1 slots=2 gpus=1 address=10.0.0.1\n\n  me@h2\t slots=1 # old\r\nh3\n", "hosts"),
+      ElementsAre(Host{.name = "h1", .slots = 2, .gpus = 1, .address = "10.0.0.1"}, Host{.name = "me@h2", .slots = 1},
+                  Host{.name = "h3"}));
 }
 
 TEST(HostFileTest, ListsAllMistakesWithTheirLines) {
-  const std::string message = MessageOf(ParseHostFile("h1 slot=2\nh2 slots=-1\nh2\nh3 gpus=x\nh2\n-h\nh4 address=-x\n", "f"));
+  const std::string message =
+      MessageOf(ParseHostFile("h1 slot=2\nh2 slots=-1\nh2\nh3 gpus=x\nh2\n-h\nh4 address=-x\n", "f"));
   EXPECT_THAT(message, HasSubstr("f:1: host: 'slot=2' isn't known (nearest: slots)"));
   EXPECT_THAT(message, HasSubstr("f:2: host: slots is '-1'"));
   EXPECT_THAT(message, HasSubstr("f:4: host: gpus is 'x'; accepted: 0 to 10000"));

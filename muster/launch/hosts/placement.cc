@@ -39,7 +39,8 @@ class Placing {
   absl::StatusOr<std::map<TaskId, std::string>> Run() {
     if (rooms_.empty()) return absl::InvalidArgumentError("no host to run on; accepted: --hosts a,b or a host file");
     RETURN_IF_ERROR(CheckExplicit());
-    // Those whose host is given first, so that the others are dealt what is left; the evaluator goes where the fewest are.
+    // Those whose host is given first, so that the others are dealt what is left; the evaluator goes where the fewest
+    // are.
     for (const TaskToPlace& task : request_.tasks)
       if (request_.explicit_hosts.contains(task.task.job)) PlaceAsAsked(task);
     for (const TaskToPlace& task : request_.tasks)

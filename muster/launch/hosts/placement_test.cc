@@ -49,17 +49,19 @@ TEST(PlacementTest, TheEvaluatorGoesWhereTheFewestAre) {
 }
 
 TEST(PlacementTest, TooFewSlotsAreAnErrorWithBothNumbers) {
-  EXPECT_EQ(Shown(Job(1, 3, {{.name = "a", .slots = 1}, {.name = "b", .slots = 2}})),
-            "no slot is left for worker:2: 4 tasks train and the 2 hosts have 3 slots; take fewer workers, more hosts or "
-            "more slots");
+  EXPECT_EQ(
+      Shown(Job(1, 3, {{.name = "a", .slots = 1}, {.name = "b", .slots = 2}})),
+      "no slot is left for worker:2: 4 tasks train and the 2 hosts have 3 slots; take fewer workers, more hosts or "
+      "more slots");
 }
 
 TEST(PlacementTest, GpusAreCountedToo) {
   EXPECT_EQ(Shown(Job(1, 2, {{.name = "a", .gpus = 0}, {.name = "b", .gpus = 3}}, 1)),
             "chief:0 b, evaluator:0 a, ps:0 a, worker:0 b, worker:1 b");
-  EXPECT_EQ(Shown(Job(1, 3, {{.name = "a", .gpus = 0}, {.name = "b", .gpus = 3}}, 1)),
-            "no host has room for worker:2, which needs 1 GPU: all tasks need 4 and the 2 hosts have 3 GPUs; take fewer "
-            "workers or more hosts");
+  EXPECT_EQ(
+      Shown(Job(1, 3, {{.name = "a", .gpus = 0}, {.name = "b", .gpus = 3}}, 1)),
+      "no host has room for worker:2, which needs 1 GPU: all tasks need 4 and the 2 hosts have 3 GPUs; take fewer "
+      "workers or more hosts");
 }
 
 TEST(PlacementTest, AJobGoesWhereTheUserWantsIt) {

@@ -18,8 +18,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "muster/base/testing/built_at.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/registry/home.h"
+#include "muster/launch/system/pid_fd.h"
 
 namespace muster {
 namespace {

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/system/pid_fd.h"
 
 namespace muster {
 namespace {

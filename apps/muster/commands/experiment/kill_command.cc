@@ -21,9 +21,9 @@
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/task_log/shown_line.h"
 
 namespace muster {

@@ -16,7 +16,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/mounts.h"
-#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/system/pid_fd.h"
 
 namespace muster {
 namespace {

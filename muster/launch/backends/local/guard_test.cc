@@ -10,7 +10,7 @@
 #include <string>
 
 #include "muster/launch/backends/local/kernel_file.h"
-#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster::guard_test {

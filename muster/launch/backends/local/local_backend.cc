@@ -19,8 +19,8 @@
 #include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/mounts.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/system/find_program.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 

@@ -16,8 +16,8 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/backends/local/mounts.h"
-#include "muster/launch/backends/local/pid_fd.h"
 #include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 

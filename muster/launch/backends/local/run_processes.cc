@@ -18,7 +18,7 @@
 
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/kernel_file.h"
-#include "muster/launch/backends/local/pid_fd.h"
+#include "muster/launch/system/pid_fd.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {

@@ -1,0 +1,78 @@
+#include "muster/launch/engines/ssh/first_contact.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/absl_view.h"
+
+namespace muster {
+namespace {
+
+constexpr char kStart[] = "muster-start";
+constexpr char kSend[] = "muster-send";
+constexpr char kFailed[] = "muster-failed";
+
+// Beside single quotes, it has no newline and no '!' or '\': csh ends a quoted text at the one and reads the others.
+constexpr char kScript[] =
+    "umask 077; "
+    "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster/bin\"; "
+    "read -r hash size job || exit 3; "
+    "m=\"$d/$hash/muster\"; "
+    "[ -x \"$m\" ] || { "
+    "echo \"muster-send $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null | tr \" \" _)\"; "
+    "t=\"$d/$hash/.$$\"; "
+    "{ mkdir -p \"$d/$hash\" && head -c \"$size\" >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$size\" ] && "
+    "chmod 700 \"$t\" && mv \"$t\" \"$m\"; } || { rm -f \"$t\"; echo muster-failed; exit 4; }; "
+    "}; "
+    "echo muster-start; "
+    "exec \"$m\" agent --attach \"$job\"";
+
+}  // namespace
+
+std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kScript, "'"); }
+
+std::string FirstContactLine(const MusterFile& muster, const std::string& job) {
+  return absl::StrCat(muster.hash, " ", muster.bytes, " ", job, "\n");
+}
+
+size_t FirstContact::Take(std::string_view bytes) {
+  size_t used = 0;
+  while (used < bytes.size() && state_ != State::kStarted) {
+    const size_t end = bytes.find('\n', used);
+    const size_t next = end == std::string_view::npos ? bytes.size() : end + 1;
+    line_.append(bytes.substr(used, next - used));
+    used = next;
+    if (line_.size() + banner_.size() > kMostBanner) {
+      state_ = State::kNoMuster;
+      return bytes.size();
+    }
+    if (end == std::string_view::npos) break;
+    line_.pop_back();
+    if (!line_.empty() && line_.back() == '\r') line_.pop_back();
+    TakeLine(line_);
+    line_.clear();
+  }
+  return used;
+}
+
+void FirstContact::TakeLine(std::string_view line) {
+  const std::vector<std::string> words = absl::StrSplit(AbslView(line), ' ', absl::SkipEmpty());
+  const std::string word = words.empty() ? "" : words.front();
+  if (word == kStart && words.size() == 1) {
+    state_ = State::kStarted;
+  } else if (word == kFailed && words.size() == 1) {
+    state_ = State::kFailed;
+  } else if (word == kSend && (words.size() == 3 || words.size() == 4)) {
+    // Another system's machine is no machine of ours, whatever its name.
+    system_.machine = words[1] == "Linux" ? words[2] : absl::StrCat(words[2], " (", words[1], ")");
+    system_.glibc = words.size() == 4 ? GlibcOfHost(absl::StrReplaceAll(words[3], {{"_", " "}})) : std::nullopt;
+    state_ = State::kSend;
+  } else if (!line.empty()) {
+    absl::StrAppend(&banner_, AbslView(line), "\n");
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+#include "muster/launch/engines/ssh/first_contact.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/system/piped_program.h"
+#include "muster/launch/testing/piped_program_text.h"
+
+namespace muster::first_contact_test {
+namespace {
+
+using ::testing::HasSubstr, ::testing::Not;
+using State = FirstContact::State;
+
+TEST(FirstContactTest, WhatFollowsTheStartIsTheAgents) {
+  FirstContact contact;
+  EXPECT_EQ(contact.Take("Welcome to h1\nmuster-start\nFRAME\n"), 27U);
+  EXPECT_EQ(contact.state(), State::kStarted);
+  EXPECT_EQ(contact.banner(), "Welcome to h1\n");
+}
+
+TEST(FirstContactTest, PiecesOfAnySizeMeanTheSame) {
+  const std::string all = "hello\r\n\nmuster-send Linux x86_64 glibc_2.36\r\nmuster-start\n";
+  FirstContact contact;
+  for (const char byte : all) EXPECT_EQ(contact.Take({&byte, 1}), 1U);
+  EXPECT_EQ(contact.state(), State::kStarted);
+  EXPECT_EQ(contact.system().machine, "x86_64");
+  EXPECT_EQ(contact.system().glibc, GlibcOfHost("glibc 2.36"));
+  EXPECT_TRUE(contact.system().glibc.has_value());
+  EXPECT_EQ(contact.banner(), "hello\n");
+}
+
+TEST(FirstContactTest, AHostWithoutGlibcSaysNothingOfIt) {
+  FirstContact contact;
+  contact.Take("muster-send Linux aarch64 \n");
+  EXPECT_EQ(contact.state(), State::kSend);
+  EXPECT_EQ(contact.system().machine, "aarch64");
+  EXPECT_EQ(contact.system().glibc, std::nullopt);
+}
+
+TEST(FirstContactTest, AnotherSystemsMachineIsNamedWithIt) {
+  FirstContact contact;
+  contact.Take("muster-send Darwin x86_64\n");
+  EXPECT_EQ(contact.system().machine, "x86_64 (Darwin)");
+}
+
+TEST(FirstContactTest, AHostThatCannotKeepTheFileSaysSo) {
+  FirstContact contact;
+  contact.Take("muster-send Linux x86_64 glibc_2.36\nmuster-failed\n");
+  EXPECT_EQ(contact.state(), State::kFailed);
+}
+
+TEST(FirstContactTest, EndlessTalkIsNoMuster) {
+  FirstContact contact;
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 100; ++i) contact.Take(line + "\n");
+  EXPECT_EQ(contact.state(), State::kNoMuster);
+  FirstContact without_lines;
+  for (int i = 0; i < 100; ++i) without_lines.Take(line);
+  EXPECT_EQ(without_lines.state(), State::kNoMuster);
+}
+
+// Runs the command as sshd does, with a login shell of the user, in a home of its own.
+class FirstContactCommandTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  ProgramText Say(const std::string& input) const {
+    return TextOf({GetParam(), "-c", FirstContactCommand()}, input, {kUsualPath, "HOME=" + folder_.path()});
+  }
+  std::string FileOnHost() const { return folder_.path() + "/.cache/muster/bin/" + muster_.hash + "/muster"; }
+
+  ScratchFolder folder_;
+  // Stands for muster: shows with which arguments it is run, and its stdin.
+  const std::string content_ = "#!/bin/sh\necho \"$*\"\ncat\n";
+  const MusterFile muster_ = {.hash = "0123abcd", .bytes = content_.size()};
+};
+
+TEST_P(FirstContactCommandTest, CopiesTheFileOnceAndStartsIt) {
+  const ProgramText first = Say(FirstContactLine(muster_, "job-1") + content_ + "frames");
+  EXPECT_THAT(first.output, HasSubstr("muster-send Linux "));
+  EXPECT_THAT(first.output, HasSubstr("muster-start\nagent --attach job-1\nframes")) << first.errors;
+  struct stat file;
+  ASSERT_EQ(stat(FileOnHost().c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0700U);
+
+  const ProgramText second = Say(FirstContactLine(muster_, "job-2") + "frames");
+  EXPECT_EQ(second.output, "muster-start\nagent --attach job-2\nframes") << second.errors;
+}
+
+TEST_P(FirstContactCommandTest, HalfAFileIsNotKept) {
+  const ProgramText text = Say(FirstContactLine(muster_, "job-1") + content_.substr(0, 5));
+  EXPECT_THAT(text.output, HasSubstr("muster-failed\n"));
+  EXPECT_THAT(text.output, Not(HasSubstr("muster-start")));
+  EXPECT_EQ(text.status.code, 4);
+  EXPECT_THAT(*PosixFileSystem().ListDirectory(folder_.path() + "/.cache/muster/bin/" + muster_.hash),
+              ::testing::IsEmpty());
+}
+
+TEST_P(FirstContactCommandTest, WhatPreventsItIsOnStderr) {
+  std::ofstream(folder_.path() + "/.cache") << "a file, no folder";
+  const ProgramText text = Say(FirstContactLine(muster_, "job-1") + content_);
+  EXPECT_THAT(text.output, HasSubstr("muster-failed\n"));
+  EXPECT_THAT(text.errors, HasSubstr(".cache"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, FirstContactCommandTest, ::testing::Values("sh", "bash", "zsh", "fish"));
+
+}  // namespace
+}  // namespace muster::first_contact_test

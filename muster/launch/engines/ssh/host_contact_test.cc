@@ -1,0 +1,180 @@
+// With a program in the place of ssh that runs the command on this machine, or fails as the real one does.
+#include "muster/launch/engines/ssh/host_contact.h"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/engines/ssh/host_contacts.h"
+#include "muster/launch/testing/piped_program_text.h"
+
+namespace muster::host_contact_test {
+namespace {
+
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+
+// The last two arguments are the host and the command. FOLDER/HOST is the host's home.
+constexpr char kFakeSsh[] = R"(#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+home=FOLDER/$1
+mkdir -p "$home"
+echo dialled >>"$home/log"
+case $1 in
+  denied*) echo "me@$1: Permission denied (publickey)." >&2; exit 255 ;;
+  dropped) [ "$(wc -l <"$home/log")" -gt 2 ] || {
+  echo "kex_exchange_identification: Connection closed by remote host" > &2;
+  exit 255;
+};
+;
+  full) mkdir -p "$home/.cache/muster/bin"; : >"$home/.cache/muster/bin/HASH" ;
+  ;
+  old) PATH=FOLDER/old:$PATH ;
+  ;
+  chatty) echo "Welcome to $1" ;
+  ;
+  broken) echo "no shell for you";
+  exit 1;
+  ;
+  silent) exec sleep 1000 ;
+  ;
+esac
+HOME=$home exec sh -c "$2"
+)";
+
+// In the place of muster: says with what it was started, then gives back what it gets.
+constexpr char kFakeMuster[] = "#!/bin/sh\necho \"agent $*\"\nexec cat\n";
+
+class HostContactTest : public ::testing::Test {
+ protected:
+  HostContactTest() {
+    signal(SIGPIPE, SIG_IGN);
+    std::string script = kFakeSsh;
+    for (size_t at = 0; (at = script.find("FOLDER", at)) != std::string::npos;)
+      script.replace(at, std::string("FOLDER").size(), folder_.path());
+    script.replace(script.find("HASH"), 4, options_.muster.hash);
+    MakeProgram("ssh", script);
+    mkdir((folder_.path() + "/old").c_str(), 0700);
+    MakeProgram("old/getconf", "#!/bin/sh\necho glibc 2.17\n");
+    std::string content = kFakeMuster;
+    content += "# " + std::string(300'000, 'x') + "\n";  // more than a pipe takes at once
+    MakeProgram("muster", content);
+    options_.muster.bytes = content.size();
+    options_.muster_path = folder_.path() + "/muster";
+    options_.ssh.program = folder_.path() + "/ssh";
+    utsname here;
+    uname(&here);
+    options_.muster_needs.machine = here.machine;
+  }
+
+  void MakeProgram(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.path() + "/" + name) << text;
+    chmod((folder_.path() + "/" + name).c_str(), 0700);
+  }
+  int Dialled(const std::string& host) {
+    const std::string log = PosixFileSystem().ReadFile(folder_.path() + "/" + host + "/log").value_or("");
+    return static_cast<int>(std::count(log.begin(), log.end(), '\n'));
+  }
+  absl::StatusOr<std::map<std::string, AgentStream>> Contact(const std::vector<std::string>& hosts) {
+    HostContacts contacts(hosts, options_, loop_, RealClock());
+    while (!contacts.done()) {
+      loop_.RunOnce(contacts.deadline());
+      contacts.OnTime();
+    }
+    return contacts.Take();
+  }
+  std::string MessageOf(const std::vector<std::string>& hosts) {
+    const auto streams = Contact(hosts);
+    EXPECT_FALSE(streams.ok());
+    return std::string(streams.status().message());
+  }
+  // What the agent has said, once it has said a line.
+  static std::string FirstLine(AgentStream& stream) {
+    std::string text = stream.read_already;
+    pollfd more = {stream.ssh.stdout_fd(), POLLIN, 0};
+    while (text.find('\n') == std::string::npos && poll(&more, 1, -1) == 1 && ReadSome(more.fd, text)) {
+    }
+    return text.substr(0, text.find('\n'));
+  }
+
+  ScratchFolder folder_;
+  FdLoop loop_{RealClock()};
+  ContactOptions options_{.environment = {kUsualPath}, .job = "job-1", .muster = {.hash = "0123abcd"}};
+};
+
+TEST_F(HostContactTest, CopiesMusterOnceAndHandsOverTheStream) {
+  auto streams = Contact({"a"});
+  ASSERT_TRUE(streams.ok()) << streams.status();
+  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1");
+  options_.muster_path = "/no/such/file";  // and isn't needed again
+  streams = Contact({"a"});
+  ASSERT_TRUE(streams.ok()) << streams.status();
+  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1");
+}
+
+TEST_F(HostContactTest, WhatIsWrittenToTheStreamReachesTheAgent) {
+  auto streams = Contact({"a"});
+  ASSERT_TRUE(streams.ok()) << streams.status();
+  AgentStream& stream = streams->at("a");
+  FirstLine(stream);
+  stream.read_already.clear();
+  ASSERT_EQ(write(stream.ssh.stdin_fd(), "frame\n", 6), 6);
+  EXPECT_EQ(FirstLine(stream), "frame");
+}
+
+TEST_F(HostContactTest, ABannerIsSkippedAndKept) {
+  auto streams = Contact({"chatty"});
+  ASSERT_TRUE(streams.ok()) << streams.status();
+  EXPECT_EQ(streams->at("chatty").banner, "Welcome to chatty\n");
+}
+
+TEST_F(HostContactTest, AllHostsThatFailAreNamedTogether) {
+  EXPECT_THAT(MessageOf({"denied1", "a", "denied2", "broken"}),
+              AllOf(HasSubstr("denied1 denies the login"), HasSubstr("\ndenied2 denies the login"),
+                    HasSubstr("\nbroken: its shell exited with 1 before an agent spoke (no shell for you)"),
+                    Not(HasSubstr("\na"))));
+  EXPECT_EQ(Dialled("denied1"), 1) << "a second time wouldn't help";
+}
+
+TEST_F(HostContactTest, ADroppedConnectionIsDialledAgain) {
+  ASSERT_TRUE(Contact({"dropped"}).ok());
+  EXPECT_EQ(Dialled("dropped"), 3);
+}
+
+TEST_F(HostContactTest, AnOldHostGetsNoFile) {
+  options_.muster_needs.least_glibc = GlibcVersion{2, 35};
+  EXPECT_THAT(MessageOf({"old"}), HasSubstr("old has glibc 2.17, this muster needs 2.35"));
+  EXPECT_FALSE(PosixFileSystem().Exists(folder_.path() + "/old/.cache/muster/bin/0123abcd/muster"));
+}
+
+TEST_F(HostContactTest, AFullDiskIsNamed) {
+  EXPECT_THAT(MessageOf({"full"}), AllOf(HasSubstr("full can't keep a copy of muster ("), HasSubstr("0123abcd")));
+}
+
+TEST_F(HostContactTest, PatienceEnds) {
+  options_.patience = absl::Milliseconds(1);
+  EXPECT_THAT(MessageOf({"silent"}), HasSubstr("silent has no agent after 1ms"));
+}
+
+TEST_F(HostContactTest, ManyHostsAreDialledAFewAtATime) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 20; ++i) hosts.push_back(absl::StrCat("h", i));
+  const auto streams = Contact(hosts);
+  ASSERT_TRUE(streams.ok()) << streams.status();
+  EXPECT_EQ(streams->size(), 20U);
+}
+
+TEST_F(HostContactTest, AMissingSshIsNamed) {
+  options_.ssh.program = "muster-no-such-ssh";
+  EXPECT_THAT(MessageOf({"a"}), HasSubstr("muster-no-such-ssh"));
+}
+
+}  // namespace
+}  // namespace muster::host_contact_test
