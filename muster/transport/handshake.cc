@@ -8,10 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
+#include "muster/transport/hmac.h"
 #include "muster/transport/little_endian.h"
-#include "openssl/crypto.h"
-#include "openssl/evp.h"
-#include "openssl/hmac.h"
 #include "openssl/rand.h"
 
 namespace muster {
@@ -20,7 +18,7 @@ namespace {
 constexpr char kMagic[] = "MUSTER\r\n";
 constexpr size_t kMagicBytes = 8;
 constexpr size_t kHelloBytes = 48;
-constexpr size_t kProofBytes = 32;
+constexpr size_t kProofBytes = kHmacBytes;
 constexpr size_t kVerdictBytes = 40;
 constexpr size_t kMaxBuildVersion = 64;
 
@@ -89,24 +87,15 @@ std::string Text(ByteSpan bytes) { return std::string(reinterpret_cast<const cha
 template <size_t n>
 std::string Proof(const JobToken& token, const char (&label)[n], const std::string& client_hello,
                   const std::string& server_hello) {
-  std::string message(label, n);
-  message += client_hello;
-  message += server_hello;
-  std::string proof(kProofBytes, '\0');
-  unsigned int length = 0;
-  const unsigned char* done = HMAC(EVP_sha256(), token.secret.data(), static_cast<int>(token.secret.size()),
-                                   reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-                                   reinterpret_cast<unsigned char*>(proof.data()), &length);
-  MUSTER_CHECK(done != nullptr && length == kProofBytes);
-  return proof;
+  return HmacSha256(token.secret, std::string(label, n) + client_hello + server_hello);
 }
 
 // Everybody can make the proof of an empty token, so it proves nothing.
 template <size_t n>
 bool IsProof(ByteSpan received, const JobToken& token, const char (&label)[n], const std::string& client_hello,
              const std::string& server_hello) {
-  const std::string expected = Proof(token, label, client_hello, server_hello);
-  return !token.secret.empty() && CRYPTO_memcmp(expected.data(), received.data(), kProofBytes) == 0;
+  return !token.secret.empty() &&
+         EqualInConstantTime(Proof(token, label, client_hello, server_hello), Text(received.first(kProofBytes)));
 }
 
 absl::Status OtherJob(const JobToken& token) {

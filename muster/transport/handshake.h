@@ -46,6 +46,9 @@ class Handshake {
   // errors are PermissionDenied, FailedPrecondition and Unavailable (the server is busy), as in channel.h, without the
   // peer's name.
   virtual Step Advance(ByteSpan received) = 0;
+  // The client's hello and the server's as they were sent, once both are known. With the job's token they make keys for
+  // what follows that no other connection has.
+  virtual std::string hellos() const = 0;
 };
 
 class ClientHandshake final : public Handshake {
@@ -57,6 +60,7 @@ class ClientHandshake final : public Handshake {
   // what is looked for.
   ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, FindToken find = nullptr);
   Step Advance(ByteSpan received) override;  // the first call, with nothing received, makes the hello
+  std::string hellos() const override { return hello_ + server_hello_; }
 
  private:
   Step TakeServerHello(ByteSpan received);
@@ -76,6 +80,7 @@ class ServerHandshake final : public Handshake {
   // `busy`: refuse, because there are too many connections.
   ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy = false);
   Step Advance(ByteSpan received) override;
+  std::string hellos() const override { return client_hello_ + server_hello_; }
 
  private:
   Step TakeClientHello(ByteSpan received);

@@ -58,6 +58,8 @@ Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identi
     }
   }
   if (outcome.client_passed && outcome.server_passed) {
+    EXPECT_EQ(client.hellos(), server.hellos());
+    EXPECT_EQ(client.hellos(), outcome.sent[0] + outcome.sent[1]);
     EXPECT_EQ(to_server + to_client, "") << "bytes were left over";
   }
   return outcome;

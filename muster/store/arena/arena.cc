@@ -15,9 +15,9 @@
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
 #include "muster/store/arena/stripe_lock.h"
-#include "muster/store/messages/codec.h"
 #include "muster/store/messages/model_fields.h"
 #include "muster/store/model/row_initializer.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 Arena::Arena(ArenaLayout layout, StoreModel model, std::vector<SliceRule> rules, std::shared_ptr<ArenaMemory> memory,

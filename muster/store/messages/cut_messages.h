@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

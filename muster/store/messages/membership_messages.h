@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

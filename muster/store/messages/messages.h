@@ -5,7 +5,6 @@
 #include "muster/store/messages/barrier_messages.h"
 #include "muster/store/messages/checkpoint_messages.h"
 #include "muster/store/messages/clock_messages.h"
-#include "muster/store/messages/codec.h"
 #include "muster/store/messages/cut_messages.h"
 #include "muster/store/messages/direct_messages.h"
 #include "muster/store/messages/load_messages.h"
@@ -17,6 +16,7 @@
 #include "muster/store/messages/store_methods.h"
 #include "muster/store/messages/turn_messages.h"
 #include "muster/store/messages/work_messages.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 

@@ -2,8 +2,8 @@
 // keeps the model in its arena as this message, too.
 #pragma once
 
-#include "muster/store/messages/fields.h"
 #include "muster/store/model/model.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

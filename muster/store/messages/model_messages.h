@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "muster/store/messages/fields.h"
 #include "muster/store/messages/model_fields.h"
 #include "muster/store/messages/stamp.h"
 #include "muster/store/model/model.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "muster/optim/staleness_scale.h"
-#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
 #include "muster/store/messages/update_part.h"
 #include "muster/store/messages/work_range.h"
 #include "muster/store/model/model.h"
 #include "muster/store/model/wire_precision.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

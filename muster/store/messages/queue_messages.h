@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "muster/base/dtype.h"
-#include "muster/store/messages/fields.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "muster/store/messages/fields.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

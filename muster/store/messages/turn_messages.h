@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "muster/store/messages/fields.h"
 #include "muster/store/messages/stamp.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 

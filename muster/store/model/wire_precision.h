@@ -12,6 +12,7 @@
 #include "muster/base/bytes.h"
 #include "muster/base/dtype.h"
 #include "muster/cluster/placement/variable_spec.h"
+#include "muster/transport/messages/fields.h"
 
 namespace muster {
 
@@ -24,6 +25,10 @@ enum class WirePrecision : uint8_t {
   kFloat16 = 2,
 };
 constexpr uint64_t kWirePrecisions = 3;
+// It says how long the bulk is, so it can't be left to a later reader of a message.
+template <>
+inline constexpr EnumValues kAcceptedValues<WirePrecision> = {
+    kWirePrecisions, "unknown wire precision; accepted: 0 fp32, 1 bf16, 2 fp16"};
 
 // "fp32", "bf16", "fp16"; nullopt for anything else.
 std::optional<WirePrecision> ParseWirePrecision(std::string_view name);

@@ -8,7 +8,7 @@
 #include "muster/base/text/one_line.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/manifest.h"
-#include "muster/store/messages/codec.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 

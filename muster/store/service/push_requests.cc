@@ -11,12 +11,12 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/arena/count_lock.h"
 #include "muster/store/arena/shared_memory_order.h"
-#include "muster/store/messages/codec.h"
 #include "muster/store/service/answer_memory.h"
 #include "muster/store/service/elastic_force.h"
 #include "muster/store/service/push_part.h"
 #include "muster/store/service/pushed_slices.h"
 #include "muster/store/service/work_requests.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 namespace {

@@ -56,6 +56,15 @@ struct EmptyReply {
   using Fields = FieldList<>;
 };
 
+// An enum whose unknown values a reader refuses, since what follows couldn't be read or done without knowing the value,
+// has a specialisation: its number of values from 0 on, and what is said of others. Other enums take any value.
+struct EnumValues {
+  uint64_t count = 0;  // 0: any
+  const char* refusal = "";
+};
+template <typename Enum>
+inline constexpr EnumValues kAcceptedValues;
+
 // The fields of a message. Types of other layers, which know of no wire, have a specialisation: model_fields.h.
 template <typename Message>
 inline constexpr auto kFieldsOf = typename Message::Fields();

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "muster/store/messages/fields.h"
-#include "muster/store/model/wire_precision.h"
+#include "muster/transport/messages/fields.h"
 #include "protozero/pbf_reader.hpp"
 #include "protozero/pbf_writer.hpp"
 
@@ -56,9 +55,10 @@ class MessageWriter {
   protozero::pbf_writer pbf_;
 };
 
-// It says how long the bulk is, so it can't be left to a later reader of the message.
-struct UnknownWirePrecision final : protozero::exception {
-  const char* what() const noexcept override { return "unknown wire precision; accepted: 0 fp32, 1 bf16, 2 fp16"; }
+// A value that an enum with accepted values doesn't have.
+template <typename Enum>
+struct UnknownValue final : protozero::exception {
+  const char* what() const noexcept override { return kAcceptedValues<Enum>.refusal; }
 };
 
 // What a message may take in memory, so that a short one can't fill it: an element of a list takes up to eight times
@@ -119,7 +119,10 @@ class MessageReader {
     if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
       Expect(protozero::pbf_wire_type::varint);
       const uint64_t number = pbf_.get_uint64();
-      if (std::is_same_v<T, WirePrecision> && number >= kWirePrecisions) throw UnknownWirePrecision();
+      if constexpr (std::is_enum_v<T>) {
+        constexpr uint64_t kCount = kAcceptedValues<T>.count;
+        if (kCount > 0 && number >= kCount) throw UnknownValue<T>();
+      }
       value = static_cast<T>(number);
     } else {
       Expect(protozero::pbf_wire_type::length_delimited);
