@@ -34,6 +34,10 @@ void AgentLink::OnStreamEnd() {
 
 absl::Status AgentLink::OnBytes(absl::Time now, ByteSpan bytes) {
   if (stream_ == nullptr) return absl::OkStatus();
+  if (NumberIsOld(now)) {
+    OnStreamEnd();
+    return absl::OkStatus();
+  }
   stream_->Add(bytes);
   while (stream_ != nullptr) {
     absl::StatusOr<std::optional<AgentFrame>> frame = stream_->Next();
@@ -214,6 +218,10 @@ void AgentLink::Heard(absl::Time now) {
   }
 }
 
+bool AgentLink::NumberIsOld(absl::Time now) const {
+  return now > number_read_ + options_.limits.number_age && !Has(PlantedAgentBug::kWriteWithoutNumber);
+}
+
 void AgentLink::OnTime(absl::Time now) {
   if (lost_) return;
   if (!suspect_ && now >= heard_ + options_.limits.suspect) {
@@ -235,7 +243,7 @@ absl::Time AgentLink::deadline() const {
 
 std::string AgentLink::NextFrame(absl::Time now) {
   if (stream_ == nullptr) return "";
-  if (now > number_read_ + options_.limits.number_age && !Has(PlantedAgentBug::kWriteWithoutNumber)) {
+  if (NumberIsOld(now)) {
     awaits_number_ = true;
     return "";
   }

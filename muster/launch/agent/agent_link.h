@@ -87,7 +87,7 @@ class AgentLink {
   std::string NextFrame(absl::Time now);
 
   // The run's number file has been read and still has this supervisor's number. Must come every 500 ms or so: without
-  // it no frame is written.
+  // it no frame is written and none is taken in: the stream is forgotten (has_stream), as a successor may have begun.
   void OnNumberRead(absl::Time now) {
     number_read_ = now;
     awaits_number_ = false;
@@ -142,6 +142,7 @@ class AgentLink {
   absl::Status Take(const NoteEntry& note);
   // Tells of output up to `position` that hasn't come.
   void SkipTo(const CommandId& launch, OutputStream stream, uint64_t position);
+  bool NumberIsOld(absl::Time now) const;
   void Heard(absl::Time now);
 
   // Constant after construction.

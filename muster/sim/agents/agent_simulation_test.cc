@@ -1,0 +1,65 @@
+#include "muster/sim/agents/agent_simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster::agent_simulation_test {
+namespace {
+
+AgentOutcome Run(const AgentSchedule& schedule, std::optional<PlantedAgentBug> bug = std::nullopt) {
+  return AgentSimulation(schedule, bug).Run();
+}
+
+TEST(AgentSimulationTest, NothingIsFoundInTheFirstSchedules) {
+  int64_t launches = 0;
+  int64_t output = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const AgentOutcome outcome = Run(DrawAgentSchedule(seed));
+    EXPECT_FALSE(outcome.violation) << DrawAgentSchedule(seed).ToString() << "\n" << *outcome.violation;
+    launches += outcome.launches;
+    output += outcome.output_bytes;
+  }
+  EXPECT_GT(launches, 500);  // the schedules do something
+  EXPECT_GT(output, 10'000'000);
+}
+
+TEST(AgentSimulationTest, TheSameSeedGivesTheSameEvents) {
+  for (const uint64_t seed : {3, 4, 5}) {
+    std::vector<std::pair<absl::Time, std::string>> first;
+    const AgentOutcome one =
+        AgentSimulation(DrawAgentSchedule(seed), std::nullopt, [&](absl::Time when, const auto& line) {
+          first.emplace_back(when, line);
+        }).Run();
+    EXPECT_EQ(one.fingerprint, Run(DrawAgentSchedule(seed)).fingerprint) << "seed " << seed;
+    EXPECT_GT(first.size(), 5u);
+  }
+  EXPECT_NE(Run(DrawAgentSchedule(3)).fingerprint, Run(DrawAgentSchedule(4)).fingerprint);
+}
+
+// docs/simulation.md has the same table.
+TEST(AgentSimulationTest, EveryPlantedBugIsFound) {
+  const std::map<std::string, uint64_t> seeds = {
+      {"accept-lower-number", 1}, {"acknowledge-unwritten", 1}, {"drop-highest", 1},        {"ignore-positions", 1},
+      {"renew-by-any-frame", 1},  {"replace-early", 1},         {"write-without-number", 1}};
+  for (const std::string& name : PlantedAgentBugNames()) {
+    ASSERT_TRUE(seeds.contains(name)) << name;
+    std::optional<uint64_t> found;
+    for (uint64_t seed = seeds.at(name); !found && seed < seeds.at(name) + 2000; ++seed)
+      if (Run(DrawAgentSchedule(seed), *ParsePlantedAgentBug(name)).violation) found = seed;
+    ASSERT_TRUE(found) << name << " is not found";
+    EXPECT_FALSE(Run(DrawAgentSchedule(*found)).violation) << "found without the plant " << name;
+  }
+}
+
+TEST(AgentSimulationTest, AnUnknownPlantIsNamedWithThoseThatThereAre) {
+  EXPECT_THAT(std::string(ParsePlantedAgentBug("weeds").status().message()), ::testing::HasSubstr("drop-highest"));
+}
+
+}  // namespace
+}  // namespace muster::agent_simulation_test
