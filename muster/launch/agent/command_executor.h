@@ -61,7 +61,8 @@ class CommandExecutor {
   // SendExited follows. Has no effect on a launch that doesn't run.
   virtual void End(const CommandId& launch, EndMode mode) = 0;
   virtual void WriteHosts(const std::string& file) = 0;
-  // Ends all tasks at once, and strays. Answered by SendStopped, after SendExited of each launch.
+  // Ends all tasks at once, also those that are being started, and strays. Answered by SendStopped, after SendExited of
+  // each launch.
   virtual void Stop() = 0;
 
   // The launches that were started and whose end hasn't been forgotten, running or not.
@@ -70,7 +71,7 @@ class CommandExecutor {
   virtual void Forget(const CommandId& launch) = 0;
   // Gives up ports that were reserved under another supervisor and that no launch has used.
   virtual void DropReservations() = 0;
-  // The grace is over.
+  // The grace is over: ends all tasks, also those that are being started.
   virtual void EndAll(EndMode mode) = 0;
 };
 

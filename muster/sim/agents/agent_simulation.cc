@@ -52,7 +52,7 @@ AgentSimulation::AgentSimulation(const AgentSchedule& schedule, std::optional<Pl
   truth_.folder.hosts.resize(static_cast<size_t>(schedule.hosts));
   truth_.folder.may_run_on.resize(static_cast<size_t>(schedule.tasks));
   for (int host = 0; host < schedule.hosts; ++host)
-    hosts_.push_back(std::make_unique<SimulatedHost>(truth_, host, [this, host] { AgentGone(host); }));
+    hosts_.push_back(std::make_unique<AgentHost>(truth_, host, [this, host] { AgentGone(host); }));
 }
 
 AgentOutcome AgentSimulation::Run() {
@@ -155,7 +155,7 @@ void AgentSimulation::SupervisorDied(uint64_t number, absl::Duration back_after)
 
 void AgentSimulation::Meet(const AgentFault& fault) {
   truth_.Note([&] { return "FAULT: " + fault.ToString(); });
-  SimulatedHost& host = *hosts_[static_cast<size_t>(fault.host)];
+  AgentHost& host = *hosts_[static_cast<size_t>(fault.host)];
   Trouble& trouble = troubles_[static_cast<size_t>(fault.host)];
   const auto lasts = [&](Trouble& whose, bool to_agent) {
     absl::Time& until = whose.until[to_agent ? 1 : 0];
@@ -259,7 +259,7 @@ void AgentSimulation::Pump(const std::shared_ptr<Stream>& stream, bool to_agent)
       if (supervisor == nullptr || supervisor->lines[static_cast<size_t>(stream->host)].stream != stream) return;
       frame = supervisor->process->link(stream->host).NextFrame(Now());
     } else {
-      SimulatedHost& host = *hosts_[static_cast<size_t>(stream->host)];
+      AgentHost& host = *hosts_[static_cast<size_t>(stream->host)];
       if (host.link() == nullptr || !host.Point()) return;
       frame = host.link()->NextFrame(Now(), stream->id);
       if (frame.empty() && !host.link()->Wants(stream->id)) {
@@ -287,7 +287,7 @@ void AgentSimulation::SendPiece(const std::shared_ptr<Stream>& stream, bool to_a
 
 void AgentSimulation::Deliver(const std::shared_ptr<Stream>& stream, bool to_agent, std::string piece) {
   if (!stream->open) return;
-  SimulatedHost& host = *hosts_[static_cast<size_t>(stream->host)];
+  AgentHost& host = *hosts_[static_cast<size_t>(stream->host)];
   const absl::Time free = ReachableFrom(stream->supervisor, stream->host, to_agent);
   const absl::Time woken = to_agent ? std::max(free, host.paused_until()) : free;
   Stream::Way& way = stream->ways[to_agent ? 1 : 0];

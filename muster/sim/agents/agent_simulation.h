@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/sim/agents/agent_host.h"
 #include "muster/sim/agents/agent_schedule.h"
 #include "muster/sim/agents/agent_truth.h"
-#include "muster/sim/agents/simulated_host.h"
 #include "muster/sim/agents/simulated_supervisor.h"
 #include "muster/transport/simulated/simulated_process.h"  // of which a world is made
 #include "muster/transport/simulated/simulated_world.h"
@@ -89,7 +89,7 @@ class AgentSimulation {
   const AgentSchedule schedule_;
   SimulatedWorld world_;
   AgentTruth truth_;
-  std::vector<std::unique_ptr<SimulatedHost>> hosts_;
+  std::vector<std::unique_ptr<AgentHost>> hosts_;
   std::vector<Supervisor> supervisors_;  // that live, the newest last
   std::vector<Supervisor> dead_;         // kept: callbacks of theirs may be under way
   std::vector<Trouble> troubles_;        // of each host
@@ -99,7 +99,7 @@ class AgentSimulation {
   std::optional<absl::Time> last_supervisor_ended_;
 };
 
-// Of `./dev simulate --world agents --plant NAME`. InvalidArgument lists the names.
+// InvalidArgument lists the names.
 absl::StatusOr<PlantedAgentBug> ParsePlantedAgentBug(const std::string& name);
 const std::vector<std::string>& PlantedAgentBugNames();
 

@@ -54,7 +54,8 @@ class SimulatedSupervisor::Host final : public AgentLinkEvents {
   }
   void OnSuspect(bool suspect) override {
     owner_.truth_.Note([&] { return absl::StrCat(Name(), suspect ? " is suspect" : " is heard again"); });
-    if (suspect && !owner_.dead_) owner_.world_.redial(number_);
+    // A supervisor may as well wait for the stream that it has.
+    if (suspect && !owner_.dead_ && owner_.truth_.random.Below(2) == 0) owner_.world_.redial(number_);
   }
   void OnReserved(const CommandId& command, const TaskId&, const std::vector<std::string>&) override {
     Answered(command);

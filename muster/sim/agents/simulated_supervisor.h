@@ -23,7 +23,7 @@ class SimulatedSupervisor {
   // What it needs of the world.
   struct World {
     std::function<void(int host)> redial;  // gives up the host's stream, if any, and dials
-    // Of a launch's stream: bytes that were written; bytes that agents had read when they died, at most.
+    // These return, for a stream of a launch, the bytes written, and those read by agents that died, at most.
     std::function<uint64_t(int host, const CommandId&, OutputStream)> written;
     std::function<uint64_t(int host, const CommandId&, OutputStream)> read_by_dead;
     std::function<void()> died;

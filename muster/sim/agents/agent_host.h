@@ -16,10 +16,10 @@
 
 namespace muster {
 
-class SimulatedHost final : public AgentJournal, public CommandExecutor {
+class AgentHost final : public AgentJournal, public CommandExecutor {
  public:
   // `agent_gone` is called when the agent's process has ended: its streams are broken.
-  SimulatedHost(AgentTruth& truth, int number, std::function<void()> agent_gone);
+  AgentHost(AgentTruth& truth, int number, std::function<void()> agent_gone);
 
   void StartAgent();
   // Kills the agent at the n-th point that it passes from now on; its next life starts `back_after` later.

@@ -1,4 +1,4 @@
-#include "muster/sim/agents/simulated_host.h"
+#include "muster/sim/agents/agent_host.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,14 +13,14 @@ constexpr OutputStream kStreams[] = {OutputStream::kStdout, OutputStream::kStder
 
 }  // namespace
 
-SimulatedHost::SimulatedHost(AgentTruth& truth, int number, std::function<void()> agent_gone)
+AgentHost::AgentHost(AgentTruth& truth, int number, std::function<void()> agent_gone)
     : truth_(truth), number_(number), agent_gone_(std::move(agent_gone)) {
   record_.agent_id = std::string(kIdBytes, static_cast<char>('0' + number));
   record_.life = 0;
   record_.answered = Now();
 }
 
-bool SimulatedHost::Point() {
+bool AgentHost::Point() {
   if (dead_) return false;
   if (!points_.Pass()) return true;
   dead_ = true;
@@ -28,7 +28,7 @@ bool SimulatedHost::Point() {
   return false;
 }
 
-void SimulatedHost::StartAgent() {
+void AgentHost::StartAgent() {
   if (gone_ || agent_) return;
   ++record_.life;
   dead_ = false;
@@ -41,12 +41,12 @@ void SimulatedHost::StartAgent() {
   agent_->Resume();
 }
 
-void SimulatedHost::KillAgentAt(uint64_t passes, absl::Duration back_after) {
+void AgentHost::KillAgentAt(uint64_t passes, absl::Duration back_after) {
   back_after_ = back_after;
   points_.KillAt(passes);
 }
 
-void SimulatedHost::AgentDied() {
+void AgentHost::AgentDied() {
   if (!agent_) return;
   truth_.Note([&] { return absl::StrCat(Name(), ": the agent is killed"); });
   agent_.reset();
@@ -57,9 +57,9 @@ void SimulatedHost::AgentDied() {
   if (!gone_) truth_.world.At(Now() + back_after_, [this] { StartAgent(); });
 }
 
-void SimulatedHost::PauseAgent(absl::Duration lasts) { paused_until_ = std::max(paused_until_, Now() + lasts); }
+void AgentHost::PauseAgent(absl::Duration lasts) { paused_until_ = std::max(paused_until_, Now() + lasts); }
 
-void SimulatedHost::KillHost() {
+void AgentHost::KillHost() {
   truth_.Note([&] { return absl::StrCat(Name(), " is gone"); });
   gone_ = true;
   dead_ = true;
@@ -68,7 +68,7 @@ void SimulatedHost::KillHost() {
   AgentDied();
 }
 
-void SimulatedHost::Tick() {
+void AgentHost::Tick() {
   GuardAgainstSilence();
   for (const auto& [launch, task] : tasks_)
     if (task.running) Write(launch);
@@ -85,7 +85,7 @@ void SimulatedHost::Tick() {
 }
 
 // The guard knows the same moment, for an agent that isn't there or doesn't run.
-void SimulatedHost::GuardAgainstSilence() {
+void AgentHost::GuardAgainstSilence() {
   if (gone_ || Now() < record_.answered + truth_.limits.grace + truth_.limits.ending) return;
   for (auto& [launch, task] : tasks_)
     if (task.running) EndTask(launch);
@@ -94,17 +94,17 @@ void SimulatedHost::GuardAgainstSilence() {
   agent_gone_();
 }
 
-uint64_t SimulatedHost::ReadByTheDead(const CommandId& launch, OutputStream stream) const {
+uint64_t AgentHost::ReadByTheDead(const CommandId& launch, OutputStream stream) const {
   const auto found = tasks_.find(launch);
   return found == tasks_.end() ? 0 : found->second.read_by_dead.of(stream);
 }
 
-uint64_t SimulatedHost::Written(const CommandId& launch, OutputStream stream) const {
+uint64_t AgentHost::Written(const CommandId& launch, OutputStream stream) const {
   const auto found = tasks_.find(launch);
   return found == tasks_.end() ? 0 : found->second.written.of(stream);
 }
 
-void SimulatedHost::SetSupervisor(uint64_t number, const std::string& id) {
+void AgentHost::SetSupervisor(uint64_t number, const std::string& id) {
   if (!Point()) return;
   if (number <= record_.supervisor)
     truth_.Violated(absl::StrCat(Name(), ": supervisor ", number, " takes over from supervisor ", record_.supervisor));
@@ -115,7 +115,7 @@ void SimulatedHost::SetSupervisor(uint64_t number, const std::string& id) {
   Point();
 }
 
-void SimulatedHost::TakeIn(const OpenCommand& command) {
+void AgentHost::TakeIn(const OpenCommand& command) {
   if (!Point()) return;
   const auto write = [this, command] {
     record_.open.push_back(command);
@@ -133,27 +133,28 @@ void SimulatedHost::TakeIn(const OpenCommand& command) {
   Point();
 }
 
-void SimulatedHost::Close(const CommandId& command) {
+void AgentHost::Close(const CommandId& command) {
   if (!Point()) return;
   std::erase_if(record_.open, [&](const OpenCommand& open) { return open.command == command; });
   Point();
 }
 
-void SimulatedHost::SetAnswered(absl::Time answered) {
+void AgentHost::SetAnswered(absl::Time answered) {
   if (!dead_) record_.answered = answered;
 }
 
-void SimulatedHost::Reserve(const CommandId& command, const ReserveEntry& reserve) {
+void AgentHost::Reserve(const CommandId& command, const ReserveEntry& reserve) {
   if (!Point()) return;
   agent_->SendReserved(command, std::vector<std::string>(reserve.ports, "h:1"));
 }
 
-void SimulatedHost::Launch(const CommandId& launch, const LaunchEntry& process) {
+void AgentHost::Launch(const CommandId& launch, const LaunchEntry& process) {
   if (!Point()) return;
-  const bool fails = truth_.random.Below(20) == 0;
+  const bool no_program = truth_.random.Below(20) == 0;
   truth_.world.At(Now() + truth_.Draw(absl::Milliseconds(1), absl::Milliseconds(80)),
-                  [this, launch, task = process.task, fails, generation = generation_] {
+                  [this, launch, task = process.task, no_program, generation = generation_] {
                     if (generation != generation_ || gone_ || dead_) return;  // the guard has closed its socket
+                    const bool fails = no_program || stop_asked_ || agent_->ending();
                     if (!fails) StartTask(launch, task);
                     if (!Point()) return;
                     if (fails) {
@@ -165,7 +166,7 @@ void SimulatedHost::Launch(const CommandId& launch, const LaunchEntry& process) 
                   });
 }
 
-void SimulatedHost::StartTask(const CommandId& launch, const TaskId& task) {
+void AgentHost::StartTask(const CommandId& launch, const TaskId& task) {
   const auto [found, is_new] = tasks_.try_emplace(launch, Task{.task = task});
   if (!is_new)
     return truth_.Violated(
@@ -183,7 +184,7 @@ void SimulatedHost::StartTask(const CommandId& launch, const TaskId& task) {
     truth_.world.At(Now() + truth_.Draw(absl::Milliseconds(1), absl::Seconds(20)), [this, launch] { EndTask(launch); });
 }
 
-void SimulatedHost::EndTask(const CommandId& launch) {
+void AgentHost::EndTask(const CommandId& launch) {
   const auto found = tasks_.find(launch);
   if (found == tasks_.end() || !found->second.running) return;
   Write(launch);  // its last words
@@ -194,7 +195,7 @@ void SimulatedHost::EndTask(const CommandId& launch) {
       [&] { return absl::StrCat(Name(), ": ", found->second.task.ToString(), " of ", launch.ToString(), " ends"); });
 }
 
-void SimulatedHost::Write(const CommandId& launch) {
+void AgentHost::Write(const CommandId& launch) {
   Task& task = tasks_.at(launch);
   for (const OutputStream stream : kStreams) {
     const uint64_t most = truth_.random.Below(8) == 0 ? 60'000 : 300;
@@ -203,7 +204,7 @@ void SimulatedHost::Write(const CommandId& launch) {
   }
 }
 
-void SimulatedHost::ReadPipes() {
+void AgentHost::ReadPipes() {
   for (auto& [launch, task] : tasks_) {
     if (task.forgotten || task.exited_in == record_.life) continue;
     // A life that hasn't told of the start yet (Resume does for an earlier one) reads nothing.
@@ -233,7 +234,7 @@ void SimulatedHost::ReadPipes() {
   Point();
 }
 
-void SimulatedHost::End(const CommandId& launch, EndMode mode) {
+void AgentHost::End(const CommandId& launch, EndMode mode) {
   if (!Point()) return;
   const absl::Duration takes =
       mode == EndMode::kAtOnce ? absl::Milliseconds(5) : truth_.Draw(absl::Milliseconds(5), absl::Seconds(2));
@@ -241,27 +242,27 @@ void SimulatedHost::End(const CommandId& launch, EndMode mode) {
   Point();
 }
 
-void SimulatedHost::Stop() {
+void AgentHost::Stop() {
   if (!Point()) return;
   stop_asked_ = true;
   stop_answered_ = false;
   EndAll(EndMode::kAtOnce);
 }
 
-void SimulatedHost::EndAll(EndMode mode) {
+void AgentHost::EndAll(EndMode mode) {
   if (!Point()) return;
   for (const auto& [launch, task] : tasks_)
     if (task.running) End(launch, mode);
 }
 
-std::vector<HeldLaunch> SimulatedHost::Launches() const {
+std::vector<HeldLaunch> AgentHost::Launches() const {
   std::vector<HeldLaunch> held;
   for (const auto& [launch, task] : tasks_)
     if (!task.forgotten) held.push_back({.launch = launch, .task = task.task, .pid = task.running ? 100 : 0});
   return held;
 }
 
-void SimulatedHost::Forget(const CommandId& launch) {
+void AgentHost::Forget(const CommandId& launch) {
   if (Point()) tasks_.at(launch).forgotten = true;
   Point();
 }
