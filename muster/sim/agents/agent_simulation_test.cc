@@ -58,7 +58,7 @@ TEST(AgentSimulationTest, EveryPlantedBugIsFound) {
   }
 }
 
-// Of two hosts one isn't heard for so long that it is lost, while it hears its supervisor.
+// One of two hosts isn't heard for so long that it is lost, while it hears its supervisor.
 TEST(AgentSimulationTest, AGraceThatAnyFrameRenewsIsFound) {
   bool found = false;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
