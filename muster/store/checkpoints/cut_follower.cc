@@ -80,8 +80,11 @@ void CutFollower::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena,
     // See DirectApply::Begin.
     Publish<uint64_t>(arena_->header().held, 1);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    for (int i = 0; i < static_cast<int>(through_.size()); ++i)
+    counted_.clear();
+    for (int i = 0; i < static_cast<int>(through_.size()); ++i) {
+      counted_.push_back(Observe(arena_->client(i).numbers.last_counted));
       LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
+    }
     if (!GoesOn() && arena_->model().gated()) gates_.HoldHere();
     held_since_ = loop_.Now();
     holder_ = request.stamp.client;
@@ -152,6 +155,7 @@ MarkReply CutFollower::MakeReply() const {
     // A retry may come after the count.
     const uint64_t over = std::max(settled_[i], Observe(numbers.last_counted));
     if (!ended_ && uncounted_[i] > over && uncounted_[i] <= through_[i]) reply.uncounted.push_back(i);
+    if (options_.lead && Observe(numbers.last_counted) > counted_[i]) reply.counted.push_back(i);
   }
   return reply;
 }

@@ -106,6 +106,8 @@ class CutFollower {
   std::vector<uint64_t> begun_;  // the highest number of which this process has seen a part
   std::vector<uint64_t> settled_;
   std::vector<uint64_t> uncounted_;
+  // By client: the last update that was counted when the hold began.
+  std::vector<uint64_t> counted_;
 
   HoldId newest_{};  // the newest hold
   absl::Time held_since_;

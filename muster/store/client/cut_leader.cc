@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/store/calls/store_call.h"
@@ -55,10 +56,17 @@ absl::StatusOr<CheckpointCut> HoldAndMark(StoreClient& client, uint64_t number) 
   MarkReply first;
   RETURN_IF_ERROR(Decode(marked[0].answer->control, first));
   std::set<uint32_t> inside(first.uncounted.begin(), first.uncounted.end());
+  const std::set<uint32_t> counted(first.counted.begin(), first.counted.end());
   for (const StoreCall& call : marked) {
     MarkReply reply;
     RETURN_IF_ERROR(Decode(call.answer->control, reply));
-    for (const uint32_t gone : reply.missing) inside.erase(gone);
+    for (const uint32_t gone : reply.missing) {
+      inside.erase(gone);
+      // It was silent for a while on this ps only. The step has its update, the part hasn't.
+      if (counted.contains(gone))
+        return absl::OutOfRangeError(absl::StrCat("an update of a worker that ps ", call.ps,
+                                                  " took for dead was counted meanwhile: cut the checkpoint again"));
+    }
   }
   ASSIGN_OR_RETURN(std::string work, WorkLeft(first.work, inside));
   return CheckpointCut{number, first.global_step + static_cast<int64_t>(inside.size()), std::move(work)};

@@ -36,33 +36,39 @@ class WatchingProbe final : public ArenaProbe {
 class CutLeaderTest : public ::testing::Test {
  protected:
   CutLeaderTest() { Start({}); }
-  void Start(const GateSpec& gate, ArenaProbe* probe = nullptr) {
+  void Start(const GateSpec& gate, ArenaProbe* probe = nullptr, const std::vector<std::string>& tasks = kTasks) {
     workers_.clear();
-    store_ = std::make_unique<SimulatedStore>(2, kTasks, kLease, probe);
+    store_ = std::make_unique<SimulatedStore>(2, tasks, kLease, probe);
     model_ = std::make_unique<WorkerModel>(kVariables, RuleSpec{.learning_rate = 1}, 2);
     model_->binding.gate = gate;
-    for (size_t i = 0; i < kTasks.size(); ++i)
-      workers_.push_back(std::make_unique<ScriptedWorker>(*store_, kTasks[i], *model_, i == 0));
+    for (size_t i = 0; i < tasks.size(); ++i)
+      workers_.push_back(std::make_unique<ScriptedWorker>(*store_, tasks[i], *model_, i == 0));
   }
   StoreClient& chief() { return workers_[0]->client(); }
   ScriptedWorker& worker() { return *workers_[1]; }
 
-  // Sends the share for ps `ps` of the worker's push number `sequence`, which is 1 everywhere.
-  ScriptedWorker::Pending Push(uint64_t sequence, int ps) {
-    worker().sequence = sequence - 1;
-    PushPullRequest message = worker().Message(ps);
+  // Sends the share for ps `ps` of a worker's push number `sequence`, which is 1 everywhere.
+  static ScriptedWorker::Pending SendPush(ScriptedWorker& worker, uint64_t sequence, int ps) {
+    worker.sequence = sequence - 1;
+    PushPullRequest message = worker.Message(ps);
     message.minibatches = 0;
     message.update = true;
-    auto answer = worker().Send(message, 1, ps);
+    return worker.Send(message, 1, ps);
+  }
+  static ScriptedWorker::Pending SendCount(ScriptedWorker& worker, uint64_t sequence) {
+    worker.sequence = sequence - 1;
+    PushPullRequest message = worker.Message(0);
+    message.pushed.clear();
+    message.pull = PullWhat::kNothing;
+    return worker.Send(message, 0, 0);
+  }
+  ScriptedWorker::Pending Push(uint64_t sequence, int ps) {
+    auto answer = SendPush(worker(), sequence, ps);
     PassTime();
     return answer;
   }
   ScriptedWorker::Pending Count(uint64_t sequence) {
-    worker().sequence = sequence - 1;
-    PushPullRequest message = worker().Message(0);
-    message.pushed.clear();
-    message.pull = PullWhat::kNothing;
-    auto answer = worker().Send(message, 0, 0);
+    auto answer = SendCount(worker(), sequence);
     PassTime();
     return answer;
   }
@@ -109,13 +115,7 @@ class CutLeaderTest : public ::testing::Test {
 TEST_F(CutLeaderTest, APushThatOnePsHasIsWaitedForByTheOther) {
   Push(1, 1);
   // The other half of the push comes while the ps are held.
-  store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] {
-    worker().sequence = 0;
-    PushPullRequest message = worker().Message(0);
-    message.minibatches = 0;
-    message.update = true;
-    worker().Send(message, 1, 0);
-  });
+  store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(50), [&] { SendPush(worker(), 1, 0); });
   const auto cut = CutCheckpoint(chief()).value();
   EXPECT_EQ(cut.global_step, 1) << "every ps has it: its sender has only to come and count it";
   Push(2, 0);
@@ -200,6 +200,32 @@ TEST_F(CutLeaderTest, NobodyWaitsForThePushOfTheDead) {
   store_->Pass(absl::Seconds(2));
   const auto cut = CutCheckpoint(chief()).value();
   EXPECT_EQ(cut.global_step, 0);
+}
+
+// ps 1 marks at once, without that push; ps 0 waits for another worker, and counts the push before it marks.
+TEST_F(CutLeaderTest, APushThatOnePsDidNotWaitForAndThatIsCountedMeanwhileIsNotInACut) {
+  Start({}, nullptr, {"chief:0", "worker:0", "worker:1"});
+  ScriptedWorker& other = *workers_[2];
+  store_->Pass(kLease.lease * 0.75);
+  SendPush(worker(), 1, 0);
+  for (int ps = 0; ps < 2; ++ps) SendPush(other, 1, ps);
+  ASSERT_TRUE(chief().Pull(PullWhat::kTrainable).ok());
+  store_->Pass(kLease.lease / 2);
+  ASSERT_TRUE(SendCount(other, 1)->status.ok());
+  SendPush(other, 2, 1);
+  PassTime();
+  const auto after = [&](int milliseconds, const std::function<void()>& what) {
+    store_->loop.CallAt(store_->loop.Now() + absl::Milliseconds(milliseconds), what);
+  };
+  after(50, [&] { SendPush(worker(), 1, 1); });
+  after(60, [&] { SendCount(worker(), 1); });
+  after(70, [&] { SendPush(other, 2, 0); });
+  const absl::Status refused = CutCheckpoint(chief()).status();
+  EXPECT_TRUE(absl::IsOutOfRange(refused)) << refused;
+  EXPECT_NE(std::string(refused.message()).find("ps 1 took for dead"), std::string::npos) << refused;
+  const auto cut = CutCheckpoint(chief()).value();
+  EXPECT_EQ(cut.global_step, 3);
+  for (int ps = 0; ps < 2; ++ps) EXPECT_EQ(Part(ps, cut), Initial(ps) - 3);
 }
 
 TEST_F(CutLeaderTest, NobodyWaitsForThePushOfAnEarlierLife) {

@@ -44,9 +44,10 @@ struct MarkReply {
   std::vector<uint32_t> missing;    // clients that are gone: their newest update isn't here
   std::vector<uint32_t> uncounted;  // ps 0: clients whose newest update is inside, and not counted yet
   std::string work;                 // ps 0: the WorkState at the mark; empty: nothing is shared out
+  std::vector<uint32_t> counted;    // ps 0: clients of which an update was counted between the hold and the mark
 
   using Fields = FieldList<Field<1, &MarkReply::global_step>, Field<2, &MarkReply::missing>,
-                           Field<3, &MarkReply::uncounted>, Field<4, &MarkReply::work>>;
+                           Field<3, &MarkReply::uncounted>, Field<4, &MarkReply::work>, Field<5, &MarkReply::counted>>;
 };
 
 }  // namespace muster

@@ -227,10 +227,11 @@ TEST(MessagesTest, TheCutOfACheckpointRoundTrips) {
   EXPECT_THAT(mark.through, ::testing::ElementsAre(kHighest, 0, 8));
   EXPECT_EQ(mark.round, 9u);
   EXPECT_TRUE(mark.release);
-  const auto marked = RoundTrip(MarkReply{-10, {0, 4000000000u}, {11}});
+  const auto marked = RoundTrip(MarkReply{-10, {0, 4000000000u}, {11}, "", {12}});
   EXPECT_EQ(marked.global_step, -10);
   EXPECT_THAT(marked.missing, ::testing::ElementsAre(0, 4000000000u));
   EXPECT_THAT(marked.uncounted, ::testing::ElementsAre(11));
+  EXPECT_THAT(marked.counted, ::testing::ElementsAre(12));
 }
 
 TEST(MessagesTest, BarriersAndLoadsRoundTrip) {
@@ -373,7 +374,7 @@ TEST(MessagesTest, ATruncatedMessageIsNoOther) {
   ExpectOnlyWholeFields(HoldRequest{kStamp, 300});
   ExpectOnlyWholeFields(HoldReply{{5, 0, kHighest}, 600});
   ExpectOnlyWholeFields(MarkRequest{kStamp, 4, 7, {kHighest, 0, 8}, 900, true});
-  ExpectOnlyWholeFields(MarkReply{-10, {0, 4000000000u}, {11}});
+  ExpectOnlyWholeFields(MarkReply{-10, {0, 4000000000u}, {11}, "", {12}});
   ExpectOnlyWholeFields(TakeWorkRequest{kStamp, {"train", 100, 32, 3}, kHighest, 700});
   ExpectOnlyWholeFields(TakeWorkReply{WorkAnswer::kUnit, kHighest, 2, 64, 960});
   ExpectOnlyWholeFields(GiveUpWorkRequest{kStamp, {5, kHighest}});
