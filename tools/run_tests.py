@@ -51,6 +51,7 @@ SIMULATED_SEED = 1
 SIMULATED_SCHEDULES = 6000
 LONG_SIMULATED_SCHEDULES = 100000
 SIMULATED_AT_ONCE = 2
+AGENT_SCHEDULES_ARE_ONE_IN = 10
 SLOWEST = 10
 
 
@@ -318,10 +319,12 @@ def simulation_part(report, first=SIMULATED_SEED, schedules=SIMULATED_SCHEDULES,
     report.title(f"simulation: {schedules} schedules from seed {first} on")
     share = schedules // SIMULATED_AT_ONCE
     seeds = [first + i * share for i in range(SIMULATED_AT_ONCE)]
+    command = str(ROOT / "build/release/bin/muster_simulate")
+    agents = ["--world", "agents", "--seed", str(first), "--schedules", str(schedules // AGENT_SCHEDULES_ARE_ONE_IN)]
     run_programs(report, [
-        Program(f"simulation from seed {seed} on",
-                [str(ROOT / "build/release/bin/muster_simulate"), "--seed", str(seed), "--schedules", str(share)],
-                is_gtest=False, timeout=timeout) for seed in seeds])
+        Program(f"simulation from seed {seed} on", [command, "--seed", str(seed), "--schedules", str(share)],
+                is_gtest=False, timeout=timeout) for seed in seeds] + [
+        Program("simulation of agents", [command] + agents, is_gtest=False, timeout=timeout)])
 
 
 def install_part(report):

@@ -14,21 +14,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "apps/simulate/simulated_kind.h"
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
 #include "muster/cluster/quoted.h"
-#include "muster/sim/cluster_simulation.h"
-#include "muster/sim/shrink.h"
 
 namespace {
 
-using muster::Schedule;
 using muster::ScheduleReduction;
+using muster::SimulatedKind;
 
 struct Options {
   std::optional<double> minutes;
   std::optional<uint64_t> seed;
   std::optional<uint64_t> schedules;
+  std::string world = "cluster";
   std::string plant;
   std::string faults;
   bool shrink = false;
@@ -47,7 +47,7 @@ void OnAbort(int) {
 
 class Simulator {
  public:
-  Simulator(const Options& options, muster::PlantedClusterBug* bug) : options_(options), bug_(bug) {}
+  Simulator(const Options& options, SimulatedKind& world) : options_(options), world_(world) {}
 
   // Returns the exit code.
   int Run() {
@@ -76,47 +76,46 @@ class Simulator {
 
  private:
   std::string Command(uint64_t seed, const ScheduleReduction& reduction) const {
-    return absl::StrCat("./dev simulate --seed ", seed, reduction.ToFlags(),
+    return absl::StrCat("./dev simulate", options_.world == "cluster" ? "" : " --world " + options_.world, " --seed ",
+                        seed, reduction.ToFlags(),
                         options_.plant.empty() ? "" : absl::StrCat(" --plant ", options_.plant));
   }
 
-  bool Fails(const Schedule& schedule, const ScheduleReduction& reduction) {
-    const std::string words =
-        absl::StrCat("\nsimulate: the program failed in: ", Command(schedule.seed, reduction), "\n");
+  bool Fails(uint64_t seed, const ScheduleReduction& reduction) {
+    const std::string words = absl::StrCat("\nsimulate: the program failed in: ", Command(seed, reduction), "\n");
     words.copy(dying_words, sizeof dying_words - 1);
-    const muster::SimulationOutcome outcome = muster::ClusterSimulation(reduction.Apply(schedule), bug_).Run();
+    const SimulatedKind::Outcome outcome = world_.Run(seed, reduction, nullptr);
     ++done_;
     events_ += outcome.events;
-    pushes_ += outcome.pushes;
+    work_ += outcome.work;
     simulated_ += outcome.simulated;
     last_violation_ = outcome.violation.value_or("");
     return outcome.violation.has_value();
   }
 
-  bool Violates(uint64_t seed) { return Fails(muster::DrawSchedule(seed), options_.reduction); }
+  bool Violates(uint64_t seed) { return Fails(seed, options_.reduction); }
 
   void PrintProgress(uint64_t seed, absl::Time started) const {
     const double seconds = absl::ToDoubleSeconds(muster::RealClock().Now() - started);
-    Say(absl::StrFormat("simulate: %d schedules in %.0f s (%.0f a minute), seed %d; %d events, %d pushes, %s simulated",
-                        done_, seconds, static_cast<double>(done_) * 60 / std::max(seconds, 1e-3), seed, events_,
-                        pushes_, absl::FormatDuration(absl::Trunc(simulated_, absl::Seconds(1)))));
+    Say(absl::StrFormat("simulate: %d schedules in %.0f s (%.0f a minute), seed %d; %d events, %d %s, %s simulated",
+                        done_, seconds, static_cast<double>(done_) * 60 / std::max(seconds, 1e-3), seed, events_, work_,
+                        world_.unit(), absl::FormatDuration(absl::Trunc(simulated_, absl::Seconds(1)))));
   }
 
   int Found(uint64_t seed) {
-    const Schedule drawn = muster::DrawSchedule(seed);
     ScheduleReduction reduction = options_.reduction;
     if (options_.shrink) {
       Say(absl::StrCat("simulate: seed ", seed, " fails; looking for less that fails"));
-      reduction = muster::Shrink(drawn, reduction, [&](const ScheduleReduction& less) { return Fails(drawn, less); });
+      reduction = world_.Shrink(seed, reduction, [&](const ScheduleReduction& less) { return Fails(seed, less); });
     }
-    const Schedule schedule = reduction.Apply(drawn);
-    Say(schedule.ToString());
+    Say(world_.Text(seed, reduction));
     if (options_.verbose) muster::SetUpLog("");
     const absl::Time started = absl::FromUnixSeconds(1000000000);
-    muster::ClusterSimulation simulation(schedule, bug_, [&](absl::Time when, const std::string& line) {
+    const auto say = [&](absl::Time when, const std::string& line) {
       Say(absl::StrFormat("%10.6f  %s", absl::ToDoubleSeconds(when - started), line));
-    });
-    const std::string violation = simulation.Run().violation.value_or("nothing, the second time: not deterministic");
+    };
+    const std::string violation =
+        world_.Run(seed, reduction, say).violation.value_or("nothing, the second time: not deterministic");
     Say(absl::StrCat("simulate: FOUND in seed ", seed, " after ", done_, " schedules: ", violation));
     Say(absl::StrCat("simulate: again: ", Command(seed, reduction)));
     return 1;
@@ -128,12 +127,12 @@ class Simulator {
   }
 
   const Options& options_;
-  muster::PlantedClusterBug* const bug_;
+  SimulatedKind& world_;
   std::string last_violation_;
   uint64_t done_ = 0;
   uint64_t found_ = 0;
   uint64_t events_ = 0;
-  int64_t pushes_ = 0;
+  int64_t work_ = 0;
   absl::Duration simulated_;
 };
 
@@ -157,7 +156,10 @@ bool ParseFaults(const std::string& text, ScheduleReduction& reduction) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Runs the store, its clients and sessions in a simulated world, with random faults.", "simulate");
+  CLI::App app(
+      "Runs the store, its clients and sessions, or supervisors and agents, in a simulated world with random faults.",
+      "simulate");
+  app.add_option("--world", options.world, "what to simulate: cluster (default) or agents");
   app.add_option("--minutes", options.minutes, "how long to search (default 1)");
   app.add_option("--seed", options.seed, "the first schedule (default: random); alone: only this one");
   app.add_option("--schedules", options.schedules, "how many schedules to run");
@@ -165,9 +167,10 @@ int main(int argc, char** argv) {
   app.add_flag("--all", options.all, "continue after a failure; one line each");
   app.add_flag("--verbose", options.verbose, "also print the log of the real code for a failure");
   app.add_option("--plant", options.plant, "plant this bug, to test the search (docs/simulation.md)");
-  app.add_option("--ps", options.reduction.num_ps, "run with only N ps")->check(CLI::Range(1, 3));
-  app.add_option("--workers", options.reduction.num_workers, "run with only N workers")->check(CLI::Range(1, 4));
-  app.add_option("--steps", options.reduction.last_step, "run only N steps")->check(CLI::Range(1, 40));
+  app.add_option("--ps", options.reduction.num_ps, "run with only N ps (cluster)")->check(CLI::Range(1, 3));
+  app.add_option("--workers", options.reduction.num_workers, "run with only N workers (cluster)")
+      ->check(CLI::Range(1, 4));
+  app.add_option("--steps", options.reduction.last_step, "run only N steps (cluster)")->check(CLI::Range(1, 40));
   app.add_option("--faults", options.faults, "inject only these faults: 0,3 or none");
   try {
     app.parse(argc, argv);
@@ -181,16 +184,12 @@ int main(int argc, char** argv) {
     std::cerr << "simulate: --faults is '" << options.faults << "'; accepted: none, or numbers such as 0,3\n";
     return 2;
   }
-  std::unique_ptr<muster::PlantedClusterBug> plant;
-  if (!options.plant.empty()) {
-    auto made = muster::MakePlantedBug(options.plant);
-    if (!made.ok()) {
-      std::cerr << "simulate: " << made.status().message() << "\n";
-      return 2;
-    }
-    plant = *std::move(made);
+  auto world = muster::MakeSimulatedKind(options.world, options.plant);
+  if (!world.ok()) {
+    std::cerr << "simulate: " << world.status().message() << "\n";
+    return 2;
   }
   muster::SetUpLog("", "off");
   std::signal(SIGABRT, OnAbort);
-  return Simulator(options, plant.get()).Run();
+  return Simulator(options, **world).Run();
 }

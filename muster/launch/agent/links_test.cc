@@ -215,13 +215,17 @@ TEST_F(LinksTest, AnEntryTakesEffectOnceWhereverTheStreamIsCut) {
   for (const bool arrives : {false, true}) {
     const CommandId launch = Launch();
     const std::string frame = supervisor_->NextFrame(now_);
-    if (arrives) EXPECT_TRUE(agent_->OnBytes(now_, stream_, Bytes(frame)).ok());
+    if (arrives) {
+      EXPECT_TRUE(agent_->OnBytes(now_, stream_, Bytes(frame)).ok());
+    }
     Cut();
     Connect();
     EXPECT_THAT(host_.Taken(), ElementsAre(absl::StrCat("launch 1.", ++number, " a")));
     agent_->SendStarted(launch, kTask, 7);
     const std::string answer = agent_->NextFrame(now_, stream_);
-    if (arrives) EXPECT_TRUE(supervisor_->OnBytes(now_, Bytes(answer)).ok());
+    if (arrives) {
+      EXPECT_TRUE(supervisor_->OnBytes(now_, Bytes(answer)).ok());
+    }
     host_.launches = {{launch, kTask, 7}};
     Cut();
     events_.Taken();

@@ -22,32 +22,22 @@ namespace {
 using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
 
 // The last two arguments are the host and the command. FOLDER/HOST is the host's home.
-constexpr char kFakeSsh[] = R"(#!/bin/sh
+constexpr char kFakeSsh[] = R"sh(#!/bin/sh
 while [ $# -gt 2 ]; do shift; done
 home=FOLDER/$1
 mkdir -p "$home"
 echo dialled >>"$home/log"
 case $1 in
   denied*) echo "me@$1: Permission denied (publickey)." >&2; exit 255 ;;
-  dropped) [ "$(wc -l <"$home/log")" -gt 2 ] || {
-  echo "kex_exchange_identification: Connection closed by remote host" > &2;
-  exit 255;
-};
-;
-  full) mkdir -p "$home/.cache/muster/bin"; : >"$home/.cache/muster/bin/HASH" ;
-  ;
-  old) PATH=FOLDER/old:$PATH ;
-  ;
-  chatty) echo "Welcome to $1" ;
-  ;
-  broken) echo "no shell for you";
-  exit 1;
-  ;
-  silent) exec sleep 1000 ;
-  ;
+  dropped) [ "$(wc -l <"$home/log")" -gt 2 ] || { echo "kex_exchange_identification: Connection closed by remote host" >&2; exit 255; } ;;
+  full) mkdir -p "$home/.cache/muster/bin"; : >"$home/.cache/muster/bin/HASH" ;;
+  old) PATH=FOLDER/old:$PATH ;;
+  chatty) echo "Welcome to $1" ;;
+  broken) echo "no shell for you"; exit 1 ;;
+  silent) exec sleep 1000 ;;
 esac
 HOME=$home exec sh -c "$2"
-)";
+)sh";
 
 // In the place of muster: says with what it was started, then gives back what it gets.
 constexpr char kFakeMuster[] = "#!/bin/sh\necho \"agent $*\"\nexec cat\n";
