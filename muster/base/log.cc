@@ -6,7 +6,7 @@
 #define FMT_HEADER_ONLY
 #define SPDLOG_FMT_EXTERNAL
 #define SPDLOG_HEADER_ONLY
-#define spdlog muster_spdlog
+#define spdlog muster_spdlog  // NOLINT(readability-identifier-naming): the name of a namespace
 
 #include <unistd.h>
 

@@ -96,7 +96,10 @@ class ForegroundRun final : public TaskRunClient {
     const absl::Status launched = LaunchAll();
     if (launched.ok()) Supervise();
     const int strays = run_.Stop();
-    if (launched.ok()) ReportEnd(strays);
+    if (launched.ok())
+      ReportEnd(strays);
+    else if (options_.trace != nullptr)
+      options_.trace->Drop();
     Flush();
     RETURN_IF_ERROR(launched);
     return run_.supervisor()->exit_code();

@@ -24,6 +24,11 @@ class RunTrace {
   // Must be called when all tasks have ended. Merges the parts into one trace and passes the table of where the steps'
   // time went to `say`, line by line. Removes the parts, unless something fails.
   void Finish(const std::function<void(const std::string& line)>& say);
+  // Must be called instead if the run never began: removes what Begin has made.
+  void Drop() {
+    files_->RemoveTree(folder_).IgnoreError();
+    files_->Remove(file_).IgnoreError();
+  }
 
  private:
   RunTrace(FileSystem& files, std::string file, std::string folder)

@@ -11,7 +11,7 @@
 namespace muster::resources_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;

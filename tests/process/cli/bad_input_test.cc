@@ -228,7 +228,7 @@ TEST_P(BadInputByWay, APsOfAnotherJob) {
   ExpectFailure(worker, 1, {"ps:0 (" + cluster.ps_address(0) + ")", "another job", "MUSTER_JOB_TOKEN"});
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
   ExpectFailure(status, 1,
-                {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN", "export it before both commands"});
+                {cluster.ps_address(0), "another job", "MUSTER_JOB_TOKEN", "export the same MUSTER_JOB_TOKEN before"});
 }
 
 TEST(BadInput, APsOfAnotherVersion) {

@@ -302,10 +302,12 @@ TEST(StatusPageTest, ARunWhosePagesHaveNoPortsStartsNothing) {
   httplib::Server other;
   const int port = other.bind_to_any_port("127.0.0.1");
   ASSERT_GT(port, 0);
-  Process run({kMuster, "run", "--status_port", std::to_string(port), "--", kToy});
+  const ScratchFolder scratch;
+  Process run({kMuster, "run", "--status_port", std::to_string(port), "--trace", scratch / "run.json", "--", kToy});
   EXPECT_EQ(run.Wait(), 2);
   EXPECT_THAT(run.err, HasSubstr("port " + std::to_string(port) + " is in use"));
   EXPECT_THAT(run.err, Not(HasSubstr("is process")));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "no trace of a run that never began";
 
   Process dry({kMuster, "run", "--status_port", std::to_string(port), "--dry-run", "--", kToy});
   EXPECT_EQ(dry.Wait(), 0) << dry.err;
