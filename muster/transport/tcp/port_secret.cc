@@ -16,6 +16,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
 #include "muster/transport/handshake.h"
@@ -36,11 +37,14 @@ std::string RandomDigits() {
   return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+// Files with this name are locked as long as their writer lives; older ones, "net-…", never were.
+constexpr std::string_view kLocked = "port-";
+
 // A port belongs to a network namespace, and those of one host may share the folder.
 std::string FileNameOf(const Endpoint& endpoint) {
   struct stat network {};
   const bool known = stat("/proc/self/ns/net", &network) == 0;
-  return absl::StrCat("net-", known ? network.st_ino : 0, "-", endpoint.ToString());
+  return absl::StrCat(AbslView(kLocked), known ? network.st_ino : 0, "-", endpoint.ToString());
 }
 
 // Whether only this user can have made it and can change it.
@@ -126,21 +130,29 @@ absl::StatusOr<Socket> WriteIn(const Folder& folder, const std::string& name, co
   return Failed("write", path, error);
 }
 
+// Removes a dead process's file. Should a new one have taken its name since, that one goes back to it.
+void RemoveDead(const Folder& folder, const char* name, const struct stat& dead) {
+  const std::string aside = absl::StrCat(".", RandomDigits());
+  if (renameat(folder.fd.fd(), name, folder.fd.fd(), aside.c_str()) != 0) return;
+  struct stat moved {};
+  const bool is_dead =
+      fstatat(folder.fd.fd(), aside.c_str(), &moved, AT_SYMLINK_NOFOLLOW) == 0 && moved.st_ino == dead.st_ino;
+  if (!is_dead) linkat(folder.fd.fd(), aside.c_str(), folder.fd.fd(), name, 0);
+  unlinkat(folder.fd.fd(), aside.c_str(), 0);
+}
+
 // Removes the files of processes that were killed. A living one holds the lock of its file, in whatever container it
-// is; if a new file takes the name between the last look and the removal, its process's next Keep writes it again.
+// is.
 void RemoveLeft(const Folder& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(
       fdopendir(openat(folder.fd.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
   if (entries == nullptr) return;
   while (const dirent* entry = readdir(entries.get())) {
-    if (entry->d_name[0] == '.') continue;  // no name yet
+    if (!std::string_view(entry->d_name).starts_with(kLocked)) continue;
     const Socket file(openat(folder.fd.fd(), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat opened {
-    }, named{};
+    struct stat opened {};
     if (!file.valid() || fstat(file.fd(), &opened) != 0 || !S_ISREG(opened.st_mode) || !IsOwn(opened)) continue;
-    if (flock(file.fd(), LOCK_EX | LOCK_NB) != 0) continue;
-    if (fstatat(folder.fd.fd(), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
-      unlinkat(folder.fd.fd(), entry->d_name, 0);
+    if (flock(file.fd(), LOCK_EX | LOCK_NB) == 0) RemoveDead(folder, entry->d_name, opened);
   }
 }
 

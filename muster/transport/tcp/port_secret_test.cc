@@ -86,12 +86,14 @@ TEST_F(PortSecretTest, WhatKilledProcessesLeftForOtherPortsIsRemoved) {
     root_.Write(Folder() + "/ports/" + name, living->token().secret);
     ASSERT_EQ(chmod((ports_ + "/" + name).c_str(), mode), 0);
   };
-  leave("net-1-127.0.0.1:9", 0600);
-  leave("net-1-127.0.0.1:10", 0644);  // not written by a listener
+  leave("port-1-127.0.0.1:9", 0600);
+  leave("port-1-127.0.0.1:10", 0644);  // not written by a listener
+  leave("net-1-127.0.0.1:9", 0600);    // of an older muster, which may live
   leave(".unfinished", 0600);
   const auto secret = PortSecret::Publish(At("127.0.0.1", "2223"), places_).value();
-  EXPECT_FALSE(std::filesystem::exists(ports_ + "/net-1-127.0.0.1:9"));
-  EXPECT_TRUE(std::filesystem::exists(ports_ + "/net-1-127.0.0.1:10"));
+  EXPECT_FALSE(std::filesystem::exists(ports_ + "/port-1-127.0.0.1:9"));
+  EXPECT_TRUE(std::filesystem::exists(ports_ + "/port-1-127.0.0.1:10"));
+  EXPECT_TRUE(std::filesystem::exists(ports_ + "/net-1-127.0.0.1:9"));
   EXPECT_TRUE(std::filesystem::exists(ports_ + "/.unfinished"));
   EXPECT_EQ(Find(), living->token().secret);
   std::filesystem::remove_all(ports_);

@@ -108,7 +108,8 @@ TEST_F(ExperimentBadInput, IdsThatDoNotExist) {
   // What "$id" gives if there is no such variable: it must not mean the last experiment.
   for (const std::string command : {"status", "monitor", "logs", "kill", "show", "results", "rerun", "tensorboard"})
     EXPECT_THAT(Mistake({command, ""}), HasSubstr("an id can't be empty"));
-  EXPECT_THAT(Mistake({"train", "--experiment", ""}), HasSubstr("an id can't be empty"));
+  EXPECT_THAT(Mistake({"train", "--experiment", ""}),
+              HasSubstr("--experiment has no value; accepted: --experiment=ID"));
   Out({"train"});
   EXPECT_THAT(Mistake({"status", "1.worker.7"}), HasSubstr("1.worker.7"));
   EXPECT_THAT(Mistake({"show", "1.3"}), HasSubstr("experiment 1 isn't a grid: it has no run 3"));
