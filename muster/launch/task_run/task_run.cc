@@ -16,6 +16,8 @@
 namespace muster {
 namespace {
 
+constexpr int kNotStartedCode = 127;  // a shell's
+
 // Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
@@ -146,10 +148,14 @@ void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
 
 void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   if (IsCompanion(task)) return companion_->OnNotStarted(why);
+  started_once_more_.erase(task);
   if (waiting_.erase(task) > 0) {
     not_started_[task] = why;
-  } else {
+  } else if (supervisor_.has_value()) {
     supervisor_->OnNotStarted(task, why);
+  } else {
+    client_.Say(absl::StrCat(task.ToString(), " could not be started once more: ", why.message()));
+    early_exits_.emplace_back(task, ExitStatus{.code = kNotStartedCode});
   }
 }
 

@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -175,6 +177,23 @@ TEST_F(TaskRunTest, WhoseAddressIsStillInUseHasFailed) {
   run_.Supervise({.chief = kTask});
   EXPECT_EQ(run_.supervisor()->exit_code(), 5);
   EXPECT_THAT(started_, SizeIs(2));
+}
+
+// Its end and the failed start both come before the supervision.
+TEST_F(TaskRunTest, WhatCannotBeStartedOnceMoreHasFailed) {
+  const ScratchFolder folder;
+  const std::string program = folder.path() + "/once";
+  std::ofstream(program) << "#!/bin/sh\nrm \"$0\"\necho bind: address already in use\nexit 5\n";
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {0});
+  ProcessSpec process = Shell(kTask, "");
+  process.arguments = {program};
+  ASSERT_EQ(run_.Launch({process}), absl::OkStatus());
+  while (said_.size() < 2) Wait();
+  EXPECT_THAT(said_.back(), HasSubstr("worker:0 could not be started once more: "));
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 127);
 }
 
 TEST_F(TaskRunTest, WithoutAReservationItIsAFailureLikeAnyOther) {
