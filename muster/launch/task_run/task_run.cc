@@ -16,8 +16,6 @@
 namespace muster {
 namespace {
 
-constexpr int kNotStartedCode = 127;  // a shell's
-
 // Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
@@ -155,7 +153,7 @@ void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
     supervisor_->OnNotStarted(task, why);
   } else {
     client_.Say(absl::StrCat(task.ToString(), " could not be started once more: ", why.message()));
-    early_exits_.emplace_back(task, ExitStatus{.code = kNotStartedCode});
+    early_exits_.emplace_back(task, ExitStatus{.code = 1});  // as TaskSupervisor::OnNotStarted
   }
 }
 
