@@ -141,10 +141,11 @@ TEST(RunCommand, WhoOutlivesTheChiefTooLongIsEnded) {
   EXPECT_THAT(run.err, Not(HasSubstr("first failure")));
 }
 
+// A task is ready once its sleep has begun: until then that process has the shell's trap, which would take the signal.
 TEST(RunCommand, InterruptedOnceAllEndGracefullyServersLast) {
   MusterRun run({"--ps", "1", "--workers", "1", "--chief", "1"},
                 "code=0; [ $task = chief:0 ] && code=5; trap 'echo bye; exit $code' TERM; sleep 1000 & "
-                "echo ready; while :; do wait; done");
+                "until grep -q sleep /proc/$!/comm; do :; done; echo ready; while :; do wait; done");
   for (const std::string task : {"ps:0", "chief:0", "worker:0"}) run.WaitForOut("[" + task + "] ready");
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(), 5);

@@ -8,10 +8,8 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/os/uninterrupted.h"
-#include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
@@ -30,13 +28,6 @@ bool ReadAvailable(int fd, std::string& into) {
     if (got < 0) return errno == EAGAIN;
     into.append(piece.data(), static_cast<size_t>(got));
   }
-}
-
-std::string LastLineOf(absl::string_view text) {
-  text = absl::StripAsciiWhitespace(text);
-  const size_t before = text.rfind('\n');
-  const absl::string_view line = before == absl::string_view::npos ? text : text.substr(before + 1);
-  return OneLine(std::string(absl::StripAsciiWhitespace(line)));
 }
 
 }  // namespace

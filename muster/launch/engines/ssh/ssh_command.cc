@@ -43,12 +43,6 @@ constexpr std::array<Sign, 16> kSigns = {{
     {"connection to ", SshFailure::kConnection},
 }};
 
-std::string LastLine(std::string_view errors) {
-  const std::vector<std::string> lines =
-      absl::StrSplit(AbslView(errors), absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
-  return lines.empty() ? "" : OneLine(std::string(absl::StripAsciiWhitespace(lines.back())));
-}
-
 std::string WhatToDo(SshFailure failure, const std::string& host) {
   switch (failure) {
     case SshFailure::kDropped:
@@ -75,6 +69,12 @@ std::string WhatToDo(SshFailure failure, const std::string& host) {
 
 }  // namespace
 
+std::string LastLineOf(std::string_view text) {
+  const std::vector<std::string> lines =
+      absl::StrSplit(AbslView(text), absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
+  return lines.empty() ? "" : OneLine(std::string(absl::StripAsciiWhitespace(lines.back())));
+}
+
 std::vector<std::string> SshArguments(const SshSettings& settings, const std::string& host,
                                       const std::string& command) {
   std::vector<std::string> words = {settings.program};
@@ -100,7 +100,7 @@ SshFailure WhySshFailed(const ExitStatus& status, std::string_view errors) {
 }
 
 std::string ExplainSshFailure(SshFailure failure, const std::string& host, std::string_view errors) {
-  const std::string words = LastLine(errors);
+  const std::string words = LastLineOf(errors);
   return absl::StrCat(host, " ", WhatToDo(failure, host), words.empty() ? "" : absl::StrCat(" (ssh: ", words, ")"));
 }
 
