@@ -24,8 +24,6 @@
 namespace muster::stall_test {
 namespace {
 
-using ::testing::HasSubstr;
-
 // Two workers in elastic rounds of both, for as long as the test wants.
 class StallTest : public ::testing::TestWithParam<UpdateWay> {
  protected:
