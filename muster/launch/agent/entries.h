@@ -86,7 +86,9 @@ struct ReserveEntry {
   static constexpr EntryKind kKind = EntryKind::kReserve;
   TaskId task;
   uint32_t ports = 1;
-  using Fields = FieldList<Field<1, &ReserveEntry::task>, Field<2, &ReserveEntry::ports>>;
+  std::string address;  // under which the other hosts reach this one; empty: the agent's own choice
+  using Fields =
+      FieldList<Field<1, &ReserveEntry::task>, Field<2, &ReserveEntry::ports>, Field<3, &ReserveEntry::address>>;
 };
 
 struct ReservedEntry {
