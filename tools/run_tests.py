@@ -199,7 +199,7 @@ def run_programs(report, programs, prefix="", gtest_filter=None):
     for group in ([p for p in programs if not p.alone], [p for p in programs if p.alone]):
         at_once = build.jobs()
         if any(p.alone for p in group):
-            at_once = at_once + 1 if apart else 1  # they wait half of the time
+            at_once = at_once + 2 if apart else 1  # they wait more than half of the time
         # The shares of a long program aren't the last to start.
         group = [share for p in group for share in (in_shares(p, at_once) if p.alone and apart else [p])]
         for program in group:
@@ -228,7 +228,7 @@ def process_part(report):
 def units_part(report):
     if build_part(report, "release", ["tests"]):
         report.title("units: running the tests inside one process")
-        run_programs(report, [p for p in programs_of("release") if not p.alone and not p.long])
+        run_programs(report, longest_in_shares([p for p in programs_of("release") if not p.alone and not p.long]))
 
 
 def filtered_part(report, wanted):
@@ -268,6 +268,12 @@ def in_shares(program, number):
         yield dataclasses.replace(program, environment=dict(program.environment, **share))
 
 
+def longest_in_shares(programs):
+    """The longest programs first, divided, so that no processor waits for the last of them."""
+    longest = [share for p in programs if p.name in LONGEST for share in in_shares(p, build.jobs())]
+    return longest + [p for p in programs if p.name not in LONGEST]
+
+
 def sanitizer_part(report, preset):
     if not build_part(report, preset, SANITIZER_TARGETS[preset]):
         return
@@ -280,8 +286,7 @@ def sanitizer_part(report, preset):
         program.environment = dict(program.environment, **SANITIZER_ENVIRONMENT)
         if program.name in LONGEST:
             program.environment["ASAN_OPTIONS"] = LONGEST_ASAN_OPTIONS
-    longest = [share for p in programs if p.name in LONGEST for share in in_shares(p, build.jobs())]
-    run_programs(report, longest + [p for p in programs if p.name not in LONGEST], f"{preset}: ")
+    run_programs(report, longest_in_shares(programs), f"{preset}: ")
     if preset == "asan":
         fuzz_part(report, FUZZ_RUNS, FUZZ_SECONDS)
 
