@@ -23,12 +23,7 @@ std::string TokenOfLocalStream(const std::string& job) { return absl::StrCat("a 
 
 AgentConnection::AgentConnection(FdLoop& loop, int in_fd, int out_fd, std::unique_ptr<Handshake> handshake,
                                  ConnectionOwner owner, std::string read_already)
-    : loop_(loop),
-      in_(in_fd),
-      out_(out_fd),
-      owner_(std::move(owner)),
-      later_(loop),
-      handshake_(std::move(handshake)) {
+    : loop_(loop), in_(in_fd), out_(out_fd), owner_(std::move(owner)), later_(loop), handshake_(std::move(handshake)) {
   loop_.Watch(in_, POLLIN, [this](short found) { OnReady(found); });
   if (out_ != in_) loop_.Watch(out_, 0, [this](short) { Write(); });
   // A client's handshake speaks first.

@@ -30,6 +30,8 @@ void AgentLink::OnStreamEnd() {
   stream_.reset();
   attach_sent_ = false;
   attached_ = false;
+  kept_.clear();  // they come again
+  kept_bytes_ = 0;
 }
 
 absl::Status AgentLink::OnBytes(absl::Time now, ByteSpan bytes) {
@@ -71,18 +73,50 @@ absl::Status AgentLink::TakeFrame(absl::Time now, AgentFrame& frame) {
   Heard(now);
   if (!IsNumbered(frame.kind))
     return frame.kind == EntryKind::kNone ? absl::OkStatus() : TakeEvent(frame.kind, frame.body);
-  if (frame.envelope.entry <= progress_.seen) return absl::OkStatus();  // sent again
-  if (frame.envelope.entry > progress_.seen + 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("event ", frame.envelope.entry, " comes after event ", progress_.seen));
+  return TakeNumbered(frame);
+}
+
+absl::Status AgentLink::TakeNumbered(AgentFrame& frame) {
+  const uint64_t newest = progress_.seen + kept_.size();
+  if (frame.envelope.entry <= newest) return absl::OkStatus();  // sent again
+  if (frame.envelope.entry > newest + 1)
+    return absl::InvalidArgumentError(absl::StrCat("event ", frame.envelope.entry, " comes after event ", newest));
+  if (paused_ && frame.kind == EntryKind::kOutput) {
+    kept_bytes_ += frame.body.size();
+    if (kept_bytes_ > options_.limits.in_flight_bytes + kMaxEntryBytes)
+      return absl::InvalidArgumentError("the agent sends more than it may without an acknowledgement");
+    kept_.push_back(std::move(frame.body));
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(TakeKept());
   RETURN_IF_ERROR(TakeEvent(frame.kind, frame.body));
   progress_.seen = frame.envelope.entry;
   return absl::OkStatus();
 }
 
+absl::Status AgentLink::TakeKept() {
+  kept_bytes_ = 0;
+  while (!kept_.empty()) {
+    const std::string body = std::move(kept_.front());
+    kept_.pop_front();
+    RETURN_IF_ERROR(TakeEvent(EntryKind::kOutput, body));
+    ++progress_.seen;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AgentLink::PauseOutput(bool paused) {
+  paused_ = paused;
+  const absl::Status taken = paused ? absl::OkStatus() : TakeKept();
+  if (!taken.ok()) OnStreamEnd();
+  return taken;
+}
+
 absl::Status AgentLink::TakeAttached(const AttachedEntry& attached) {
-  if (!agent_id_.empty() && attached.agent_id != agent_id_)
+  if (!agent_id_.empty() && attached.agent_id != agent_id_) {
+    replaced_ = true;
     return absl::InvalidArgumentError("it is another agent than before");
+  }
   if (attached.life < progress_.life) return absl::InvalidArgumentError("it is an earlier life of the agent");
   const bool same_life = attached.life == progress_.life && knows_life_;
   if (same_life && attached.next_event > progress_.seen + 1) return absl::InvalidArgumentError("events are missing");

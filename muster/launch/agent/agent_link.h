@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -97,6 +98,10 @@ class AgentLink {
   void OnTime(absl::Time now);
   absl::Time deadline() const;
 
+  // While true, output is kept here and not acknowledged, so that the agent sends no more than
+  // AgentLimits::in_flight_bytes of it; other events bring the output before them along. An error as from OnBytes.
+  [[nodiscard]] absl::Status PauseOutput(bool paused);
+
   // InvalidArgument: no agent would accept that. ResourceExhausted: not now, see may_send. FailedPrecondition: the
   // agent is lost or has refused.
   absl::StatusOr<CommandId> Reserve(const ReserveEntry& reserve);
@@ -111,6 +116,8 @@ class AgentLink {
   bool suspect() const { return suspect_; }
   // The agent's grace has run out, so that none of its tasks runs. It stays so.
   bool lost() const { return lost_; }
+  // Returns whether another agent has answered in the place of this one, which it knows nothing of. It stays so.
+  bool replaced() const { return replaced_; }
   // Why the agent has refused this supervisor. After kNewerSupervisor it must end and leave everything alone.
   const std::optional<RefusedEntry>& refused() const { return refused_; }
   // Returns whether there is a stream that is still of use.
@@ -129,6 +136,9 @@ class AgentLink {
   absl::StatusOr<CommandId> Send(const Entry& entry, const TaskId& task, bool answered);
   absl::Status TakeFrame(absl::Time now, AgentFrame& frame);
   absl::Status TakeAttached(const AttachedEntry& attached);
+  absl::Status TakeNumbered(AgentFrame& frame);
+  // Takes in the output that was kept while it was paused.
+  absl::Status TakeKept();
   absl::Status TakeEvent(EntryKind kind, const std::string& body);
   // Returns the command that is answered; nullopt if it isn't this supervisor's or has an answer already.
   std::optional<Pending> Answered(const CommandId& command, std::initializer_list<EntryKind> kinds);
@@ -163,7 +173,11 @@ class AgentLink {
   bool awaits_number_ = false;  // to write the next frame
   bool suspect_ = false;
   bool lost_ = false;
+  bool replaced_ = false;
   bool stopping_ = false;
+  bool paused_ = false;
+  std::deque<std::string> kept_;  // bodies of output entries: those after progress_.seen
+  size_t kept_bytes_ = 0;
 };
 
 }  // namespace muster

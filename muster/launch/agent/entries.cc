@@ -62,6 +62,8 @@ absl::Status Check(const AttachedEntry& attached) {
 absl::Status Check(const ReserveEntry& reserve) {
   if (reserve.ports < 1 || reserve.ports > kMaxPorts)
     return Invalid(absl::StrCat("a task can't reserve ", reserve.ports, " ports; accepted: 1 to ", kMaxPorts));
+  RETURN_IF_ERROR(CheckLength("an address", reserve.address, 255));
+  RETURN_IF_ERROR(CheckText("an address", reserve.address));
   return CheckTask(reserve.task);
 }
 
@@ -77,7 +79,6 @@ absl::Status Check(const ReservedEntry& reserved) {
 absl::Status CheckLimits(const LaunchEntry& launch) {
   if (!std::isfinite(launch.cpus) || launch.cpus < 0) return Invalid("a limit of processors isn't a number above 0");
   if (launch.mem_bytes < 0) return Invalid("a limit of memory is negative");
-  if (launch.sockets > kMaxPorts) return Invalid("a process can't inherit so many sockets");
   for (const ProcessMount& mount : launch.mounts) {
     RETURN_IF_ERROR(CheckPath("the host's side of a mount", mount.host));
     RETURN_IF_ERROR(CheckPath("a mount", mount.path));
@@ -154,14 +155,20 @@ LaunchEntry LaunchEntry::Of(const ProcessSpec& process) {
                     .directory = process.directory,
                     .cpus = process.limits.cpus.value_or(0),
                     .mem_bytes = process.limits.mem_bytes.value_or(0),
-                    .mounts = process.mounts};
+                    .mounts = process.mounts,
+                    .release_ports = process.release_ports};
   for (const auto& [name, value] : process.environment) entry.environment.push_back({name, value});
   return entry;
 }
 
 ProcessSpec LaunchEntry::ToSpec() const {
-  ProcessSpec process{
-      .task = task, .address = address, .node = node, .arguments = arguments, .directory = directory, .mounts = mounts};
+  ProcessSpec process{.task = task,
+                      .address = address,
+                      .node = node,
+                      .arguments = arguments,
+                      .directory = directory,
+                      .mounts = mounts,
+                      .release_ports = release_ports};
   for (const auto& [name, value] : environment) process.environment.emplace_back(name, value);
   if (cpus > 0) process.limits.cpus = cpus;
   if (mem_bytes > 0) process.limits.mem_bytes = mem_bytes;

@@ -116,8 +116,7 @@ struct LaunchEntry {
   double cpus = 0;        // 0: no limit
   int64_t mem_bytes = 0;  // 0: no limit
   std::vector<ProcessMount> mounts;
-  uint32_t sockets = 0;      // of those reserved for the task, how many it inherits
-  bool keep_memory = false;  // a memory file outlives the process
+  bool release_ports = false;  // as ProcessSpec::release_ports
 
   static LaunchEntry Of(const ProcessSpec& process);
   ProcessSpec ToSpec() const;
@@ -126,7 +125,7 @@ struct LaunchEntry {
       FieldList<Field<1, &LaunchEntry::task>, Field<2, &LaunchEntry::address>, Field<3, &LaunchEntry::node>,
                 Field<4, &LaunchEntry::arguments>, Field<5, &LaunchEntry::environment>,
                 Field<6, &LaunchEntry::directory>, Field<7, &LaunchEntry::cpus>, Field<8, &LaunchEntry::mem_bytes>,
-                Field<9, &LaunchEntry::mounts>, Field<10, &LaunchEntry::sockets>, Field<11, &LaunchEntry::keep_memory>>;
+                Field<9, &LaunchEntry::mounts>, Field<10, &LaunchEntry::release_ports>>;
 };
 
 struct StartedEntry {

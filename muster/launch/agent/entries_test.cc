@@ -24,11 +24,9 @@ LaunchEntry SomeLaunch() {
                       .environment = {{"A", "1\n2"}, {"BASH_FUNC_f%%", "() { :; }"}, {"EMPTY", ""}},
                       .directory = "/w",
                       .limits = {.cpus = 1.5, .mem_bytes = int64_t{1} << 40},
-                      .mounts = {{"/h", "/p", true}, {"/i", "/q", false}}};
-  LaunchEntry entry = LaunchEntry::Of(process);
-  entry.sockets = 2;
-  entry.keep_memory = true;
-  return entry;
+                      .mounts = {{"/h", "/p", true}, {"/i", "/q", false}},
+                      .release_ports = true};
+  return LaunchEntry::Of(process);
 }
 
 TEST(EntriesTest, AProcessArrivesAsItWasSent) {
@@ -48,8 +46,7 @@ TEST(EntriesTest, AProcessArrivesAsItWasSent) {
   ASSERT_EQ(process.mounts.size(), 2u);
   EXPECT_TRUE(process.mounts[0].writable);
   EXPECT_EQ(process.mounts[1].path, "/q");
-  EXPECT_EQ(decoded->sockets, 2u);
-  EXPECT_TRUE(decoded->keep_memory);
+  EXPECT_TRUE(process.release_ports);
   const ProcessSpec without = LaunchEntry::Of({.task = kTask, .arguments = {"a"}}).ToSpec();
   EXPECT_FALSE(without.limits.cpus.has_value() || without.limits.mem_bytes.has_value());
 }
@@ -91,7 +88,6 @@ TEST(EntriesTest, WhatNoProcessCanHaveIsRefused) {
   ExpectRefused(with([](E& e) { e.mounts[0].host = ""; }), "isn't absolute");
   ExpectRefused(with([](E& e) { e.cpus = std::numeric_limits<double>::quiet_NaN(); }), "limit of processors");
   ExpectRefused(with([](E& e) { e.mem_bytes = -1; }), "negative");
-  ExpectRefused(with([](E& e) { e.sockets = 65; }), "so many sockets");
   ExpectRefused(with([](E& e) { e.task.index = -1; }), "out of range");
   ExpectRefused(with([](E& e) { e.task.job = "a/b"; }), "");
   ExpectRefused(with([](E& e) { e.environment[0].value = std::string(300 << 10, 'x'); }), "accepted: up to 262144");

@@ -20,12 +20,15 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/hosts/host_list.h"
 #include "muster/launch/task/exit_status.h"
 
 namespace muster {
 
 // The engine that runs the processes as children of this one (local/).
 inline constexpr char kThisMachine[] = "local";
+// The engine that runs them on hosts that the user reaches by ssh (hosts/).
+inline constexpr char kSshEngine[] = "ssh";
 
 // An unset field means no limit.
 struct ProcessLimits {
@@ -65,8 +68,10 @@ enum class EndMode {
 // A task's process as this machine's kernel knows it: for the registry, which finds processes again when their
 // supervisor is gone, and for lines to the user.
 struct LocalProcess {
-  pid_t pid = 0;       // 0: it doesn't run, or not on this machine
-  std::string cgroup;  // the folder of its control group; empty if it has none
+  pid_t pid = 0;            // 0: it doesn't run, or not on this machine
+  std::string cgroup;       // the folder of its control group; empty if it has none
+  std::string host;         // where it runs instead; empty: on this machine
+  int64_t pid_on_host = 0;  // there
 };
 
 class BackendEvents {
@@ -87,6 +92,17 @@ class BackendEvents {
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
 };
 
+// Where the tasks of a run over several hosts run.
+struct HostPlan {
+  std::vector<Host> hosts;
+  std::map<TaskId, std::string> placement;  // by name; tasks that aren't in it run on this machine
+  std::string ssh_config;                   // a file for `ssh -F`; empty: the user's own
+  std::string muster;                       // the file of muster that hosts get a copy of
+  // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
+  absl::Duration grace = absl::Seconds(30);
+};
+inline constexpr absl::Duration kLeastGrace = absl::Seconds(10);
+
 // What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
 struct BackendOptions {
   // In the environment of every process as MUSTER_RUN_ID, put there by the maker of the ProcessSpec.
@@ -101,6 +117,7 @@ struct BackendOptions {
   std::function<void(const std::string& line)> note = nullptr;
   bool control_groups = true;         // use them if that is permitted
   std::optional<mode_t> umask;        // of all processes; unset: this one's own
+  HostPlan plan;                      // for an engine that has hosts
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
 };
 

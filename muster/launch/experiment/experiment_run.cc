@@ -353,15 +353,15 @@ absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) 
   return absl::InternalError(absl::StrCat(LabelOf(failure.task), " could not be started: ", record.reason));
 }
 
-void ExperimentRun::OnStarted(const ProcessSpec& process, pid_t) {
-  NoteProcess(process.task);
-  const auto planned = PlannedOf(process.task);
+void ExperimentRun::OnStarted(const ProcessSpec& spec, const LocalProcess&) {
+  NoteProcess(spec.task);
+  const auto planned = PlannedOf(spec.task);
   if (planned == plan_.tasks.end()) return;  // the build
-  TaskRecord& record = progress_.task(process.task);
+  TaskRecord& record = progress_.task(spec.task);
   record.gpus = VisibleGpus(*planned);
   record.mem_limit = planned->resources.mem_bytes.value_or(0);
-  if (order_.file.framework == Framework::kMuster) record.status_address = ports_.at(process.task).back();
-  progress_.SetTask(process.task, RunState::kRunning);
+  if (order_.file.framework == Framework::kMuster) record.status_address = ports_.at(spec.task).back();
+  progress_.SetTask(spec.task, RunState::kRunning);
 }
 
 std::vector<PlannedTask>::const_iterator ExperimentRun::PlannedOf(const TaskId& task) const {

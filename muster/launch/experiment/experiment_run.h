@@ -53,7 +53,7 @@ class ExperimentRun final : public TaskRunClient {
   }
   void OnOutputEnd(const TaskId& task) override { logs_.Finish(task); }
   std::deque<std::string> LastLines(const TaskId& task) const override { return logs_.LastLines(task); }
-  void OnStarted(const ProcessSpec& process, pid_t pid) override;
+  void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 

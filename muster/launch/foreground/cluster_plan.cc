@@ -130,6 +130,8 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
     ProcessSpec process;
     process.task = tasks[i];
     if (i < addresses.size()) process.address = addresses[i];
+    if (const auto host = request.hosts.find(tasks[i]); host != request.hosts.end()) process.node = host->second;
+    process.directory = request.directory;
     process.arguments = request.program;
     if (request.muster_ps && tasks[i].job == kPsJob) process.arguments = {request.muster_command, "ps"};
     for (const std::string& variable : request.environment) {

@@ -2,6 +2,7 @@
 // TF_CONFIG, command and environment of each. Pure functions, thread-safe.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -22,7 +23,9 @@ struct ClusterRequest {
   bool evaluator = false;
   // If not empty, used instead of those counts: exactly these tasks; the master is the chief.
   std::vector<PlacedTask> layout;
-  std::string visible_devices;  // with a layout: the launcher's own CUDA_VISIBLE_DEVICES
+  std::map<TaskId, std::string> hosts;  // where the tasks run; empty: on this machine
+  std::string directory;                // of all processes; empty: the launcher's
+  std::string visible_devices;          // with a layout: the launcher's own CUDA_VISIBLE_DEVICES
   // Whether each ps runs the stand-alone parameter server (`MUSTER_COMMAND ps`) instead of the program.
   bool muster_ps = false;
   std::string muster_command;

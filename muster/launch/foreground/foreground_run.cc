@@ -26,9 +26,14 @@ bool SameFile(int a, int b) {
   return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+std::string NameOf(const LocalProcess& process) {
+  if (process.host.empty()) return absl::StrCat("process ", process.pid);
+  return absl::StrCat("process ", process.pid_on_host, " on ", process.host);
+}
+
 // Says as which process and where a task was started, and where its status page is if it has one.
-std::string StartedLine(const ProcessSpec& process, bool is_chief, pid_t pid) {
-  std::string line = absl::StrCat(process.task.ToString(), is_chief ? " (the chief)" : "", " is process ", pid,
+std::string StartedLine(const ProcessSpec& process, bool is_chief, const LocalProcess& running) {
+  std::string line = absl::StrCat(process.task.ToString(), is_chief ? " (the chief)" : "", " is ", NameOf(running),
                                   process.address.empty() ? "" : " at ", process.address);
   for (const auto& [name, value] : process.environment)
     if (name == kStatusPortVariable) absl::StrAppend(&line, ", status at http://127.0.0.1:", value, "/");
@@ -83,7 +88,11 @@ class ForegroundRun final : public TaskRunClient {
   ForegroundRun(ClusterRequest request, const ForegroundOptions& options)
       : options_(options),
         request_(std::move(request)),
-        run_({.engine = options.engine, .backend = {.run_id = options.run_id, .environment = options.environment}},
+        run_({.engine = options.engine,
+              .backend = {.run_id = options.run_id,
+                          .environment = options.environment,
+                          .note = [this](const std::string& line) { log_.Say(line); },
+                          .plan = options.plan}},
              *this),
         stdout_(run_.loop(), STDOUT_FILENO),
         stderr_(run_.loop(), STDERR_FILENO),
@@ -110,8 +119,8 @@ class ForegroundRun final : public TaskRunClient {
   }
   void OnOutputEnd(const TaskId& task) override { log_.Finish(task); }
   std::deque<std::string> LastLines(const TaskId& task) const override { return log_.LastLines(task); }
-  void OnStarted(const ProcessSpec& process, pid_t pid) override {
-    log_.Say(StartedLine(process, process.task == plan_.chief, pid));
+  void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override {
+    log_.Say(StartedLine(spec, spec.task == plan_.chief, process));
   }
   void Say(const std::string& line) override { log_.Say(line); }
   void Wait() override {
@@ -159,7 +168,7 @@ class ForegroundRun final : public TaskRunClient {
   void OnChange(const TaskId& task, TaskChange change) {
     if (change == TaskChange::kStarting && options_.trace != nullptr) options_.trace->NewLife(task);
     if (change == TaskChange::kRunning)
-      log_.Say(absl::StrCat(task.ToString(), " is process ", run_.ProcessOf(task).pid, " now"));
+      log_.Say(absl::StrCat(task.ToString(), " is ", NameOf(run_.ProcessOf(task)), " now"));
   }
 
   void ReportEnd(int strays) {

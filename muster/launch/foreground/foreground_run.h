@@ -18,6 +18,7 @@ namespace muster {
 
 struct ForegroundOptions {
   std::string engine = kThisMachine;  // see MakeBackend
+  HostPlan plan = {};                 // of an engine that has hosts
   std::string run_id;
   std::string job_token;
   // The first of the ports of the tasks' status pages; 0: any; unset: no pages.

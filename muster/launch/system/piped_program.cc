@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -88,6 +89,11 @@ ExitStatus StatusOf(int wait_status) {
   return status;
 }
 
+std::set<pid_t>& NotWaitedFor() {
+  static std::set<pid_t> pids;
+  return pids;
+}
+
 }  // namespace
 
 absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>& arguments,
@@ -108,10 +114,13 @@ absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>&
     program.fds_[stream] = pipes.TakeOwnEnd(stream);
     fcntl(program.fds_[stream], F_SETFL, O_NONBLOCK);
   }
+  NotWaitedFor().insert(program.pid_);
   program.end_fd_ = OpenPidFd(program.pid_);
   if (program.end_fd_ < 0) return absl::ErrnoToStatus(errno, "cannot watch a process");
   return program;
 }
+
+bool PipedProgram::IsOne(pid_t pid) { return NotWaitedFor().contains(pid); }
 
 PipedProgram& PipedProgram::operator=(PipedProgram&& other) noexcept {
   std::swap(pid_, other.pid_);
@@ -134,6 +143,7 @@ ExitStatus PipedProgram::Wait() {
   if (pid_ == 0) return status_;
   int wait_status = 0;
   if (Uninterrupted([&] { return waitpid(pid_, &wait_status, 0); }) == pid_) status_ = StatusOf(wait_status);
+  NotWaitedFor().erase(pid_);
   pid_ = 0;
   return status_;
 }

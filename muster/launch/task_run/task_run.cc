@@ -138,7 +138,7 @@ void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
   if (IsCompanion(task)) return;
   running_[task] = process;
   if (waiting_.erase(task) > 0 || started_once_more_.erase(task) > 0) {
-    client_.OnStarted(SpecOf(task), process.pid);
+    client_.OnStarted(SpecOf(task), process);
   } else {
     supervisor_->OnStarted(task);
   }

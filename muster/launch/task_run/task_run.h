@@ -41,7 +41,7 @@ class TaskRunClient {
   // Returns the last lines of the task's output, oldest first.
   virtual std::deque<std::string> LastLines(const TaskId& task) const = 0;
   // Called for each task that Launch starts. (A restart is told by TaskSupervisorOptions::changed.)
-  virtual void OnStarted(const ProcessSpec& process, pid_t pid) = 0;
+  virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
   // Takes a line for the user.
   virtual void Say(const std::string& line) = 0;
   // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.

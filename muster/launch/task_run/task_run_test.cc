@@ -47,11 +47,11 @@ class TaskRunTest : public ::testing::Test, public TaskRunClient {
     const auto found = out_.find(task);
     return found == out_.end() ? std::deque<std::string>() : std::deque<std::string>{found->second};
   }
-  void OnStarted(const ProcessSpec& process, pid_t pid) override {
-    EXPECT_GT(pid, 0);
-    started_.push_back(process.task.ToString());
-    could_bind_.push_back(reserved_.contains(process.task) && !reserved_[process.task].empty() &&
-                          CanBind(reserved_[process.task].front()));
+  void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override {
+    EXPECT_GT(process.pid, 0);
+    started_.push_back(spec.task.ToString());
+    could_bind_.push_back(reserved_.contains(spec.task) && !reserved_[spec.task].empty() &&
+                          CanBind(reserved_[spec.task].front()));
   }
   void Say(const std::string& line) override { said_.push_back(line); }
   void Wait() override { run_.RunRound(absl::InfiniteFuture()); }

@@ -1,4 +1,4 @@
-// `muster run`: a cluster on this machine, in the foreground. Its exit code is the chief's.
+// `muster run`: a cluster on this machine or on several hosts, in the foreground. Its exit code is the chief's.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/commands/job/host_flags.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
@@ -30,6 +31,8 @@
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/foreground_run.h"
 #include "muster/launch/foreground/run_trace.h"
+#include "muster/launch/hosts/host_list.h"
+#include "muster/launch/hosts/placement.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/system/tensorboard.h"
@@ -38,7 +41,8 @@
 namespace muster {
 namespace {
 
-constexpr char kRunDescription[] = "Run a program as a cluster of processes on this machine, in the foreground";
+constexpr char kRunDescription[] =
+    "Run a program as a cluster of processes on this machine, or on hosts by ssh, in the foreground";
 
 constexpr char kRunFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
@@ -60,7 +64,8 @@ Examples:
   muster run --ps 1 --workers 2 --trace run.json --status_port 9100 -- ./train
   muster run --ps 1 --workers 4 --processors 8 -- ./train
   muster run --layout node --output_root runs -- ./experiment
-  muster run --layout node --nodes h1,h2 --devices 8 --dry-run -- ./experiment
+  muster run --hosts h1,h2:4 --ps 2 --workers 6 -- build/release/bin/digits
+  muster run --layout node --hosts h1,h2 --devices 8 -- ./experiment
 
 The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
 this command) among themselves. Two jobs on one machine know nothing of each other: give each its part by --processors,
@@ -68,9 +73,16 @@ MUSTER_PROCESSORS or taskset. OMP_NUM_THREADS is the number of each process inst
 
 --layout node: the first node has a master, a ps and two workers, every other node a ps and one worker per device. Each
 process sees one device (CUDA_VISIBLE_DEVICES). TensorBoard shows the folder of --output_root, with one run per
-experiment. Only one node, this machine, can be started; for several, --dry-run prints the lines to paste on each.
+experiment. Several nodes are those of --hosts; for --nodes, --dry-run prints the lines to paste on each.
 
-Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, nothing started; 1 starting failed half-way.)";
+--hosts, --host_file: the tasks run on hosts that your ssh reaches without a password. muster copies itself there; it
+needs nothing but ssh and glibc. PROGRAM must be on each host under the same path: it starts in this folder there.
+Workers take turns on the hosts, within their slots; so do parameter servers, which take no slot. Nothing of your
+environment travels but what --env sets. A broken connection costs nothing for --grace seconds; when this command is
+gone for longer, the tasks end by themselves.
+
+Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, or a host that can't be used: nothing
+started; 1 starting failed half-way.)";
 
 constexpr int kRandomTokenBytes = 32;
 constexpr int kRunIdBytes = 8;
@@ -95,6 +107,7 @@ struct RunFlags {
   std::string first_port;
   bool tensorboard = false;
   bool no_tensorboard = false;
+  HostFlags hosts;
   ClusterRequest request;  // the flags that need no conversion
 };
 
@@ -130,7 +143,8 @@ absl::Status CheckProgram(const ClusterRequest& request, const std::vector<std::
 }
 
 // Applies --layout, --nodes and --devices. To start a layout, its node must be this machine and have the devices.
-absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& environment, ClusterRequest& request) {
+absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& environment,
+                        const std::vector<Host>& hosts, ClusterRequest& request) {
   if (flags.layout.empty()) {
     if (!flags.nodes.empty()) return absl::InvalidArgumentError("--nodes: accepted with --layout node only");
     return absl::OkStatus();
@@ -145,20 +159,49 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
   RETURN_IF_ERROR(ParseCount("--devices", flags.devices, wanted.devices));
   wanted.nodes = {"localhost"};
   if (!flags.nodes.empty()) wanted.nodes = absl::StrSplit(flags.nodes, ',');
+  if (!flags.nodes.empty() && !hosts.empty())
+    return absl::InvalidArgumentError("--nodes: the hosts are the nodes; accepted without --hosts and --host_file");
+  if (!hosts.empty()) wanted.nodes.clear();
+  for (const Host& host : hosts) wanted.nodes.push_back(host.name);
   ASSIGN_OR_RETURN(request.layout, PlaceByNode(wanted));
+  if (!hosts.empty()) return absl::OkStatus();
   request.visible_devices = VariableIn(environment, kDevicesVariable);
   if (flags.dry_run) return absl::OkStatus();
   if (wanted.nodes.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes,
-                                                   ": only one node can be started, this machine; ",
-                                                   "--dry-run shows the plan for several"));
+    return absl::InvalidArgumentError(absl::StrCat("--nodes ", flags.nodes, ": started are the nodes of --hosts; ",
+                                                   "--dry-run shows the plan for these"));
   const int gpus = CountGpus();
   if (gpus == 0 || gpus >= wanted.devices) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--devices ", wanted.devices, ": this machine has ", gpus, " GPUs; accepted are 1 to ", gpus));
 }
 
+// Says on which host each task runs, and applies what follows from that.
+absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRequest& request,
+                       ForegroundOptions& options) {
+  if (hosts.empty()) return absl::OkStatus();
+  if (!flags.trace.empty())
+    return absl::InvalidArgumentError(
+        "--trace: its parts are written to a folder of this machine; accepted without --hosts and --host_file");
+  if (!flags.status_port.empty())
+    return absl::InvalidArgumentError(
+        "--status_port: status pages are for their own machine; accepted without --hosts and --host_file");
+  PlacementRequest placement{.tasks = {}, .hosts = hosts, .explicit_hosts = {}};
+  for (const TaskId& task : TasksOf(request)) placement.tasks.push_back({.task = task});
+  for (const PlacedTask& placed : request.layout) request.hosts[placed.task] = placed.node;
+  if (request.layout.empty()) {
+    ASSIGN_OR_RETURN(request.hosts, PlaceOnHosts(placement));
+  }
+  request.directory = std::filesystem::current_path().string();
+  request.muster_command = "muster";  // each agent has its own on the PATH
+  ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
+  options.plan.placement = request.hosts;
+  options.engine = kSshEngine;
+  return absl::OkStatus();
+}
+
 bool HasSeveralNodes(const ClusterRequest& request) {
+  if (!request.hosts.empty()) return true;
   return std::any_of(request.layout.begin(), request.layout.end(),
                      [&](const PlacedTask& placed) { return placed.node != request.layout.front().node; });
 }
@@ -174,9 +217,10 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, cons
     return absl::InvalidArgumentError(absl::StrCat("--first_port '", flags.first_port, "': accepted is 1 to ", last));
   std::vector<std::string> addresses;
   std::map<std::string, int> next;
+  const std::vector<TaskId> tasks = TasksOf(request);
   for (int i = 0; i < AddressesNeeded(request); ++i) {
     if (several) {
-      const std::string& node = request.layout[i].node;
+      const std::string& node = request.hosts.empty() ? request.layout[i].node : request.hosts.at(tasks[i]);
       addresses.push_back(absl::StrCat(node, ":", first + next[node]++));
     } else {
       addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
@@ -255,9 +299,10 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   options.environment = OwnEnvironment();
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
-  RETURN_IF_ERROR(TakeLayout(flags, options.environment, request));
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
+  RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
-  if (AsksForHelp(request.program) && !flags.dry_run)
+  if (AsksForHelp(request.program) && hosts.empty() && !flags.dry_run)
     return BecomeProgram(request.program, VariableIn(options.environment, "PATH"));
   options.run_id = RandomHex(kRunIdBytes);
   options.log.log_dir = flags.log_dir;
@@ -268,6 +313,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
 
   std::error_code no_proc;
   request.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  RETURN_IF_ERROR(TakeHosts(flags, hosts, request, options));
   if (!flags.status_port.empty()) {
     ASSIGN_OR_RETURN(options.first_status_port,
                      FirstStatusPort(flags.status_port, static_cast<int>(TasksOf(request).size())));
@@ -285,7 +331,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   const std::string exported = VariableIn(options.environment, kJobTokenVariable);
   RETURN_IF_ERROR(CheckJobToken(exported));
   options.job_token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
-  RETURN_IF_ERROR(CheckProgram(request, options.environment));
+  if (hosts.empty()) RETURN_IF_ERROR(CheckProgram(request, options.environment));
   if (flags.dry_run) {
     RETURN_IF_ERROR(PrintPlan(flags, request, options));
     return 0;
@@ -294,9 +340,17 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   return RunInForeground(request, options);
 }
 
+// Says of each host why it can't be used.
+int ReportHosts(const absl::Status& status) {
+  for (const absl::string_view line : absl::StrSplit(status.message(), '\n'))
+    UsageError("run", absl::UnavailableError(line));
+  return kExitUsage;
+}
+
 int RunAndReport(const RunFlags& flags, const CLI::App& command) {
   const absl::StatusOr<int> code = Run(flags, command);
   if (code.ok()) return *code;
+  if (absl::IsUnavailable(code.status())) return ReportHosts(code.status());
   const int usage = UsageError("run", code.status());
   const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
                                absl::IsPermissionDenied(code.status());
@@ -340,6 +394,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_flag("--evaluator", flags->request.evaluator, "Also run an evaluator");
   command->add_flag("--muster-ps", flags->request.muster_ps, "Run `muster ps` as parameter servers, not PROGRAM");
+  AddHostFlags(command, flags->hosts);
   AddLayoutFlags(command, *flags);
   command
       ->add_option("--model_dir,--model-dir", flags->request.model_dir,

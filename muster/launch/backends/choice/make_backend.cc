@@ -3,7 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/launch/backends/hosts/hosts_backend.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/ssh/ssh_engine.h"
 
 namespace muster {
 namespace {
@@ -13,11 +15,21 @@ std::unique_ptr<Backend> Make(const BackendOptions& options, FdLoop& loop, Backe
   return std::make_unique<Engine>(options, loop, events);
 }
 
+std::unique_ptr<Backend> MakeSsh(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  ContactOptions contact{.ssh = {.config = options.plan.ssh_config},
+                         .environment = options.environment,
+                         .job = options.run_id,
+                         .muster_path = options.plan.muster};
+  return std::make_unique<HostsBackend>(options, std::make_unique<SshEngine>(std::move(contact), loop, *options.clock),
+                                        loop, events);
+}
+
 constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
     {kThisMachine, Make<LocalBackend>},
+    {kSshEngine, MakeSsh},
 };
 
 }  // namespace

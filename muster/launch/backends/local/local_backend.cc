@@ -68,7 +68,7 @@ LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
 absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
-  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsTask(pid); }));
+  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsAwaited(pid); }));
   ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_));
   later_.emplace(loop_);
   return absl::OkStatus();

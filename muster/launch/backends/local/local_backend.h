@@ -28,6 +28,7 @@
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
+#include "muster/launch/system/piped_program.h"
 
 namespace muster {
 
@@ -88,8 +89,8 @@ class LocalBackend final : public Backend {
   // Returns the machine's process groups as they are after the ends that this round of the loop tells of: many tasks
   // that end together, as they do when they are asked to, are looked up at once.
   const ProcessGroups& GroupsOfThisRound();
-  // Returns whether it is a task's first process, whose end OnEnd handles.
-  bool IsTask(pid_t pid) const { return leaders_.contains(pid); }
+  // Returns whether it is a task's first process, whose end OnEnd handles, or a program that other code waits for.
+  bool IsAwaited(pid_t pid) const { return leaders_.contains(pid) || PipedProgram::IsOne(pid); }
 
   // Constant after construction.
   const BackendOptions options_;

@@ -86,7 +86,7 @@ void HostContact::OnAnswer(std::string_view rest) {
   switch (contact_.state()) {
     case FirstContact::State::kStarted: {
       Forget();
-      AgentStream stream{.ssh = *std::move(ssh_), .read_already = std::string(rest), .banner = contact_.banner()};
+      SshStream stream{.ssh = *std::move(ssh_), .read_already = std::string(rest), .banner = contact_.banner()};
       ssh_.reset();
       return Finish(std::move(stream));
     }
@@ -159,7 +159,7 @@ std::string HostContact::ItsLastWords() const {
   return line.empty() ? "" : absl::StrCat(" (", line, ")");
 }
 
-void HostContact::Finish(absl::StatusOr<AgentStream> stream) {
+void HostContact::Finish(absl::StatusOr<SshStream> stream) {
   Forget();
   ssh_.reset();
   std::exchange(done_, nullptr)(std::move(stream));

@@ -22,7 +22,7 @@ namespace muster {
 
 // An agent's stream: what is read from the program's stdout belongs to the agent, and so does what is written to its
 // stdin.
-struct AgentStream {
+struct SshStream {
   PipedProgram ssh;
   std::string read_already;  // the first bytes of the agent
   std::string banner;        // what the host's shell printed before; for the user if something goes wrong
@@ -41,7 +41,7 @@ struct ContactOptions {
 class HostContact {
  public:
   // Called once, from the loop: the stream, or why there is none, in a sentence that begins with the host.
-  using Done = absl::AnyInvocable<void(absl::StatusOr<AgentStream> stream)>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<SshStream> stream)>;
 
   // Begins at once. Borrows `options`, `loop` and `clock`, which must outlive it.
   HostContact(std::string host, const ContactOptions& options, FdLoop& loop, const Clock& clock, Done done);
@@ -65,7 +65,7 @@ class HostContact {
   // Writes what the pipe takes of the first line and of the file.
   void Write();
   void Redial();
-  void Finish(absl::StatusOr<AgentStream> stream);
+  void Finish(absl::StatusOr<SshStream> stream);
   void Forget();
   std::string ItsLastWords() const;
 

@@ -10,10 +10,11 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/launch/engines/ssh/host_contacts.h"
+#include "muster/launch/engines/ssh/ssh_engine.h"
 #include "muster/launch/testing/piped_program_text.h"
 
 namespace muster::host_contact_test {
@@ -41,6 +42,19 @@ HOME=$home exec sh -c "$2"
 
 // In the place of muster: says with what it was started, then gives back what it gets.
 constexpr char kFakeMuster[] = "#!/bin/sh\necho \"agent $*\"\nexec cat\n";
+
+struct Answers final : EngineEvents {
+  Answers(std::map<std::string, AgentStream>& streams, std::map<std::string, std::string>& failures)
+      : streams_(streams), failures_(failures) {}
+  void OnStream(const std::string& host, AgentStream stream) override {
+    EXPECT_TRUE(streams_.emplace(host, std::move(stream)).second);
+  }
+  void OnNoStream(const std::string& host, const absl::Status& why) override {
+    EXPECT_TRUE(failures_.emplace(host, why.message()).second);
+  }
+  std::map<std::string, AgentStream>& streams_;
+  std::map<std::string, std::string>& failures_;
+};
 
 class HostContactTest : public ::testing::Test {
  protected:
@@ -72,13 +86,23 @@ class HostContactTest : public ::testing::Test {
     const std::string log = PosixFileSystem().ReadFile(folder_.path() + "/" + host + "/log").value_or("");
     return static_cast<int>(std::count(log.begin(), log.end(), '\n'));
   }
+  // Returns all streams, or all that went wrong in the order of the hosts.
   absl::StatusOr<std::map<std::string, AgentStream>> Contact(const std::vector<std::string>& hosts) {
-    HostContacts contacts(hosts, options_, loop_, RealClock());
-    while (!contacts.done()) {
-      loop_.RunOnce(contacts.deadline());
-      contacts.OnTime();
+    std::map<std::string, AgentStream> streams;
+    std::map<std::string, std::string> failures;
+    Answers answers(streams, failures);
+    SshEngine engine(options_, loop_, RealClock());
+    EXPECT_EQ(engine.Start(answers), absl::OkStatus());
+    for (const std::string& host : hosts) engine.Connect(host);
+    while (streams.size() + failures.size() < hosts.size()) {
+      loop_.RunOnce(engine.deadline());
+      engine.OnTime();
     }
-    return contacts.Take();
+    std::vector<std::string> lines;
+    for (const std::string& host : hosts)
+      if (failures.contains(host)) lines.push_back(failures[host]);
+    if (lines.empty()) return streams;
+    return absl::UnavailableError(absl::StrJoin(lines, "\n"));
   }
   std::string MessageOf(const std::vector<std::string>& hosts) {
     const auto streams = Contact(hosts);
@@ -88,7 +112,7 @@ class HostContactTest : public ::testing::Test {
   // What the agent has said, once it has said a line.
   static std::string FirstLine(AgentStream& stream) {
     std::string text = stream.read_already;
-    pollfd more = {stream.ssh.stdout_fd(), POLLIN, 0};
+    pollfd more = {stream.in_fd, POLLIN, 0};
     while (text.find('\n') == std::string::npos && poll(&more, 1, -1) == 1 && ReadSome(more.fd, text)) {
     }
     return text.substr(0, text.find('\n'));
@@ -115,14 +139,14 @@ TEST_F(HostContactTest, WhatIsWrittenToTheStreamReachesTheAgent) {
   AgentStream& stream = streams->at("a");
   FirstLine(stream);
   stream.read_already.clear();
-  ASSERT_EQ(write(stream.ssh.stdin_fd(), "frame\n", 6), 6);
+  ASSERT_EQ(write(stream.out_fd, "frame\n", 6), 6);
   EXPECT_EQ(FirstLine(stream), "frame");
 }
 
 TEST_F(HostContactTest, ABannerIsSkippedAndKept) {
   auto streams = Contact({"chatty"});
   ASSERT_TRUE(streams.ok()) << streams.status();
-  EXPECT_EQ(streams->at("chatty").banner, "Welcome to chatty\n");
+  EXPECT_EQ(streams->at("chatty").last_words(), " (Welcome to chatty)");
 }
 
 TEST_F(HostContactTest, AllHostsThatFailAreNamedTogether) {

@@ -1,0 +1,81 @@
+#include "apps/muster/commands/job/host_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/launch/backends/choice/make_backend.h"
+
+namespace muster {
+namespace {
+
+absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
+  const std::vector<std::string> names = BackendNames();
+  if (std::find(names.begin(), names.end(), flags.on) == names.end())
+    return absl::InvalidArgumentError(absl::StrCat("--on '", flags.on, "'", NearestHint(flags.on, names),
+                                                   "; accepted: ", absl::StrJoin(names, ", ")));
+  if (flags.on == kSshEngine && !has_hosts)
+    return absl::InvalidArgumentError("--on ssh: on which hosts? accepted with --hosts a,b or --host_file FILE");
+  if (flags.on == kThisMachine && has_hosts)
+    return absl::InvalidArgumentError(
+        "--on local: runs on this machine only; accepted without --hosts and --host_file");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddHostFlags(CLI::App* command, HostFlags& flags) {
+  command
+      ->add_option("--on", flags.on,
+                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
+                                " (default: ssh if hosts are given, else local)"))
+      ->type_name("ENGINE");
+  command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches, with their slots if limited")
+      ->type_name("H1,H2:SLOTS,...");
+  command
+      ->add_option("--host_file,--host-file", flags.host_file,
+                   absl::StrCat("Hosts from a file, one a line: ", kHostLineForms))
+      ->type_name("FILE");
+  command
+      ->add_option(
+          "--grace", flags.grace,
+          "How long tasks on hosts go on when this command can't reach them any more (default 30, at least 10)")
+      ->type_name("SECONDS");
+  command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
+      ->type_name("FILE");
+}
+
+absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {
+  const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
+  if (!flags.on.empty())
+    if (const absl::Status engine = CheckEngine(flags, has_hosts); !engine.ok()) return engine;
+  if (!flags.hosts.empty() && !flags.host_file.empty())
+    return absl::InvalidArgumentError("--hosts and --host_file: accepted is one of them");
+  if (!flags.host_file.empty()) return ReadHostFile(flags.host_file);
+  if (flags.hosts.empty()) return std::vector<Host>();
+  const absl::StatusOr<std::vector<Host>> hosts = ParseHostList(flags.hosts);
+  if (hosts.ok()) return hosts;
+  return absl::InvalidArgumentError(absl::StrCat("--hosts: ", std::string(hosts.status().message())));
+}
+
+absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts) {
+  HostPlan plan{.hosts = std::move(hosts), .ssh_config = flags.ssh_config};
+  double grace = 0;
+  if (!absl::SimpleAtod(flags.grace, &grace) || !std::isfinite(grace) || absl::Seconds(grace) < kLeastGrace)
+    return absl::InvalidArgumentError(absl::StrCat("--grace '", flags.grace, "': accepted is a number of seconds from ",
+                                                   absl::ToInt64Seconds(kLeastGrace)));
+  plan.grace = absl::Seconds(grace);
+  if (!plan.ssh_config.empty() && !std::filesystem::exists(plan.ssh_config))
+    return absl::NotFoundError(absl::StrCat("--ssh_config '", plan.ssh_config, "': there is no such file"));
+  std::error_code no_proc;
+  plan.muster = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  return plan;
+}
+
+}  // namespace muster

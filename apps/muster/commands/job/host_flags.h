@@ -1,0 +1,34 @@
+// The flags that say on which hosts a command starts tasks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/hosts/host_list.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster {
+
+struct HostFlags {
+  std::string on;  // empty: ssh if there are hosts, else this machine
+  std::string hosts;
+  std::string host_file;
+  std::string grace = "30";
+  std::string ssh_config;
+};
+
+void AddHostFlags(CLI::App* command, HostFlags& flags);
+
+// Returns the hosts that the flags name; none: this machine is meant. InvalidArgument, or NotFound for a host file that
+// isn't there, names the flag and what is accepted.
+absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags);
+
+// Returns the plan for these hosts, without a placement. InvalidArgument as above.
+absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts);
+
+}  // namespace muster

@@ -1,0 +1,274 @@
+#include "muster/launch/backends/hosts/host_agent.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+
+namespace muster {
+namespace {
+
+// Between two tries to reach a host whose stream has broken.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
+// Within this an agent answers once ssh has started it.
+constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
+// How old the supervisor's number may be: half of AgentLimits::number_age.
+constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
+
+}  // namespace
+
+HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine, FdLoop& loop, const Clock& clock,
+                     BackendEvents& events, std::function<void()> changed)
+    : host_(std::move(host)),
+      options_(options),
+      engine_(engine),
+      loop_(loop),
+      clock_(clock),
+      events_(events),
+      changed_(std::move(changed)),
+      later_(loop),
+      link_({.job = options.job, .supervisor_id = options.supervisor_id, .limits = options.limits}, *this, clock.Now()),
+      pause_(kFirstPause, kLongestPause),
+      redial_at_(absl::InfiniteFuture()),
+      answer_by_(absl::InfiniteFuture()) {
+  engine_.Connect(host_.name);
+}
+
+HostAgent::~HostAgent() = default;
+
+void HostAgent::OnStream(AgentStream stream) {
+  if (state_ == State::kGone) return;
+  answer_by_ = clock_.Now() + kAnswerPatience;
+  stream_ = std::move(stream);
+  ConnectionOwner owner;
+  owner.passed = [this](const std::string&) {
+    link_.OnNumberRead(clock_.Now());
+    link_.OnStream(clock_.Now());
+  };
+  owner.take = [this](ByteSpan bytes) {
+    link_.OnNumberRead(clock_.Now());
+    const absl::Status taken = link_.OnBytes(clock_.Now(), bytes);
+    SendQueued();
+    return taken;
+  };
+  owner.next = [this] { return link_.NextFrame(clock_.Now()); };
+  owner.ended = [this](const absl::Status& why) { OnConnectionEnd(why); };
+  HandshakeIdentity identity;
+  identity.token.secret = TokenOfLocalStream(options_.job);
+  connection_ = std::make_unique<AgentConnection>(loop_, stream_.in_fd, stream_.out_fd,
+                                                  std::make_unique<ClientHandshake>(std::move(identity), RandomNonce()),
+                                                  std::move(owner), std::exchange(stream_.read_already, ""));
+}
+
+void HostAgent::OnNoStream(const absl::Status& why) {
+  if (state_ == State::kGone) return;
+  if (state_ == State::kConnecting) return BecomeGone(why);
+  Redial();
+}
+
+void HostAgent::OnConnectionEnd(const absl::Status& why) {
+  const std::string words = stream_.last_words();
+  connection_.reset();
+  stream_ = {};
+  link_.OnStreamEnd();
+  if (stopped_ || state_ == State::kGone) return;
+  if (link_.replaced())
+    return BecomeGone(
+        absl::UnavailableError(absl::StrCat("the agent on ", name(), " has died, and its tasks with it")));
+  if (const auto& refused = link_.refused(); refused.has_value())
+    return BecomeGone(absl::UnavailableError(absl::StrCat("the agent on ", name(), " takes no commands: ",
+                                                          refused->reason == Refusal::kEnding
+                                                              ? "it hasn't heard from here for too long and is ending"
+                                                              : "it obeys another run")));
+  if (state_ == State::kConnecting)
+    return BecomeGone(absl::UnavailableError(
+        absl::StrCat(name(), ": its agent has ended before it answered: ", std::string(why.message()), words)));
+  Redial();
+}
+
+void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
+
+absl::Time HostAgent::deadline() const {
+  if (state_ == State::kGone) return absl::InfiniteFuture();
+  // Before there is a stream, the engine's patience counts.
+  const absl::Time first = std::min(redial_at_, state_ == State::kReady ? link_.deadline() : answer_by_);
+  return connection_ == nullptr ? first : std::min(first, clock_.Now() + kNumberPeriod);
+}
+
+void HostAgent::OnTime() {
+  if (state_ == State::kGone) return;
+  const absl::Time now = clock_.Now();
+  // A run in the foreground has one supervisor from its beginning to its end, so nobody takes its number.
+  link_.OnNumberRead(now);
+  if (state_ == State::kReady) link_.OnTime(now);
+  if (link_.lost())
+    return BecomeGone(absl::UnavailableError(absl::StrCat(name(), " is lost: nothing was heard of it for ",
+                                                          absl::FormatDuration(options_.limits.lost()),
+                                                          ", so its tasks have ended")));
+  if (state_ == State::kConnecting && now >= answer_by_)
+    return BecomeGone(absl::UnavailableError(
+        absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));
+  if (now >= redial_at_) {
+    redial_at_ = absl::InfiniteFuture();
+    engine_.Connect(name());
+  }
+  SendQueued();
+  if (connection_ == nullptr) return;
+  connection_->Write();
+  if (connection_->passed() && !link_.has_stream()) OnConnectionEnd(absl::InternalError("the link has given it up"));
+}
+
+void HostAgent::OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>&) {
+  pause_.Reset();
+  if (state_ != State::kConnecting) return;
+  state_ = State::kReady;
+  later_.Add(changed_);
+}
+
+void HostAgent::OnSuspect(bool suspect) {
+  if (stopping_) return;
+  options_.note(suspect ? absl::StrCat(name(), " hasn't been heard for ", absl::FormatDuration(options_.limits.suspect),
+                                       "; its tasks may go on (lost after ",
+                                       absl::FormatDuration(options_.limits.lost()), ")")
+                        : absl::StrCat(name(), " is heard again"));
+}
+
+void HostAgent::Queue(Queued command) {
+  queue_.push_back(std::move(command));
+  SendQueued();
+  if (connection_ != nullptr) connection_->Write();
+}
+
+void HostAgent::SendQueued() {
+  while (!queue_.empty() && link_.may_send()) {
+    const Queued command = std::move(queue_.front());
+    queue_.pop_front();
+    command.send();
+  }
+}
+
+void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+  if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
+  if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
+  Queue({.send = [this, task, ports] { SendReserve(task, ports); }, .asked = Asked{.task = task}});
+}
+
+void HostAgent::SendReserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+  const auto command =
+      link_.Reserve({.task = task, .ports = static_cast<uint32_t>(ports.size()), .address = host_.address});
+  if (!command.ok()) return later_.Add([this, task, why = command.status()] { events_.OnNotReserved(task, why); });
+  asked_[*command] = {.task = task};
+}
+
+void HostAgent::Launch(const ProcessSpec& process) {
+  if (state_ == State::kGone) return later_.Add([this, task = process.task] { events_.OnNotStarted(task, why_gone_); });
+  Queue({.send = [this, process] { SendLaunch(process); }, .asked = Asked{.task = process.task, .launch = true}});
+}
+
+void HostAgent::SendLaunch(const ProcessSpec& process) {
+  const auto command = link_.Launch(LaunchEntry::Of(process));
+  if (!command.ok())
+    return later_.Add([this, task = process.task, why = command.status()] { events_.OnNotStarted(task, why); });
+  asked_[*command] = {.task = process.task, .launch = true};
+}
+
+std::optional<CommandId> HostAgent::LaunchOf(const TaskId& task) const {
+  for (const auto& [command, asked] : asked_)
+    if (asked.launch && asked.task == task) return command;
+  return std::nullopt;
+}
+
+void HostAgent::End(const TaskId& task, EndMode mode) {
+  if (state_ == State::kGone) return;
+  const auto send = [this, task, mode] {
+    if (const std::optional<CommandId> launch = LaunchOf(task)) link_.End(*launch, mode).IgnoreError();
+  };
+  Queue({.send = send, .asked = std::nullopt});
+}
+
+void HostAgent::PauseOutput(bool paused) {
+  if (std::exchange(paused_, paused) == paused) return;
+  // After an error the link has no stream any more, which OnTime sees.
+  later_.Add([this, paused] { link_.PauseOutput(paused).IgnoreError(); });
+}
+
+void HostAgent::Stop() {
+  stopping_ = true;
+  queue_.clear();
+  link_.PauseOutput(false).IgnoreError();
+  if (state_ == State::kGone || !link_.Stop().ok()) return;
+  if (connection_ != nullptr) connection_->Write();
+}
+
+void HostAgent::OnReserved(const CommandId& command, const TaskId& task, const std::vector<std::string>& addresses) {
+  asked_.erase(command);
+  if (!stopping_) events_.OnReserved(task, addresses);
+}
+
+void HostAgent::OnStarted(const CommandId& launch, const TaskId& task, int64_t pid) {
+  asked_.at(launch).started = true;
+  if (!stopping_) events_.OnStarted(task, {.host = name(), .pid_on_host = pid});
+}
+
+void HostAgent::OnFailed(const CommandId& command, const TaskId& task, const absl::Status& status) {
+  const auto found = asked_.find(command);
+  if (found == asked_.end()) return;
+  const bool launch = found->second.launch;
+  asked_.erase(found);
+  if (stopping_) return;
+  const absl::Status why(status.code(), absl::StrCat("on ", name(), ": ", std::string(status.message())));
+  if (launch) return events_.OnNotStarted(task, why);
+  events_.OnNotReserved(task, why);
+}
+
+void HostAgent::OnStopped(uint64_t strays) {
+  stopped_ = true;
+  strays_ = static_cast<int>(strays);
+}
+
+void HostAgent::OnOutput(const CommandId& launch, OutputStream stream, uint64_t, std::string_view bytes) {
+  const auto found = asked_.find(launch);
+  if (found != asked_.end() && !stopping_) events_.OnOutput(found->second.task, stream, bytes);
+}
+
+void HostAgent::OnOutputLost(const CommandId& launch, OutputStream, uint64_t, uint64_t bytes) {
+  const auto found = asked_.find(launch);
+  if (found != asked_.end() && !stopping_)
+    options_.note(absl::StrCat(bytes, " bytes of what ", found->second.task.ToString(),
+                               " wrote died with the agent on ", name()));
+}
+
+void HostAgent::OnExit(const CommandId& launch, const TaskId& task, const ExitStatus& status, bool) {
+  if (asked_.erase(launch) > 0 && !stopping_) events_.OnExit(task, status);
+}
+
+void HostAgent::OnNote(const std::string& line) { options_.note(absl::StrCat(name(), ": ", line)); }
+
+void HostAgent::BecomeGone(const absl::Status& why) {
+  if (state_ == State::kReady && !stopping_) options_.note(std::string(why.message()));
+  state_ = State::kGone;
+  why_gone_ = why;
+  redial_at_ = absl::InfiniteFuture();
+  // The connection may be what calls; it is destroyed later.
+  later_.Add([this] {
+    connection_.reset();
+    stream_ = {};
+    for (const auto& [command, asked] : std::exchange(asked_, {})) TellGone(asked);
+    for (const Queued& command : std::exchange(queue_, {}))
+      if (command.asked.has_value()) TellGone(*command.asked);
+    changed_();
+  });
+}
+
+void HostAgent::TellGone(const Asked& asked) {
+  if (stopping_) return;
+  if (!asked.launch) return events_.OnNotReserved(asked.task, why_gone_);
+  if (!asked.started) return events_.OnNotStarted(asked.task, why_gone_);
+  events_.OnExit(asked.task, {.signal = SIGKILL});
+}
+
+}  // namespace muster

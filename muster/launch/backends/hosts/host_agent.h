@@ -1,0 +1,133 @@
+// One host of a run, as a supervisor sees it: gets streams to the host's agent from an engine, sends it commands, and
+// tells what becomes of its tasks. Dials again when a stream breaks, until the host counts as lost. Used by the loop's
+// thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/base/retry_pause.h"
+#include "muster/launch/agent/agent_connection.h"
+#include "muster/launch/agent/agent_link.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/engines/engine.h"
+#include "muster/launch/hosts/host_list.h"
+#include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/later_calls.h"
+
+namespace muster {
+
+struct HostAgentOptions {
+  std::string job;            // of the agent, letters, digits and '-'
+  std::string supervisor_id;  // kIdBytes random bytes
+  AgentLimits limits;
+  std::function<void(const std::string& line)> note;  // takes a line for the user; must be set
+};
+
+class HostAgent final : public AgentLinkEvents {
+ public:
+  // Borrows all but the host; they must outlive it. `changed` is called from the loop when state() has changed.
+  HostAgent(Host host, const HostAgentOptions& options, Engine& engine, FdLoop& loop, const Clock& clock,
+            BackendEvents& events, std::function<void()> changed);
+  ~HostAgent() override;
+
+  enum class State {
+    kConnecting,  // no agent has answered yet
+    kReady,       // one has; it may be silent now
+    kGone,        // there is none: it was never reached, is lost, or has refused; see why_gone
+  };
+  State state() const { return state_; }
+  const absl::Status& why_gone() const { return why_gone_; }
+  const std::string& name() const { return host_.name; }
+  // Returns whether the agent knows that everything has ended, and has ended itself.
+  bool stopped() const { return stopped_ && connection_ == nullptr; }
+  // Processes that tasks had left behind, once the agent has stopped.
+  int strays() const { return strays_; }
+  bool suspect() const { return link_.suspect(); }
+
+  // The engine's answers.
+  void OnStream(AgentStream stream);
+  void OnNoStream(const absl::Status& why);
+
+  // As of Backend; the answers are calls of BackendEvents.
+  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports);
+  void Launch(const ProcessSpec& process);
+  void End(const TaskId& task, EndMode mode);
+  void PauseOutput(bool paused);
+  // Ends everything on the host; see stopped(). No event of a task follows.
+  void Stop();
+
+  absl::Time deadline() const;
+  void OnTime();
+
+  void OnAttached(const std::string& agent_id, uint64_t life, const std::vector<HeldLaunch>& launches) override;
+  void OnSuspect(bool suspect) override;
+  void OnReserved(const CommandId& command, const TaskId& task, const std::vector<std::string>& addresses) override;
+  void OnStarted(const CommandId& launch, const TaskId& task, int64_t pid) override;
+  void OnFailed(const CommandId& command, const TaskId& task, const absl::Status& status) override;
+  void OnStopped(uint64_t strays) override;
+  void OnOutput(const CommandId& launch, OutputStream stream, uint64_t position, std::string_view bytes) override;
+  void OnOutputLost(const CommandId& launch, OutputStream stream, uint64_t position, uint64_t bytes) override;
+  void OnExit(const CommandId& launch, const TaskId& task, const ExitStatus& status, bool unsure) override;
+  void OnUsage(const UsageEntry&) override {}
+  void OnNote(const std::string& line) override;
+
+ private:
+  // A launch until its end, or a reservation until its answer.
+  struct Asked {
+    TaskId task;
+    bool launch = false;
+    bool started = false;
+  };
+  struct Queued {
+    std::function<void()> send;
+    std::optional<Asked> asked;  // what must be answered if it can't be sent any more
+  };
+
+  // Sends it now, or once the agent takes commands.
+  void Queue(Queued command);
+  void SendQueued();
+  void SendLaunch(const ProcessSpec& process);
+  void SendReserve(const TaskId& task, const std::vector<uint16_t>& ports);
+  void Redial();
+  void OnConnectionEnd(const absl::Status& why);
+  // The host has no agent any more: tells what became of everything that was asked for.
+  void BecomeGone(const absl::Status& why);
+  void TellGone(const Asked& asked);
+  std::optional<CommandId> LaunchOf(const TaskId& task) const;
+
+  // Constant after construction.
+  const Host host_;
+  const HostAgentOptions& options_;
+  Engine& engine_;
+  FdLoop& loop_;
+  const Clock& clock_;
+  BackendEvents& events_;
+  const std::function<void()> changed_;
+
+  LaterCalls later_;
+  State state_ = State::kConnecting;
+  absl::Status why_gone_;
+  AgentLink link_;
+  AgentStream stream_;                           // of connection_
+  std::unique_ptr<AgentConnection> connection_;  // null: none now
+  RetryPause pause_;
+  absl::Time redial_at_;  // InfiniteFuture: the engine has been asked, or there is a stream
+  absl::Time answer_by_;  // while connecting: of the agent, once there is a stream
+  std::deque<Queued> queue_;
+  std::map<CommandId, Asked> asked_;
+  bool paused_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  int strays_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,166 @@
+#include "muster/launch/backends/hosts/hosts_backend.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/check.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/system/random_hex.h"
+
+namespace muster {
+namespace {
+
+// How long Stop waits for hosts that are heard: a process that waits for a broken disk can't be killed.
+constexpr absl::Duration kStopPatience = absl::Seconds(30);
+
+HostAgentOptions OptionsOfHosts(const BackendOptions& options) {
+  HostAgentOptions of_hosts{
+      .job = options.run_id, .supervisor_id = RandomHex(kIdBytes / 2), .limits = {}, .note = options.note};
+  of_hosts.limits.grace = options.plan.grace;
+  if (!of_hosts.note) of_hosts.note = [](const std::string&) {};
+  return of_hosts;
+}
+
+}  // namespace
+
+HostsBackend::HostsBackend(const BackendOptions& options, std::unique_ptr<Engine> engine, FdLoop& loop,
+                           BackendEvents& events)
+    : options_(options),
+      host_options_(OptionsOfHosts(options)),
+      loop_(loop),
+      events_(events),
+      engine_(std::move(engine)),
+      local_(options, loop, events) {
+  MUSTER_CHECK(!options.plan.hosts.empty());
+}
+
+HostsBackend::~HostsBackend() = default;
+
+absl::Status HostsBackend::Start() {
+  RETURN_IF_ERROR(CheckAgentLimits(host_options_.limits));
+  RETURN_IF_ERROR(local_.Start());
+  const absl::Status started = engine_->Start(*this);
+  if (!started.ok()) {
+    local_.Stop();
+    return started;
+  }
+  later_.emplace(loop_);
+  for (const Host& host : options_.plan.hosts)
+    agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock, events_,
+                                                     [this] { ReserveWaiting(); });
+  return absl::OkStatus();
+}
+
+int HostsBackend::Stop() {
+  if (!later_.has_value()) return 0;
+  later_.reset();
+  waiting_.clear();
+  for (const auto& [name, agent] : agents_) agent->Stop();
+  const absl::Time until = options_.clock->Now() + kStopPatience;
+  const auto is_awaited = [](const auto& host) {
+    const HostAgent& agent = *host.second;
+    return agent.state() == HostAgent::State::kReady && !agent.stopped() && !agent.suspect();
+  };
+  while (std::any_of(agents_.begin(), agents_.end(), is_awaited) && options_.clock->Now() < until) {
+    loop_.RunOnce(std::min(deadline(), until));
+    OnTime();
+  }
+  int strays = local_.Stop();
+  for (const auto& [name, agent] : agents_) {
+    strays += agent->strays();
+    if (agent->state() == HostAgent::State::kReady && !agent->stopped())
+      Note(absl::StrCat(name, " can't be told that the run has ended; what runs there ends within ",
+                        absl::FormatDuration(options_.plan.grace + host_options_.limits.ending)));
+  }
+  agents_.clear();
+  return strays;
+}
+
+HostAgent* HostsBackend::HostOf(const TaskId& task) {
+  const auto placed = options_.plan.placement.find(task);
+  return placed == options_.plan.placement.end() ? nullptr : agents_.at(placed->second).get();
+}
+
+void HostsBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+  MUSTER_CHECK(later_.has_value());
+  waiting_.emplace_back(task, ports);
+  if (reached_) later_->Add([this] { ReserveWaiting(); });
+}
+
+void HostsBackend::ReserveWaiting() {
+  if (!later_.has_value()) return;
+  if (std::any_of(agents_.begin(), agents_.end(),
+                  [](const auto& host) { return host.second->state() == HostAgent::State::kConnecting; }))
+    return;
+  reached_ = true;
+  const absl::Status all = WhyNotAllHosts();
+  for (const auto& [task, ports] : std::exchange(waiting_, {})) {
+    HostAgent* const host = HostOf(task);
+    if (!all.ok()) {
+      events_.OnNotReserved(task, all);
+    } else if (host == nullptr) {
+      local_.Reserve(task, ports);
+    } else if (std::any_of(ports.begin(), ports.end(), [](uint16_t port) { return port != 0; })) {
+      events_.OnNotReserved(task, absl::InvalidArgumentError("on other hosts ports can't be chosen by their numbers"));
+    } else {
+      host->Reserve(task, ports);
+    }
+  }
+}
+
+absl::Status HostsBackend::WhyNotAllHosts() const {
+  std::vector<std::string> lines;
+  for (const Host& host : options_.plan.hosts) {
+    const HostAgent& agent = *agents_.at(host.name);
+    if (agent.state() == HostAgent::State::kGone) lines.emplace_back(agent.why_gone().message());
+  }
+  if (lines.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrJoin(lines, "\n"));
+}
+
+void HostsBackend::Launch(const ProcessSpec& process) {
+  HostAgent* const host = HostOf(process.task);
+  if (host == nullptr) return local_.Launch(process);
+  host->Launch(process);
+}
+
+void HostsBackend::End(const TaskId& task, EndMode mode) {
+  HostAgent* const host = HostOf(task);
+  if (host == nullptr) return local_.End(task, mode);
+  host->End(task, mode);
+}
+
+void HostsBackend::PauseOutput(bool paused) {
+  local_.PauseOutput(paused);
+  for (const auto& [name, agent] : agents_) agent->PauseOutput(paused);
+}
+
+absl::Time HostsBackend::deadline() const {
+  absl::Time first = std::min(local_.deadline(), engine_->deadline());
+  for (const auto& [name, agent] : agents_) first = std::min(first, agent->deadline());
+  return first;
+}
+
+void HostsBackend::OnTime() {
+  local_.OnTime();
+  engine_->OnTime();
+  for (const auto& [name, agent] : agents_) agent->OnTime();
+}
+
+void HostsBackend::OnStream(const std::string& host, AgentStream stream) {
+  const auto agent = agents_.find(host);
+  if (agent != agents_.end()) agent->second->OnStream(std::move(stream));
+}
+
+void HostsBackend::OnNoStream(const std::string& host, const absl::Status& why) {
+  const auto agent = agents_.find(host);
+  if (agent != agents_.end()) agent->second->OnNoStream(why);
+}
+
+void HostsBackend::Note(const std::string& line) const {
+  if (options_.note) options_.note(line);
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+// Runs the tasks of a run on several hosts: an agent on each executes what is asked for here (docs/agents.md). A task
+// that the plan doesn't place, as TensorBoard, runs on this machine. Used by the loop's thread.
+//
+// All hosts are reached before a port is reserved on any: each Reserve waits for that, and fails with a line for every
+// host that can't be used. A host that is lost later ends its own tasks and these alone: each exits as if killed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/backends/hosts/host_agent.h"
+#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/engine.h"
+#include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/later_calls.h"
+
+namespace muster {
+
+class HostsBackend final : public Backend, public EngineEvents {
+ public:
+  // Borrows `loop` and `events`, which must outlive it. `options.plan` has at least one host.
+  HostsBackend(const BackendOptions& options, std::unique_ptr<Engine> engine, FdLoop& loop, BackendEvents& events);
+  ~HostsBackend() override;
+
+  absl::Status Start() override;
+  // Runs the loop until each host that can be heard has ended everything. What runs on another one ends there, within
+  // the plan's grace.
+  int Stop() override;
+  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
+  void Launch(const ProcessSpec& process) override;
+  void End(const TaskId& task, EndMode mode) override;
+  void PauseOutput(bool paused) override;
+  absl::Time deadline() const override;
+  void OnTime() override;
+
+  void OnStream(const std::string& host, AgentStream stream) override;
+  void OnNoStream(const std::string& host, const absl::Status& why) override;
+
+ private:
+  // Returns the host of a task; null: this machine.
+  HostAgent* HostOf(const TaskId& task);
+  // Reserves what has waited, once every host has answered or can't be used.
+  void ReserveWaiting();
+  absl::Status WhyNotAllHosts() const;
+  void Note(const std::string& line) const;
+
+  // Constant after construction.
+  const BackendOptions options_;
+  const HostAgentOptions host_options_;
+  FdLoop& loop_;
+  BackendEvents& events_;
+
+  std::unique_ptr<Engine> engine_;
+  LocalBackend local_;
+  std::optional<LaterCalls> later_;                           // while started
+  std::map<std::string, std::unique_ptr<HostAgent>> agents_;  // while started
+  bool reached_ = false;                                      // each host has answered, or can't be used
+  std::vector<std::pair<TaskId, std::vector<uint16_t>>> waiting_;
+};
+
+}  // namespace muster

@@ -1,0 +1,117 @@
+#include "muster/launch/engines/ssh/ssh_engine.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/project/sha256.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostKept = 4 << 10;  // of what ssh writes; the beginning is dropped
+
+// An ssh that carries a stream. Its stderr is read, so that it never waits for a reader.
+class SshCarrier {
+ public:
+  // `banner`: what the host's shell has printed, for the case that nothing better comes.
+  SshCarrier(PipedProgram ssh, std::string banner, FdLoop& loop)
+      : ssh_(std::move(ssh)), loop_(loop), errors_(std::move(banner)) {
+    loop_.Watch(ssh_.stderr_fd(), POLLIN, [this](short) { ReadErrors(); });
+  }
+  ~SshCarrier() { loop_.Forget(ssh_.stderr_fd()); }
+  SshCarrier(const SshCarrier&) = delete;
+  SshCarrier& operator=(const SshCarrier&) = delete;
+
+  const PipedProgram& ssh() const { return ssh_; }
+  std::string LastWords() {
+    ReadErrors();
+    const std::string line = LastLineOf(errors_);
+    return line.empty() ? "" : absl::StrCat(" (", line, ")");
+  }
+
+ private:
+  void ReadErrors() {
+    std::array<char, kMostKept> piece;
+    const ssize_t got = Uninterrupted([&] { return read(ssh_.stderr_fd(), piece.data(), piece.size()); });
+    if (got > 0) errors_.append(piece.data(), static_cast<size_t>(got));
+    if (errors_.size() > kMostKept) errors_.erase(0, errors_.size() - kMostKept);
+    if (got == 0) loop_.SetEvents(ssh_.stderr_fd(), 0);
+  }
+
+  PipedProgram ssh_;
+  FdLoop& loop_;
+  std::string errors_;
+};
+
+absl::StatusOr<std::string> ReadProgram(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file.good() && !file.eof()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
+  return bytes;
+}
+
+}  // namespace
+
+SshEngine::SshEngine(ContactOptions options, FdLoop& loop, const Clock& clock)
+    : options_(std::move(options)), loop_(loop), clock_(clock) {}
+
+absl::Status SshEngine::Start(EngineEvents& events) {
+  events_ = &events;
+  if (!options_.muster.hash.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string program, ReadProgram(options_.muster_path));
+  ASSIGN_OR_RETURN(options_.muster_needs, NeedsOfElf(program));
+  Sha256 hash;
+  hash.Add(program);
+  options_.muster = {.hash = absl::BytesToHexString(hash.Finish()), .bytes = program.size()};
+  return absl::OkStatus();
+}
+
+void SshEngine::Connect(const std::string& host) {
+  MUSTER_CHECK(events_ != nullptr);
+  waiting_.push_back(host);
+}
+
+absl::Time SshEngine::deadline() const {
+  if (!waiting_.empty() && contacts_.size() < kAtOnce) return absl::InfinitePast();
+  absl::Time first = absl::InfiniteFuture();
+  for (const auto& contact : contacts_)
+    first = std::min(first, contact->done() ? absl::InfinitePast() : contact->deadline());
+  return first;
+}
+
+void SshEngine::OnTime() {
+  for (const auto& contact : contacts_) contact->OnTime();
+  std::erase_if(contacts_, [](const auto& contact) { return contact->done(); });
+  while (!waiting_.empty() && contacts_.size() < kAtOnce) {
+    const std::string host = std::move(waiting_.front());
+    waiting_.pop_front();
+    contacts_.push_back(std::make_unique<HostContact>(
+        host, options_, loop_, clock_,
+        [this, host](absl::StatusOr<SshStream> stream) { OnContact(host, std::move(stream)); }));
+    contacts_.back()->OnTime();
+  }
+}
+
+void SshEngine::OnContact(const std::string& host, absl::StatusOr<SshStream> stream) {
+  if (!stream.ok()) return events_->OnNoStream(host, stream.status());
+  const auto carrier = std::make_shared<SshCarrier>(std::move(stream->ssh), std::move(stream->banner), loop_);
+  events_->OnStream(host, {.in_fd = carrier->ssh().stdout_fd(),
+                           .out_fd = carrier->ssh().stdin_fd(),
+                           .read_already = std::move(stream->read_already),
+                           .carrier = carrier,
+                           .last_words = [carrier] { return carrier->LastWords(); }});
+}
+
+}  // namespace muster
