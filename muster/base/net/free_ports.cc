@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -34,29 +35,83 @@ int Lock(uint16_t port) {
   return -1;
 }
 
-// Returns the bound port, or 0 for failure (see errno). `port` 0 lets the system choose.
-uint16_t Bind(int fd, uint16_t port, bool as_server) {
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;  // 0: it is no address
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+SocketAddress AddressOf(const std::string& digits, uint16_t port) {
+  SocketAddress address;
+  auto* const ipv4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* const ipv6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (inet_pton(AF_INET, digits.c_str(), &ipv4->sin_addr) == 1) {
+    ipv4->sin_family = AF_INET;
+    ipv4->sin_port = htons(port);
+    address.size = sizeof(sockaddr_in);
+  } else if (inet_pton(AF_INET6, digits.c_str(), &ipv6->sin6_addr) == 1) {
+    ipv6->sin6_family = AF_INET6;
+    ipv6->sin6_port = htons(port);
+    address.size = sizeof(sockaddr_in6);
+  }
+  return address;
+}
+
+// Returns the bound port, or 0 for failure (see errno).
+uint16_t Bind(int fd, SocketAddress address, bool as_server) {
   const int reuse = as_server ? 1 : 0;
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) return 0;
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  socklen_t size = sizeof address;
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) return 0;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  const int ipv6_only = 0;
+  if (address.storage.ss_family == AF_INET6 &&
+      setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ipv6_only, sizeof ipv6_only) != 0)
+    return 0;
+  if (bind(fd, address.get(), address.size) != 0) return 0;
+  if (getsockname(fd, address.get(), &address.size) != 0) return 0;
   // Set after the bind, which thus fails where another program holds the port in the same way.
   const int beside = 1;
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &beside, sizeof beside) != 0) return 0;
-  return ntohs(address.sin_port);
+  // The port has the same place in both kinds of addresses.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+// What came of an attempt to bind.
+struct Bound {
+  int fd = -1;
+  uint16_t port = 0;  // 0: failure
+  int error = EADDRNOTAVAIL;
+};
+
+// `port` 0 lets the system choose.
+Bound BindOne(const std::string& digits, uint16_t port, bool as_server) {
+  const SocketAddress address = AddressOf(digits, port);
+  if (address.size == 0) return {};
+  Bound bound{.fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (bound.fd >= 0) bound.port = Bind(bound.fd, address, as_server);
+  bound.error = bound.port != 0 ? EADDRINUSE : errno;
+  if (bound.fd >= 0 && bound.port == 0) close(std::exchange(bound.fd, -1));
+  return bound;
+}
+
+// Returns whether the machine has no such address. EINVAL: a link-local one, which needs a name beside its digits.
+bool HasNoSuchAddress(int error) {
+  return error == EADDRNOTAVAIL || error == EAFNOSUPPORT || error == EPROTONOSUPPORT || error == EINVAL;
+}
+
+Bound BindSomewhere(const std::string& address, uint16_t port, bool as_server) {
+  Bound bound;
+  for (const std::string& digits : {address, std::string(kEveryAddress), std::string("0.0.0.0")}) {
+    bound = BindOne(digits, port, as_server);
+    if (bound.port != 0 || !HasNoSuchAddress(bound.error)) break;
+  }
+  return bound;
 }
 
 }  // namespace
 
-absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range) {
+absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range, const std::string& address) {
   FreePorts ports;
   for (int tries = 0; ports.held_.size() < static_cast<size_t>(count); ++tries) {
-    const absl::StatusOr<Held> held = HoldOne(tries < kTries ? RandomPort(range) : 0, /*as_server=*/false);
+    const absl::StatusOr<Held> held = HoldOne(address, tries < kTries ? RandomPort(range) : 0, /*as_server=*/false);
     if (held.ok()) ports.held_.push_back(*held);
     if (held.ok()) tries = 0;
     if (tries >= 2 * kTries) return held.status();
@@ -64,11 +119,11 @@ absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range) 
   return ports;
 }
 
-absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range) {
+absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range, const std::string& address) {
   FreePorts ports;
   for (int i = 0; i < range.count; ++i) {
     const int port = range.first + i;
-    const absl::StatusOr<Held> held = HoldOne(static_cast<uint16_t>(port), /*as_server=*/true);
+    const absl::StatusOr<Held> held = HoldOne(address, static_cast<uint16_t>(port), /*as_server=*/true);
     const bool in_use =
         held.status().code() == absl::ErrnoToStatusCode(EADDRINUSE) || absl::IsResourceExhausted(held.status());
     if (!held.ok())
@@ -79,20 +134,18 @@ absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range) {
   return ports;
 }
 
-absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(uint16_t port, bool as_server) {
+absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(const std::string& address, uint16_t port, bool as_server) {
   // Locks the port before binding it: a port that another run's server is about to bind must not be taken even for a
   // moment.
   int lock_fd = port != 0 ? Lock(port) : -1;
   if (port != 0 && lock_fd < 0) return absl::ResourceExhaustedError("the port belongs to another run");
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   // If any port will do, doesn't set SO_REUSEADDR: a port in TIME_WAIT is then refused here, and another one is tried.
-  port = fd >= 0 ? Bind(fd, port, as_server) : 0;
-  const int error = port != 0 ? EADDRINUSE : errno;
-  if (port != 0 && lock_fd < 0) lock_fd = Lock(port);
-  if (port != 0 && lock_fd >= 0) return Held{port, fd, lock_fd};
-  if (fd >= 0) close(fd);
+  const Bound bound = BindSomewhere(address, port, as_server);
+  if (bound.port != 0 && lock_fd < 0) lock_fd = Lock(bound.port);
+  if (bound.port != 0 && lock_fd >= 0) return Held{bound.port, bound.fd, lock_fd};
+  if (bound.fd >= 0) close(bound.fd);
   if (lock_fd >= 0) close(lock_fd);
-  return absl::ErrnoToStatus(error, "no free TCP port on 127.0.0.1");
+  return absl::ErrnoToStatus(bound.error, absl::StrCat("no free TCP port on ", address));
 }
 
 FreePorts::~FreePorts() {

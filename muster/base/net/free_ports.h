@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,12 +24,19 @@ struct PortRange {
   uint16_t count = 12768;
 };
 
+inline constexpr char kLoopbackAddress[] = "127.0.0.1";
+// All addresses of this machine, IPv6 and IPv4.
+inline constexpr char kEveryAddress[] = "::";
+
 class FreePorts {
  public:
-  // Reserves `count` different TCP ports on 127.0.0.1. ResourceExhausted if not enough are free.
-  static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {});
+  // Reserves `count` different TCP ports on `address`, an IPv4 or IPv6 address in digits. Anything else, as a name or
+  // an address that isn't one of this machine's own, means all of its addresses. ResourceExhausted if not enough are
+  // free.
+  static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {},
+                                           const std::string& address = kLoopbackAddress);
   // Reserves all ports of `range`, as servers could bind them. InvalidArgument names the first that is in use.
-  static absl::StatusOr<FreePorts> Take(const PortRange& range);
+  static absl::StatusOr<FreePorts> Take(const PortRange& range, const std::string& address = kLoopbackAddress);
   ~FreePorts();
   FreePorts(FreePorts&& other) noexcept = default;
   FreePorts& operator=(FreePorts&&) = delete;
@@ -46,7 +54,7 @@ class FreePorts {
 
   FreePorts() = default;
   // `port` 0: any port that the system gives. `as_server`: also accepts a port that was in use until now (TIME_WAIT).
-  static absl::StatusOr<Held> HoldOne(uint16_t port, bool as_server);
+  static absl::StatusOr<Held> HoldOne(const std::string& address, uint16_t port, bool as_server);
 
   std::vector<Held> held_;
 };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -119,6 +120,32 @@ TEST(FreePorts, ANamedOneMayHaveBeenInUseUntilNow) {
   }
   EXPECT_FALSE(CanListen(port));
   EXPECT_TRUE(FreePorts::Take({.first = port, .count = 1}).ok());
+}
+
+// Returns whether a server without any option set could listen on the port of another loopback address.
+bool CanListenAt(const char* ipv4, uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(port);
+  EXPECT_EQ(inet_pton(AF_INET, ipv4, &address.sin_addr), 1);
+  const bool can = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
+  close(fd);
+  return can;
+}
+
+TEST(FreePorts, AreHeldAtTheGivenAddress) {
+  const auto ports = FreePorts::Reserve(1, {}, "127.0.0.2").value();
+  EXPECT_FALSE(CanListenAt("127.0.0.2", ports.port(0)));
+  EXPECT_TRUE(CanListenAt("127.0.0.1", ports.port(0)));
+}
+
+TEST(FreePorts, AreHeldAtEveryAddressIfTheGivenOneIsNotThisMachines) {
+  for (const std::string address : {"192.0.2.7", "2001:db8::7", "trainer-ps-0.jobs.svc", "", "fe80::1", "::"}) {
+    const auto ports = FreePorts::Reserve(1, {}, address);
+    ASSERT_TRUE(ports.ok()) << address << ": " << ports.status();
+    EXPECT_FALSE(CanListenAt("127.0.0.1", ports->port(0))) << address;
+    EXPECT_FALSE(CanListenAt("127.0.0.2", ports->port(0))) << address;
+    const Listening server(ports->port(0));  // ours set SO_REUSEADDR
+  }
 }
 
 TEST(FreePorts, NoneAreNeeded) { EXPECT_TRUE(FreePorts::Reserve(0).ok()); }

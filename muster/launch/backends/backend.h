@@ -119,6 +119,11 @@ struct BackendOptions {
   std::optional<mode_t> umask;        // of all processes; unset: this one's own
   HostPlan plan;                      // for an engine that has hosts
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
+  // Where ports are reserved, as FreePorts takes it, and what the tasks are told.
+  std::string address = "127.0.0.1";
+  // A descriptor that the process which ends the tasks after this one's death holds until it has done so; -1: none. It
+  // must be above 2. Borrowed during Start.
+  int kept_lock_fd = -1;
 };
 
 class Backend {

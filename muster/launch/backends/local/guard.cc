@@ -39,8 +39,8 @@ void SetCommandLine(const std::string& title) {
 }
 
 // Keeps the terminal's signals and its closing away from the guard, and closes the launcher's files in it, so that a
-// reader of the launcher's output through a pipe sees its end when the launcher ends.
-void Detach(int pipe, const std::string& run_id) {
+// reader of the launcher's output through a pipe sees its end when the launcher ends. `kept`: stays open, above 2.
+void Detach(int pipe, const std::string& run_id, int kept) {
   setsid();
   sigset_t all;
   sigfillset(&all);
@@ -51,12 +51,13 @@ void Detach(int pipe, const std::string& run_id) {
   const int nothing = open("/dev/null", O_RDWR);
   dup2(nothing, 1);
   dup2(nothing, 2);
-  close_range(3, ~0u, 0);
+  if (kept > 3) close_range(3, static_cast<unsigned>(kept) - 1, 0);
+  close_range(kept >= 3 ? static_cast<unsigned>(kept) + 1 : 3, ~0u, 0);
   if (chdir("/") != 0) return;  // on failure that directory stays in use while the run lasts, which does no harm
 }
 
-[[noreturn]] void GuardRun(int pipe, const std::string& run_id, const std::string& agent_id) {
-  Detach(pipe, run_id);
+[[noreturn]] void GuardRun(int pipe, const std::string& run_id, const std::string& agent_id, int kept) {
+  Detach(pipe, run_id, kept);
   std::set<pid_t> groups;
   for (;;) {
     Guard::Record record;
@@ -76,7 +77,8 @@ void Detach(int pipe, const std::string& run_id) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id, const std::string& agent_id) {
+absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id, const std::string& agent_id,
+                                                   int kept_fd) {
   int ends[2], ready[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "cannot make the guard's pipe");
   if (pipe2(ready, O_CLOEXEC) != 0) {
@@ -88,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Guard>> Guard::Fork(const std::string& run_id, co
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[1]);
-    GuardRun(ends[0], run_id, agent_id);
+    GuardRun(ends[0], run_id, agent_id, kept_fd);
   }
   const int error = errno;
   close(ends[0]);

@@ -18,6 +18,7 @@
 #include "muster/base/check.h"
 #include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/address.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
@@ -54,6 +55,10 @@ ExitStatus WaitFor(int pid_fd) {
   return {.signal = info.si_status};
 }
 
+std::string TextOf(const std::string& address, uint16_t port) {
+  return HostPort{.host = address, .port = port, .is_ipv6 = absl::StrContains(address, ':')}.ToString();
+}
+
 }  // namespace
 
 LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events)
@@ -69,7 +74,7 @@ absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
   ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsAwaited(pid); }));
-  ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_));
+  ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_, options_.kept_lock_fd));
   later_.emplace(loop_);
   return absl::OkStatus();
 }
@@ -111,15 +116,15 @@ void LocalBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& port
   const absl::Status held = HoldPorts(task, ports);
   if (!held.ok()) return later_->Add([this, task, held] { events_.OnNotReserved(task, held); });
   std::vector<std::string> addresses;
-  for (const FreePorts& port : ports_[task]) addresses.push_back(absl::StrCat("127.0.0.1:", port.port(0)));
+  for (const FreePorts& port : ports_[task]) addresses.push_back(TextOf(options_.address, port.port(0)));
   later_->Add([this, task, addresses] { events_.OnReserved(task, addresses); });
 }
 
 absl::Status LocalBackend::HoldPorts(const TaskId& task, const std::vector<uint16_t>& numbers) {
   std::vector<FreePorts> held;
   for (const uint16_t number : numbers) {
-    ASSIGN_OR_RETURN(FreePorts port,
-                     number == 0 ? FreePorts::Reserve(1) : FreePorts::Take({.first = number, .count = 1}));
+    ASSIGN_OR_RETURN(FreePorts port, number == 0 ? FreePorts::Reserve(1, {}, options_.address)
+                                                 : FreePorts::Take({.first = number, .count = 1}, options_.address));
     held.push_back(std::move(port));
   }
   ports_.emplace(task, std::move(held));

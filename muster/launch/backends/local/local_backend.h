@@ -4,7 +4,7 @@
 // Not thread-safe; the process must have no other threads, since it forks.
 //
 // Each backend makes an id (MUSTER_AGENT_ID) that its processes inherit, and kills only those that have it: two
-// backends of one run leave each other's tasks alone. Reserved ports are on the loopback address (FreePorts).
+// backends of one run leave each other's tasks alone.
 //
 // Control groups (cgroups.h) enforce limits where this process may make some. Elsewhere the backend checks the tasks'
 // memory itself and kills those that use too much (memory_watch.h), and cpus aren't limited. A limit or mount that

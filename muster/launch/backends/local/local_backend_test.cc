@@ -139,6 +139,32 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
   std::map<TaskId, LocalProcess> processes_;  // that run
 };
 
+// Returns what tasks are told of a port that is reserved at `address`.
+std::string ReservedAt(const std::string& address) {
+  FdLoop loop(RealClock());
+  struct : BackendEvents {
+    void OnReserved(const TaskId&, const std::vector<std::string>& addresses) override { told = addresses.at(0); }
+    void OnNotReserved(const TaskId&, const absl::Status& why) override { told = why.ToString(); }
+    void OnStarted(const TaskId&, const LocalProcess&) override {}
+    void OnNotStarted(const TaskId&, const absl::Status&) override {}
+    void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
+    void OnExit(const TaskId&, const ExitStatus&) override {}
+    std::string told;
+  } events;
+  LocalBackend backend({.run_id = RandomHex(8), .address = address}, loop, events);
+  EXPECT_TRUE(backend.Start().ok());
+  backend.Reserve(kTask, {0});
+  while (events.told.empty()) loop.RunOnce(absl::InfiniteFuture());
+  backend.Stop();
+  return events.told;
+}
+
+TEST(LocalBackendAddressTest, TasksAreToldTheAddressThatWasGiven) {
+  EXPECT_THAT(ReservedAt("127.0.0.2"), ::testing::MatchesRegex("127\\.0\\.0\\.2:[0-9]+"));
+  EXPECT_THAT(ReservedAt("::"), ::testing::MatchesRegex("\\[::\\]:[0-9]+"));
+  EXPECT_THAT(ReservedAt("192.0.2.7"), ::testing::MatchesRegex("192\\.0\\.2\\.7:[0-9]+")) << "not this machine's own";
+}
+
 TEST_F(LocalBackendTest, TellsOutputThenExit) {
   ASSERT_TRUE(Shell(kTask, "echo $KEPT $ADDED; echo bad >&2; read line || echo no input; exit 3").ok());
   ASSERT_TRUE(Shell(kOther, "kill -9 $$").ok());
