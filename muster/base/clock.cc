@@ -1,5 +1,7 @@
 #include "muster/base/clock.h"
 
+#include <time.h>
+
 #include <chrono>
 
 #include "absl/time/clock.h"
@@ -18,10 +20,30 @@ class SystemClock final : public Clock {
   const std::chrono::steady_clock::time_point steady_start_ = std::chrono::steady_clock::now();
 };
 
+class SinceBootClock final : public Clock {
+ public:
+  absl::Time Now() const override { return start_ + (SinceBoot() - since_boot_start_); }
+
+ private:
+  static absl::Duration SinceBoot() {
+    timespec since = {};
+    clock_gettime(CLOCK_BOOTTIME, &since);
+    return absl::DurationFromTimespec(since);
+  }
+
+  const absl::Time start_ = absl::Now();
+  const absl::Duration since_boot_start_ = SinceBoot();
+};
+
 }  // namespace
 
 const Clock& RealClock() {
   static const SystemClock clock;
+  return clock;
+}
+
+const Clock& BootClock() {
+  static const SinceBootClock clock;
   return clock;
 }
 

@@ -17,6 +17,10 @@ class Clock {
 // The machine's clock: the wall time at the first call plus monotonic time since. Lives for the whole process.
 const Clock& RealClock();
 
+// The same with the time that also passes while the machine is suspended (CLOCK_BOOTTIME), for limits that hold between
+// machines.
+const Clock& BootClock();
+
 // Stands still until moved. Thread-safe.
 class SimulatedClock final : public Clock {
  public:
