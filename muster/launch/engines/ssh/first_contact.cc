@@ -17,9 +17,9 @@ constexpr char kFailed[] = "muster-failed";
 
 // Beside single quotes, it has no newline and no '!' or '\': csh ends a quoted text at the one and reads the others.
 constexpr char kScript[] =
-    "umask 077; "
+    "u=$(umask); umask 077; "
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster/bin\"; "
-    "read -r hash size job || exit 3; "
+    "read -r hash size job grace || exit 3; "
     "m=\"$d/$hash/muster\"; "
     "[ -x \"$m\" ] || { "
     "echo \"muster-send $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null | tr \" \" _)\"; "
@@ -27,15 +27,15 @@ constexpr char kScript[] =
     "{ mkdir -p \"$d/$hash\" && head -c \"$size\" >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$size\" ] && "
     "chmod 700 \"$t\" && mv \"$t\" \"$m\"; } || { rm -f \"$t\"; echo muster-failed; exit 4; }; "
     "}; "
-    "echo muster-start; "
-    "exec \"$m\" agent --attach \"$job\"";
+    "echo muster-start; umask \"$u\"; "
+    "exec \"$m\" agent --attach \"$job\" --grace \"$grace\"";
 
 }  // namespace
 
 std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kScript, "'"); }
 
-std::string FirstContactLine(const MusterFile& muster, const std::string& job) {
-  return absl::StrCat(muster.hash, " ", muster.bytes, " ", job, "\n");
+std::string FirstContactLine(const MusterFile& muster, const std::string& job, absl::Duration grace) {
+  return absl::StrCat(muster.hash, " ", muster.bytes, " ", job, " ", absl::ToInt64Seconds(grace), "\n");
 }
 
 size_t FirstContact::Take(std::string_view bytes) {

@@ -2,7 +2,7 @@
 // first. One connection does all of it, so reaching a host costs one login. A state machine over bytes; not
 // thread-safe.
 //
-//   here → host    "HASH SIZE JOB\n"
+//   here → host    "HASH SIZE JOB GRACE\n" (GRACE: seconds)
 //   host → here    "muster-start\n", and the agent's frames follow; or, if there is no muster of this hash,
 //                  "muster-send SYSTEM MACHINE LIBC\n" (Linux x86_64 glibc_2.36)
 //   here → host    SIZE bytes of the file, or the end of the stream if it can't run there
@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/time/time.h"
 #include "muster/launch/system/host_system.h"
 
 namespace muster {
@@ -30,8 +31,9 @@ struct MusterFile {
 // bash, zsh, fish or csh read differently within single quotes.
 std::string FirstContactCommand();
 
-// Returns the first line for the host. `job` has letters, digits and '-' only.
-std::string FirstContactLine(const MusterFile& muster, const std::string& job);
+// Returns the first line for the host. `job` has letters, digits and '-' only. `grace`: how long the agent goes on
+// without a supervisor, in whole seconds.
+std::string FirstContactLine(const MusterFile& muster, const std::string& job, absl::Duration grace);
 
 class FirstContact {
  public:

@@ -80,19 +80,28 @@ class FirstContactCommandTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(FirstContactCommandTest, CopiesTheFileOnceAndStartsIt) {
-  const ProgramText first = Say(FirstContactLine(muster_, "job-1") + content_ + "frames");
+  const ProgramText first = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_ + "frames");
   EXPECT_THAT(first.output, HasSubstr("muster-send Linux "));
-  EXPECT_THAT(first.output, HasSubstr("muster-start\nagent --attach job-1\nframes")) << first.errors;
+  EXPECT_THAT(first.output, HasSubstr("muster-start\nagent --attach job-1 --grace 45\nframes")) << first.errors;
   struct stat file;
   ASSERT_EQ(stat(FileOnHost().c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0700U);
 
-  const ProgramText second = Say(FirstContactLine(muster_, "job-2") + "frames");
-  EXPECT_EQ(second.output, "muster-start\nagent --attach job-2\nframes") << second.errors;
+  const ProgramText second = Say(FirstContactLine(muster_, "job-2", absl::Seconds(45)) + "frames");
+  EXPECT_EQ(second.output, "muster-start\nagent --attach job-2 --grace 45\nframes") << second.errors;
+}
+
+TEST_P(FirstContactCommandTest, TasksGetTheUsersUmask) {
+  const std::string shows_umask = "#!/bin/sh\numask\n";
+  const MusterFile muster = {.hash = "4567cdef", .bytes = shows_umask.size()};
+  const mode_t before = umask(027);
+  const ProgramText text = Say(FirstContactLine(muster, "job-1", absl::Seconds(45)) + shows_umask);
+  umask(before);
+  EXPECT_THAT(text.output, HasSubstr("muster-start\n0027\n")) << text.errors;
 }
 
 TEST_P(FirstContactCommandTest, HalfAFileIsNotKept) {
-  const ProgramText text = Say(FirstContactLine(muster_, "job-1") + content_.substr(0, 5));
+  const ProgramText text = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_.substr(0, 5));
   EXPECT_THAT(text.output, HasSubstr("muster-failed\n"));
   EXPECT_THAT(text.output, Not(HasSubstr("muster-start")));
   EXPECT_EQ(text.status.code, 4);
@@ -102,7 +111,7 @@ TEST_P(FirstContactCommandTest, HalfAFileIsNotKept) {
 
 TEST_P(FirstContactCommandTest, WhatPreventsItIsOnStderr) {
   std::ofstream(folder_.path() + "/.cache") << "a file, no folder";
-  const ProgramText text = Say(FirstContactLine(muster_, "job-1") + content_);
+  const ProgramText text = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_);
   EXPECT_THAT(text.output, HasSubstr("muster-failed\n"));
   EXPECT_THAT(text.errors, HasSubstr(".cache"));
 }

@@ -67,7 +67,7 @@ void HostContact::Dial() {
       PipedProgram::Start(SshArguments(options_.ssh, host_, FirstContactCommand()), options_.environment);
   if (!ssh.ok()) return Finish(ssh.status());
   ssh_.emplace(*std::move(ssh));
-  outgoing_ = FirstContactLine(options_.muster, options_.job);
+  outgoing_ = FirstContactLine(options_.muster, options_.job, options_.grace);
   loop_.Watch(ssh_->stdin_fd(), POLLOUT, [this](short) { Write(); });
   loop_.Watch(ssh_->stdout_fd(), POLLIN, [this](short) { OnOutput(); });
   loop_.Watch(ssh_->stderr_fd(), POLLIN, [this](short) { OnErrors(); });

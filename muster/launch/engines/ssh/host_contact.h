@@ -30,8 +30,9 @@ struct SshStream {
 
 struct ContactOptions {
   SshSettings ssh;
-  std::vector<std::string> environment;  // of ssh, "NAME=VALUE"
-  std::string job;                       // letters, digits and '-'
+  std::vector<std::string> environment;      // of ssh, "NAME=VALUE"
+  std::string job;                           // letters, digits and '-'
+  absl::Duration grace = absl::Seconds(30);  // of the agent, in whole seconds
   MusterFile muster;
   std::string muster_path;                     // the file to copy
   ElfNeeds muster_needs;                       // of that file: compared with the host before it is copied

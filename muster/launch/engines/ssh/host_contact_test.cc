@@ -126,11 +126,11 @@ class HostContactTest : public ::testing::Test {
 TEST_F(HostContactTest, CopiesMusterOnceAndHandsOverTheStream) {
   auto streams = Contact({"a"});
   ASSERT_TRUE(streams.ok()) << streams.status();
-  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1");
+  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1 --grace 30");
   options_.muster_path = "/no/such/file";  // and isn't needed again
   streams = Contact({"a"});
   ASSERT_TRUE(streams.ok()) << streams.status();
-  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1");
+  EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1 --grace 30");
 }
 
 TEST_F(HostContactTest, WhatIsWrittenToTheStreamReachesTheAgent) {
