@@ -22,7 +22,7 @@ ByteSpan BytesOf(std::string_view text) { return {reinterpret_cast<const std::by
 std::string TokenOfLocalStream(const std::string& job) { return absl::StrCat("a stream of this user: ", job); }
 
 AgentConnection::AgentConnection(FdLoop& loop, int in_fd, int out_fd, std::unique_ptr<Handshake> handshake,
-                                 ConnectionOwner owner, std::string read_already)
+                                 StreamOwner owner, std::string read_already)
     : loop_(loop), in_(in_fd), out_(out_fd), owner_(std::move(owner)), later_(loop), handshake_(std::move(handshake)) {
   loop_.Watch(in_, POLLIN, [this](short found) { OnReady(found); });
   if (out_ != in_) loop_.Watch(out_, 0, [this](short) { Write(); });

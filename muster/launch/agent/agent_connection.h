@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// Who moves frames over a connection. All are called from the loop, `next` also from AgentConnection::Write.
-struct ConnectionOwner {
+// What moves frames over a connection. All are called from the loop, `next` also from AgentConnection::Write.
+struct StreamOwner {
   // The handshake has passed; `hellos` as Handshake::hellos. Comes before all that follows.
   std::function<void(const std::string& hellos)> passed;
   // Takes in what has come. An error ends the connection.
@@ -35,7 +35,7 @@ class AgentConnection {
  public:
   // Reads from `in_fd` and writes to `out_fd`, which may be the same socket; both must be non-blocking, and stay the
   // caller's to close, once this is destroyed. `read_already`: what the caller has read from `in_fd`. Borrows `loop`.
-  AgentConnection(FdLoop& loop, int in_fd, int out_fd, std::unique_ptr<Handshake> handshake, ConnectionOwner owner,
+  AgentConnection(FdLoop& loop, int in_fd, int out_fd, std::unique_ptr<Handshake> handshake, StreamOwner owner,
                   std::string read_already = "");
   ~AgentConnection();
   AgentConnection(const AgentConnection&) = delete;
@@ -45,6 +45,8 @@ class AgentConnection {
   // there may be a frame: after a command or an event, and at a link's deadline.
   void Write();
   bool passed() const { return handshake_ == nullptr; }
+  // Returns whether the stream has taken all that was written.
+  bool written() const { return written_ == outgoing_.size(); }
 
  private:
   static constexpr size_t kWrittenAhead = 64 << 10;  // frames are made while less than this waits for the stream
@@ -60,7 +62,7 @@ class AgentConnection {
   FdLoop& loop_;
   const int in_;
   const int out_;
-  const ConnectionOwner owner_;
+  const StreamOwner owner_;
 
   LaterCalls later_;
   std::unique_ptr<Handshake> handshake_;  // until it has passed

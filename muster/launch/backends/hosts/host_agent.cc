@@ -44,7 +44,7 @@ void HostAgent::OnStream(AgentStream stream) {
   if (state_ == State::kGone) return;
   answer_by_ = clock_.Now() + kAnswerPatience;
   stream_ = std::move(stream);
-  ConnectionOwner owner;
+  StreamOwner owner;
   owner.passed = [this](const std::string&) {
     link_.OnNumberRead(clock_.Now());
     link_.OnStream(clock_.Now());
