@@ -81,33 +81,51 @@ absl::Status AgentLink::TakeNumbered(AgentFrame& frame) {
   if (frame.envelope.entry <= newest) return absl::OkStatus();  // sent again
   if (frame.envelope.entry > newest + 1)
     return absl::InvalidArgumentError(absl::StrCat("event ", frame.envelope.entry, " comes after event ", newest));
-  if (paused_ && frame.kind == EntryKind::kOutput) {
-    kept_bytes_ += frame.body.size();
-    if (kept_bytes_ > options_.limits.in_flight_bytes + kMaxEntryBytes)
-      return absl::InvalidArgumentError("the agent sends more than it may without an acknowledgement");
-    kept_.push_back(std::move(frame.body));
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(TakeKept());
+  if (paused_) return TakeOrKeep(frame);
   RETURN_IF_ERROR(TakeEvent(frame.kind, frame.body));
   progress_.seen = frame.envelope.entry;
   return absl::OkStatus();
 }
 
-absl::Status AgentLink::TakeKept() {
-  kept_bytes_ = 0;
-  while (!kept_.empty()) {
-    const std::string body = std::move(kept_.front());
-    kept_.pop_front();
-    RETURN_IF_ERROR(TakeEvent(EntryKind::kOutput, body));
-    ++progress_.seen;
+// What is taken in before older output isn't acknowledged before it, so it may come again on the next stream. It does
+// no harm then: an answer finds no command without one, and an end no launch.
+absl::Status AgentLink::TakeOrKeep(AgentFrame& frame) {
+  Kept kept{.launch = {}, .body = "", .taken = true};
+  if (frame.kind == EntryKind::kOutput) {
+    ASSIGN_OR_RETURN(const OutputEntry output, DecodeEntry<OutputEntry>(frame.body));
+    kept_bytes_ += frame.body.size();
+    if (kept_bytes_ > options_.limits.in_flight_bytes + kMaxEntryBytes)
+      return absl::InvalidArgumentError("the agent sends more than it may without an acknowledgement");
+    kept = {.launch = output.launch, .body = std::move(frame.body), .taken = false};
+  } else if (frame.kind == EntryKind::kExited) {
+    ASSIGN_OR_RETURN(const ExitedEntry exited, DecodeEntry<ExitedEntry>(frame.body));
+    RETURN_IF_ERROR(TakeKept(exited.launch));
   }
+  if (kept.taken) RETURN_IF_ERROR(TakeEvent(frame.kind, frame.body));
+  kept_.push_back(std::move(kept));
+  CountTaken();
   return absl::OkStatus();
+}
+
+absl::Status AgentLink::TakeKept(const std::optional<CommandId>& launch) {
+  for (Kept& kept : kept_) {
+    if (kept.taken || (launch.has_value() && kept.launch != *launch)) continue;
+    const std::string body = std::exchange(kept.body, "");
+    kept.taken = true;
+    kept_bytes_ -= body.size();
+    RETURN_IF_ERROR(TakeEvent(EntryKind::kOutput, body));
+  }
+  CountTaken();
+  return absl::OkStatus();
+}
+
+void AgentLink::CountTaken() {
+  for (; !kept_.empty() && kept_.front().taken; kept_.pop_front()) ++progress_.seen;
 }
 
 absl::Status AgentLink::PauseOutput(bool paused) {
   paused_ = paused;
-  const absl::Status taken = paused ? absl::OkStatus() : TakeKept();
+  const absl::Status taken = paused ? absl::OkStatus() : TakeKept(std::nullopt);
   if (!taken.ok()) OnStreamEnd();
   return taken;
 }

@@ -99,7 +99,8 @@ class AgentLink {
   absl::Time deadline() const;
 
   // While true, output is kept here and not acknowledged, so that the agent sends no more than
-  // AgentLimits::in_flight_bytes of it; other events bring the output before them along. An error as from OnBytes.
+  // AgentLimits::in_flight_bytes of it. Other events are told at once; a launch's end brings its output along. An error
+  // as from OnBytes.
   [[nodiscard]] absl::Status PauseOutput(bool paused);
 
   // InvalidArgument: no agent would accept that. ResourceExhausted: not now, see may_send. FailedPrecondition: the
@@ -131,14 +132,24 @@ class AgentLink {
     TaskId task;
   };
 
+  // An event that has come while output is paused.
+  struct Kept {
+    CommandId launch;  // of output
+    std::string body;  // likewise, while it isn't taken in
+    bool taken = false;
+  };
+
   bool Has(PlantedAgentBug bug) const { return options_.probe != nullptr && options_.probe->Has(bug); }
   template <typename Entry>
   absl::StatusOr<CommandId> Send(const Entry& entry, const TaskId& task, bool answered);
   absl::Status TakeFrame(absl::Time now, AgentFrame& frame);
   absl::Status TakeAttached(const AttachedEntry& attached);
   absl::Status TakeNumbered(AgentFrame& frame);
-  // Takes in the output that was kept while it was paused.
-  absl::Status TakeKept();
+  // As TakeNumbered, while output is paused.
+  absl::Status TakeOrKeep(AgentFrame& frame);
+  // Takes in the output that was kept while it was paused: a launch's, or all.
+  absl::Status TakeKept(const std::optional<CommandId>& launch);
+  void CountTaken();
   absl::Status TakeEvent(EntryKind kind, const std::string& body);
   // Returns the command that is answered; nullopt if it isn't this supervisor's or has an answer already.
   std::optional<Pending> Answered(const CommandId& command, std::initializer_list<EntryKind> kinds);
@@ -176,7 +187,7 @@ class AgentLink {
   bool replaced_ = false;
   bool stopping_ = false;
   bool paused_ = false;
-  std::deque<std::string> kept_;  // bodies of output entries: those after progress_.seen
+  std::deque<Kept> kept_;  // entries after progress_.seen
   size_t kept_bytes_ = 0;
 };
 

@@ -205,6 +205,19 @@ TEST_F(LinksTest, CommandsAreExecutedAndAnswered) {
   EXPECT_FALSE(supervisor_->Launch(LaunchEntry::Of({.task = kTask, .arguments = {"a"}})).ok());
 }
 
+TEST_F(LinksTest, AnotherAgentInItsPlaceIsNoticed) {
+  Connect();
+  Cut();
+  EXPECT_FALSE(supervisor_->replaced());
+  host_.record.agent_id = std::string(16, 'b');
+  MakeAgent();
+  supervisor_->OnStream(now_);
+  stream_ = agent_->OnStream(now_);
+  ToAgent();
+  EXPECT_FALSE(supervisor_->OnBytes(now_, Bytes(agent_->NextFrame(now_, stream_))).ok());
+  EXPECT_TRUE(supervisor_->replaced());
+}
+
 // Both directions, with each entry at each possible place of the cut: sent and lost, or taken in and its
 // acknowledgement lost.
 TEST_F(LinksTest, AnEntryTakesEffectOnceWhereverTheStreamIsCut) {
@@ -455,6 +468,58 @@ TEST_F(LinksTest, AnAgentThatNobodyReadsPausesItsTasks) {
   Exchange();  // acknowledges without a clock: every 256 KiB
   EXPECT_TRUE(agent_->may_send_output());
   EXPECT_EQ(events_.output.size(), position);
+}
+
+TEST_F(LinksTest, PausedOutputIsKeptWhileOtherEventsAreTold) {
+  Connect();
+  const CommandId launch = Launch();
+  const CommandId other = *supervisor_->Launch(LaunchEntry::Of({.task = {"worker", 1}, .arguments = {"b"}}));
+  Exchange();
+  agent_->SendStarted(launch, kTask, 7);
+  Exchange();
+  EXPECT_TRUE(supervisor_->PauseOutput(true).ok());
+  events_.Taken();
+  const uint64_t seen = supervisor_->progress().seen;
+  agent_->SendOutput(launch, OutputStream::kStdout, 0, "kept ");
+  agent_->SendStarted(other, {"worker", 1}, 8);
+  Exchange();
+  EXPECT_THAT(events_.Taken(), ElementsAre("started 1.2 worker:1 8"));
+  EXPECT_EQ(events_.output, "");
+  EXPECT_EQ(supervisor_->progress().seen, seen) << "nothing behind the output is acknowledged";
+
+  // All of it comes again on the next stream, and once only to the user.
+  host_.launches = {{launch, kTask, 7}, {other, {"worker", 1}, 8}};
+  Cut();
+  Connect();
+  events_.Taken();
+  EXPECT_TRUE(supervisor_->PauseOutput(false).ok());
+  EXPECT_EQ(events_.output, "kept ");
+  EXPECT_EQ(supervisor_->progress().seen, seen + 2);
+  EXPECT_TRUE(supervisor_->PauseOutput(true).ok());
+  agent_->SendOutput(launch, OutputStream::kStdout, 5, "until its end");
+  agent_->SendExited(launch, kTask, {}, {.out = 18});
+  Exchange();
+  EXPECT_EQ(events_.output, "kept until its end");
+  EXPECT_THAT(events_.Taken(), ElementsAre("exit 1.1 0"));
+  EXPECT_EQ(supervisor_->progress().seen, seen + 4);
+}
+
+TEST_F(LinksTest, NoMoreOutputIsKeptThanAnAgentMaySend) {
+  Connect();
+  const CommandId launch = Launch();
+  Exchange();
+  agent_->SendStarted(launch, kTask, 7);
+  Exchange();
+  EXPECT_TRUE(supervisor_->PauseOutput(true).ok());
+  for (uint64_t position = 0; agent_->may_send_output(); position += 100'000)
+    agent_->SendOutput(launch, OutputStream::kStdout, position, std::string(100'000, 'x'));
+  Pass(absl::Seconds(20));
+  EXPECT_FALSE(supervisor_->suspect()) << "the agent is heard";
+  EXPECT_EQ(events_.output, "");
+  EXPECT_FALSE(agent_->may_send_output());
+  EXPECT_TRUE(supervisor_->PauseOutput(false).ok());
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(agent_->may_send_output());
 }
 
 TEST_F(LinksTest, ASupervisorHoldsCommandsBack) {

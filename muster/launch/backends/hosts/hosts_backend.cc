@@ -40,12 +40,7 @@ HostsBackend::~HostsBackend() = default;
 
 absl::Status HostsBackend::Start() {
   RETURN_IF_ERROR(CheckAgentLimits(host_options_.limits));
-  RETURN_IF_ERROR(local_.Start());
-  const absl::Status started = engine_->Start(*this);
-  if (!started.ok()) {
-    local_.Stop();
-    return started;
-  }
+  RETURN_IF_ERROR(engine_->Start(*this));
   later_.emplace(loop_);
   for (const Host& host : options_.plan.hosts)
     agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock, events_,
@@ -68,6 +63,8 @@ int HostsBackend::Stop() {
     OnTime();
   }
   int strays = local_.Stop();
+  local_started_ = false;
+  reached_ = false;
   for (const auto& [name, agent] : agents_) {
     strays += agent->strays();
     if (agent->state() == HostAgent::State::kReady && !agent->stopped())
@@ -101,13 +98,20 @@ void HostsBackend::ReserveWaiting() {
     if (!all.ok()) {
       events_.OnNotReserved(task, all);
     } else if (host == nullptr) {
-      local_.Reserve(task, ports);
+      ReserveHere(task, ports);
     } else if (std::any_of(ports.begin(), ports.end(), [](uint16_t port) { return port != 0; })) {
       events_.OnNotReserved(task, absl::InvalidArgumentError("on other hosts ports can't be chosen by their numbers"));
     } else {
       host->Reserve(task, ports);
     }
   }
+}
+
+void HostsBackend::ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports) {
+  if (!local_started_)
+    if (const absl::Status started = local_.Start(); !started.ok()) return events_.OnNotReserved(task, started);
+  local_started_ = true;
+  local_.Reserve(task, ports);
 }
 
 absl::Status HostsBackend::WhyNotAllHosts() const {

@@ -42,6 +42,7 @@ class HostsBackend final : public Backend, public EngineEvents {
   void OnNoStream(const std::string& host, const absl::Status& why) override;
 
  private:
+  void ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports);
   // Returns the host of a task; null: this machine.
   HostAgent* HostOf(const TaskId& task);
   // Reserves what has waited, once every host has answered or can't be used.
@@ -57,6 +58,7 @@ class HostsBackend final : public Backend, public EngineEvents {
 
   std::unique_ptr<Engine> engine_;
   LocalBackend local_;
+  bool local_started_ = false;  // once a task has no place on a host
   std::optional<LaterCalls> later_;                           // while started
   std::map<std::string, std::unique_ptr<HostAgent>> agents_;  // while started
   bool reached_ = false;                                      // each host has answered, or can't be used
