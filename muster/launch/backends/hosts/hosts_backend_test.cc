@@ -1,0 +1,156 @@
+#include "muster/launch/backends/hosts/hosts_backend.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/launch/task/task_environment.h"
+#include "muster/launch/testing/loop_engine.h"
+
+namespace muster::hosts_backend_test {
+namespace {
+
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+
+const TaskId kTask{kWorkerJob, 0};
+const TaskId kOther{kWorkerJob, 1};
+const TaskId kBoard{"tensorboard", 0};
+
+// One host, "a", whose agent is in this process; more are named by the tests.
+class HostsBackendTest : public ::testing::Test, public BackendEvents {
+ protected:
+  HostsBackendTest() {
+    options_.plan = {.hosts = {{.name = "a"}}, .placement = {{kTask, "a"}, {kOther, "a"}}};
+    options_.plan.grace = kLeastGrace;
+    options_.note = [this](const std::string& line) { notes_.push_back(line); };
+  }
+  ~HostsBackendTest() override {
+    if (backend_ != nullptr) backend_->Stop();
+  }
+
+  LoopEngine& Start() {
+    AgentLimits limits;
+    limits.grace = options_.plan.grace;
+    auto made = std::make_unique<LoopEngine>(options_.run_id, options_, limits, loop_);
+    LoopEngine& engine = *made;
+    backend_ = std::make_unique<HostsBackend>(options_, std::move(made), loop_, *this);
+    EXPECT_EQ(backend_->Start(), absl::OkStatus());
+    return engine;
+  }
+  void Round() {
+    loop_.RunOnce(backend_->deadline());
+    backend_->OnTime();
+  }
+  void Await(const std::string& line) {
+    while (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) Round();
+  }
+  void Launch(const TaskId& task, const std::string& script) {
+    backend_->Launch({.task = task,
+                      .arguments = {"/bin/sh", "-c", script},
+                      .environment = {{kRunIdVariable, options_.run_id}}});
+  }
+
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
+    lines_.push_back(absl::StrCat(task.ToString(), " has ", addresses.size(), " ports"));
+  }
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override {
+    lines_.push_back(absl::StrCat(task.ToString(), " has no ports: ", std::string(why.message())));
+  }
+  void OnStarted(const TaskId& task, const LocalProcess& process) override {
+    EXPECT_EQ(process.pid, 0);
+    EXPECT_GT(process.pid_on_host, 0);
+    lines_.push_back(absl::StrCat(task.ToString(), " runs on ", process.host));
+  }
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override {
+    lines_.push_back(absl::StrCat(task.ToString(), " isn't started: ", std::string(why.message())));
+  }
+  void OnOutput(const TaskId& task, OutputStream, std::string_view bytes) override { out_[task] += bytes; }
+  void OnExit(const TaskId& task, const ExitStatus& status) override {
+    lines_.push_back(absl::StrCat(task.ToString(), " ", status.ToString()));
+  }
+
+  BackendOptions options_{.run_id = RandomHex(8), .environment = {"PATH=/usr/bin:/bin"}};
+  FdLoop loop_{RealClock()};
+  std::unique_ptr<HostsBackend> backend_;
+  std::vector<std::string> lines_;
+  std::vector<std::string> notes_;
+  std::map<TaskId, std::string> out_;
+};
+
+TEST_F(HostsBackendTest, HostsThatCantBeUsedAreAllNamedBeforeAnythingIsReserved) {
+  options_.plan.hosts.push_back({.name = "b"});
+  options_.plan.hosts.push_back({.name = "c"});
+  LoopEngine& engine = Start();
+  engine.unreachable = {{"b", "b is off"}, {"c", "c knows you not"}};
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has no ports: b is off\nc knows you not");
+  EXPECT_EQ(lines_.size(), 1U);
+}
+
+TEST_F(HostsBackendTest, ABrokenStreamCostsNothing) {
+  LoopEngine& engine = Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, "echo before; exec sleep 1000");
+  Await("worker:0 runs on a");
+  for (int i = 0; i < 5; ++i) {
+    engine.Cut("a");
+    Launch(kOther, absl::StrCat("exit ", i));
+    Await(absl::StrCat("worker:1 ", ExitStatus{.code = i}.ToString()));
+  }
+  backend_->End(kTask, EndMode::kAtOnce);
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(HostsBackendTest, ATaskWithoutAPlaceRunsHere) {
+  Start();
+  backend_->Reserve(kTask, {});
+  Await("worker:0 has 0 ports");
+  EXPECT_EQ(backend_->Stop(), 0);
+}
+
+TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
+  LoopEngine& engine = Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, "sleep 1000");
+  Await("worker:0 runs on a");
+  engine.KillAgent("a");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the agent on a has died, and its tasks with it")));
+  Launch(kTask, "true");
+  Await("worker:0 isn't started: the agent on a has died, and its tasks with it");
+}
+
+TEST_F(HostsBackendTest, AProgramThatIsMissingIsNamedWithItsHost) {
+  Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  backend_->Launch({.task = kTask, .arguments = {"no-such-program"}});
+  while (lines_.size() < 2) Round();
+  EXPECT_THAT(lines_.back(), AllOf(HasSubstr("worker:0 isn't started: on a: "), HasSubstr("no-such-program")));
+}
+
+TEST_F(HostsBackendTest, StopEndsTheAgents) {
+  LoopEngine& engine = Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, "setsid sleep 1000 & echo left; exec sleep 1000");
+  while (out_[kTask] != "left\n") Round();
+  EXPECT_EQ(backend_->Stop(), 1) << "it has left the group of its task";
+  engine.OnTime();
+  EXPECT_EQ(engine.agents(), 0U);
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::hosts_backend_test

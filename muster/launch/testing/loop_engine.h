@@ -1,0 +1,95 @@
+// An engine whose agents are in this process and in its loop: the real AgentServer with its Unix socket and its tasks,
+// without a process of its own. One host at a time may have tasks, since the process's children have one reaper. Used
+// by the loop's thread. Test-only.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/check.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/agent_server/agent_server.h"
+#include "muster/launch/engines/engine.h"
+#include "muster/launch/system/fd_loop.h"
+
+namespace muster {
+
+class LoopEngine final : public Engine {
+ public:
+  LoopEngine(std::string job, BackendOptions backend, AgentLimits limits, FdLoop& loop)
+      : job_(std::move(job)), backend_(std::move(backend)), limits_(limits), loop_(loop) {}
+
+  // Hosts that don't exist.
+  std::map<std::string, std::string> unreachable;
+
+  absl::Status Start(EngineEvents& events) override {
+    events_ = &events;
+    return absl::OkStatus();
+  }
+  void Connect(const std::string& host) override { wanted_.push_back(host); }
+  absl::Time deadline() const override {
+    absl::Time first = wanted_.empty() ? absl::InfiniteFuture() : absl::InfinitePast();
+    for (const auto& [host, server] : servers_) first = std::min(first, server->deadline());
+    return first;
+  }
+  void OnTime() override {
+    for (const auto& [host, server] : servers_) server->OnTime();
+    std::erase_if(servers_, [](const auto& one) { return one.second->done(); });
+    for (const std::string& host : std::exchange(wanted_, {})) {
+      if (unreachable.contains(host)) {
+        events_->OnNoStream(host, absl::UnavailableError(unreachable[host]));
+      } else {
+        GiveStream(host);
+      }
+    }
+  }
+
+  // The agent on the host dies with its tasks.
+  void KillAgent(const std::string& host) { servers_.erase(host); }
+  // Ends the newest stream to the host.
+  void Cut(const std::string& host) { shutdown(sockets_.at(host)->fd(), SHUT_RDWR); }
+  size_t agents() const { return servers_.size(); }
+
+ private:
+  AgentFolder FolderOf(const std::string& host) {
+    auto folder = AgentFolder::Open(job_ + "-" + host, folder_.path());
+    MUSTER_CHECK(folder.ok());
+    return *std::move(folder);
+  }
+  void GiveStream(const std::string& host) {
+    if (!servers_.contains(host)) {
+      AgentFolder folder = FolderOf(host);
+      MUSTER_CHECK(folder.Lock(absl::Seconds(60)).ok());
+      auto server = AgentServer::Start({.job = job_,
+                                        .limits = limits_,
+                                        .address = "127.0.0.1",
+                                        .backend = backend_,
+                                        .clock = &RealClock()},
+                                       std::move(folder), loop_);
+      MUSTER_CHECK(server.ok());
+      servers_[host] = *std::move(server);
+    }
+    auto connected = FolderOf(host).Connect();
+    MUSTER_CHECK(connected.ok());
+    const auto socket = std::make_shared<Socket>(*std::move(connected));
+    sockets_[host] = socket;
+    events_->OnStream(host, {.in_fd = socket->fd(), .out_fd = socket->fd(), .read_already = "", .carrier = socket});
+  }
+
+  const std::string job_;
+  const BackendOptions backend_;
+  const AgentLimits limits_;
+  FdLoop& loop_;
+  const ScratchFolder folder_;
+  EngineEvents* events_ = nullptr;
+  std::deque<std::string> wanted_;
+  std::map<std::string, std::unique_ptr<AgentServer>> servers_;
+  std::map<std::string, std::shared_ptr<Socket>> sockets_;
+};
+
+}  // namespace muster
