@@ -33,6 +33,7 @@ class App;
   COMMAND(Completion)            \
   COMMAND(Help)                  \
   COMMAND(Version)               \
+  COMMAND(Reach)                 \
   COMMAND(Supervise)
 
 namespace muster {

@@ -8,12 +8,12 @@
 
 #include <array>
 #include <cerrno>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/system/awaited_children.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
 
@@ -89,11 +89,6 @@ ExitStatus StatusOf(int wait_status) {
   return status;
 }
 
-std::set<pid_t>& NotWaitedFor() {
-  static std::set<pid_t> pids;
-  return pids;
-}
-
 }  // namespace
 
 absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>& arguments,
@@ -114,13 +109,11 @@ absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>&
     program.fds_[stream] = pipes.TakeOwnEnd(stream);
     fcntl(program.fds_[stream], F_SETFL, O_NONBLOCK);
   }
-  NotWaitedFor().insert(program.pid_);
+  AddAwaitedChild(program.pid_);
   program.end_fd_ = OpenPidFd(program.pid_);
   if (program.end_fd_ < 0) return absl::ErrnoToStatus(errno, "cannot watch a process");
   return program;
 }
-
-bool PipedProgram::IsOne(pid_t pid) { return NotWaitedFor().contains(pid); }
 
 PipedProgram& PipedProgram::operator=(PipedProgram&& other) noexcept {
   std::swap(pid_, other.pid_);
@@ -143,7 +136,7 @@ ExitStatus PipedProgram::Wait() {
   if (pid_ == 0) return status_;
   int wait_status = 0;
   if (Uninterrupted([&] { return waitpid(pid_, &wait_status, 0); }) == pid_) status_ = StatusOf(wait_status);
-  NotWaitedFor().erase(pid_);
+  RemoveAwaitedChild(pid_);
   pid_ = 0;
   return status_;
 }

@@ -21,9 +21,6 @@ class PipedProgram {
   static absl::StatusOr<PipedProgram> Start(const std::vector<std::string>& arguments,
                                             const std::vector<std::string>& environment);
 
-  // Returns whether one that runs, or hasn't been waited for, has this number: others leave its end alone.
-  static bool IsOne(pid_t pid);
-
   PipedProgram(PipedProgram&& other) noexcept { *this = std::move(other); }
   PipedProgram& operator=(PipedProgram&& other) noexcept;
   ~PipedProgram();

@@ -1,6 +1,5 @@
 // An engine whose agents are in this process and in its loop: the real AgentServer with its Unix socket and its tasks,
-// without a process of its own. One host at a time may have tasks, since the process's children have one reaper. Used
-// by the loop's thread. Test-only.
+// without a process of its own. Used by the loop's thread. Test-only.
 #pragma once
 
 #include <deque>

@@ -43,8 +43,8 @@ absl::Status HostsBackend::Start() {
   RETURN_IF_ERROR(engine_->Start(*this));
   later_.emplace(loop_);
   for (const Host& host : options_.plan.hosts)
-    agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock, events_,
-                                                     [this] { ReserveWaiting(); });
+    agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock,
+                                                     static_cast<BackendEvents&>(*this), [this] { OnHostChanged(); });
   return absl::OkStatus();
 }
 
@@ -64,7 +64,8 @@ int HostsBackend::Stop() {
   }
   int strays = local_.Stop();
   local_started_ = false;
-  reached_ = false;
+  check_.reset();
+  usable_.reset();
   for (const auto& [name, agent] : agents_) {
     strays += agent->strays();
     if (agent->state() == HostAgent::State::kReady && !agent->stopped())
@@ -83,20 +84,33 @@ HostAgent* HostsBackend::HostOf(const TaskId& task) {
 void HostsBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
   MUSTER_CHECK(later_.has_value());
   waiting_.emplace_back(task, ports);
-  if (reached_) later_->Add([this] { ReserveWaiting(); });
+  if (usable_.has_value()) later_->Add([this] { ReserveWaiting(); });
+}
+
+void HostsBackend::OnHostChanged() {
+  if (!later_.has_value() || check_.has_value() || usable_.has_value()) return;
+  std::vector<HostAgent*> ready;
+  for (const Host& host : options_.plan.hosts) {
+    HostAgent* const agent = agents_.at(host.name).get();
+    if (agent->state() == HostAgent::State::kConnecting) return;
+    if (agent->state() == HostAgent::State::kReady) ready.push_back(agent);
+  }
+  if (ready.size() < agents_.size()) return OnChecked(WhyNotAllHosts());
+  if (ready.size() == 1) return OnChecked(absl::OkStatus());
+  check_.emplace(std::move(ready), options_.run_id, [this](const absl::Status& checked) { OnChecked(checked); });
+}
+
+void HostsBackend::OnChecked(const absl::Status& checked) {
+  usable_ = checked;
+  // The check may be what calls.
+  if (later_.has_value()) later_->Add([this] { ReserveWaiting(); });
 }
 
 void HostsBackend::ReserveWaiting() {
-  if (!later_.has_value()) return;
-  if (std::any_of(agents_.begin(), agents_.end(),
-                  [](const auto& host) { return host.second->state() == HostAgent::State::kConnecting; }))
-    return;
-  reached_ = true;
-  const absl::Status all = WhyNotAllHosts();
   for (const auto& [task, ports] : std::exchange(waiting_, {})) {
     HostAgent* const host = HostOf(task);
-    if (!all.ok()) {
-      events_.OnNotReserved(task, all);
+    if (!usable_->ok()) {
+      events_.OnNotReserved(task, *usable_);
     } else if (host == nullptr) {
       ReserveHere(task, ports);
     } else if (std::any_of(ports.begin(), ports.end(), [](uint16_t port) { return port != 0; })) {
@@ -162,6 +176,25 @@ void HostsBackend::OnNoStream(const std::string& host, const absl::Status& why) 
   const auto agent = agents_.find(host);
   if (agent != agents_.end()) agent->second->OnNoStream(why);
 }
+
+BackendEvents& HostsBackend::OwnerOf(const TaskId& task) {
+  if (check_.has_value() && ReachCheck::Owns(task)) return *check_;
+  return events_;
+}
+void HostsBackend::OnReserved(const TaskId& task, const std::vector<std::string>& addresses) {
+  OwnerOf(task).OnReserved(task, addresses);
+}
+void HostsBackend::OnNotReserved(const TaskId& task, const absl::Status& why) {
+  OwnerOf(task).OnNotReserved(task, why);
+}
+void HostsBackend::OnStarted(const TaskId& task, const LocalProcess& process) {
+  OwnerOf(task).OnStarted(task, process);
+}
+void HostsBackend::OnNotStarted(const TaskId& task, const absl::Status& why) { OwnerOf(task).OnNotStarted(task, why); }
+void HostsBackend::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  OwnerOf(task).OnOutput(task, stream, bytes);
+}
+void HostsBackend::OnExit(const TaskId& task, const ExitStatus& status) { OwnerOf(task).OnExit(task, status); }
 
 void HostsBackend::Note(const std::string& line) const {
   if (options_.note) options_.note(line);

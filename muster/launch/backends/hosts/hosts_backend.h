@@ -1,8 +1,9 @@
 // Runs the tasks of a run on several hosts: an agent on each executes what is asked for here (docs/agents.md). A task
 // that the plan doesn't place, as TensorBoard, runs on this machine. Used by the loop's thread.
 //
-// All hosts are reached before a port is reserved on any: each Reserve waits for that, and fails with a line for every
-// host that can't be used. A host that is lost later ends its own tasks and these alone: each exits as if killed.
+// All hosts are reached, and reach each other, before a port is reserved on any: each Reserve waits for that, and fails
+// with a line for every host or pair of hosts that can't be used. A host that is lost later ends its own tasks and
+// these alone: each exits as if killed.
 #pragma once
 
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/hosts/host_agent.h"
+#include "muster/launch/backends/hosts/reach_check.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/engines/engine.h"
 #include "muster/launch/system/fd_loop.h"
@@ -21,7 +23,7 @@
 
 namespace muster {
 
-class HostsBackend final : public Backend, public EngineEvents {
+class HostsBackend final : public Backend, public EngineEvents, private BackendEvents {
  public:
   // Borrows `loop` and `events`, which must outlive it. `options.plan` has at least one host.
   HostsBackend(const BackendOptions& options, std::unique_ptr<Engine> engine, FdLoop& loop, BackendEvents& events);
@@ -42,10 +44,22 @@ class HostsBackend final : public Backend, public EngineEvents {
   void OnNoStream(const std::string& host, const absl::Status& why) override;
 
  private:
+  // What agents tell: of the check, or for the run.
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override;
+  void OnStarted(const TaskId& task, const LocalProcess& process) override;
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override;
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnExit(const TaskId& task, const ExitStatus& status) override;
+  BackendEvents& OwnerOf(const TaskId& task);
+
+  // A host has answered, or can't be used.
+  void OnHostChanged();
+  void OnChecked(const absl::Status& checked);
   void ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports);
   // Returns the host of a task; null: this machine.
   HostAgent* HostOf(const TaskId& task);
-  // Reserves what has waited, once every host has answered or can't be used.
+  // Reserves what has waited; not before the hosts are checked.
   void ReserveWaiting();
   absl::Status WhyNotAllHosts() const;
   void Note(const std::string& line) const;
@@ -58,10 +72,11 @@ class HostsBackend final : public Backend, public EngineEvents {
 
   std::unique_ptr<Engine> engine_;
   LocalBackend local_;
-  bool local_started_ = false;  // once a task has no place on a host
+  bool local_started_ = false;                                // once a task has no place on a host
   std::optional<LaterCalls> later_;                           // while started
   std::map<std::string, std::unique_ptr<HostAgent>> agents_;  // while started
-  bool reached_ = false;                                      // each host has answered, or can't be used
+  std::optional<ReachCheck> check_;                           // from the time at which all hosts have answered
+  std::optional<absl::Status> usable_;                        // whether all hosts are, once known
   std::vector<std::pair<TaskId, std::vector<uint16_t>>> waiting_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/launch/testing/loop_engine.h"
@@ -53,9 +56,8 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
     while (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) Round();
   }
   void Launch(const TaskId& task, const std::string& script) {
-    backend_->Launch({.task = task,
-                      .arguments = {"/bin/sh", "-c", script},
-                      .environment = {{kRunIdVariable, options_.run_id}}});
+    backend_->Launch(
+        {.task = task, .arguments = {"/bin/sh", "-c", script}, .environment = {{kRunIdVariable, options_.run_id}}});
   }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
@@ -65,8 +67,8 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
     lines_.push_back(absl::StrCat(task.ToString(), " has no ports: ", std::string(why.message())));
   }
   void OnStarted(const TaskId& task, const LocalProcess& process) override {
-    EXPECT_EQ(process.pid, 0);
-    EXPECT_GT(process.pid_on_host, 0);
+    EXPECT_EQ(process.pid > 0, task == kBoard);
+    EXPECT_EQ(process.pid_on_host > 0, task != kBoard);
     lines_.push_back(absl::StrCat(task.ToString(), " runs on ", process.host));
   }
   void OnNotStarted(const TaskId& task, const absl::Status& why) override {
@@ -113,9 +115,71 @@ TEST_F(HostsBackendTest, ABrokenStreamCostsNothing) {
 
 TEST_F(HostsBackendTest, ATaskWithoutAPlaceRunsHere) {
   Start();
-  backend_->Reserve(kTask, {});
-  Await("worker:0 has 0 ports");
-  EXPECT_EQ(backend_->Stop(), 0);
+  backend_->Reserve(kBoard, {0});
+  Await("tensorboard:0 has 1 ports");
+  Launch(kBoard, "echo here; exit 3");
+  Await(absl::StrCat("tensorboard:0 ", ExitStatus{.code = 3}.ToString()));
+  EXPECT_THAT(lines_, Contains("tensorboard:0 runs on "));
+  EXPECT_EQ(out_[kBoard], "here\n");
+}
+
+// In the place of `muster reach`.
+constexpr char kFakeReach[] = R"sh(#!/bin/sh
+case $2 in
+  --listen) echo listening; echo "10.0.0.9 (eth0)"; exec sleep 1000 ;;
+  --dial) shift 2; UNREACHED ;;
+esac
+)sh";
+
+class ReachedHostsTest : public HostsBackendTest {
+ protected:
+  ReachedHostsTest() {
+    options_.plan.hosts.push_back({.name = "b"});
+    options_.plan.placement[kOther] = "b";
+    options_.environment = {"PATH=" + folder_.path() + ":/usr/bin:/bin"};
+  }
+  // What each dialler does with "$@", the other hosts' addresses.
+  void Dial(const std::string& script) {
+    std::string text = kFakeReach;
+    text.replace(text.find("UNREACHED"), 9, script);
+    std::ofstream(folder_.path() + "/muster") << text;
+    ASSERT_EQ(chmod((folder_.path() + "/muster").c_str(), 0700), 0);
+  }
+  ScratchFolder folder_;
+};
+
+TEST_F(ReachedHostsTest, HostsThatReachEachOtherHaveTasks) {
+  Dial("exit 0");
+  Start();
+  backend_->Reserve(kTask, {0});
+  backend_->Reserve(kOther, {0});
+  Await("worker:0 has 1 ports");
+  Await("worker:1 has 1 ports");
+  Launch(kTask, "exit 4");
+  Launch(kOther, "exit 5");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.code = 4}.ToString()));
+  Await(absl::StrCat("worker:1 ", ExitStatus{.code = 5}.ToString()));
+  EXPECT_THAT(lines_, Contains("worker:1 runs on b"));
+  EXPECT_EQ(lines_.size(), 6U) << "nothing of the check";
+}
+
+TEST_F(ReachedHostsTest, PairsThatDontAreNamedWithWhatToDo) {
+  Dial("echo \"$1 connection refused\"; exit 1");
+  Start();
+  backend_->Reserve(kTask, {0});
+  while (lines_.empty()) Round();
+  EXPECT_THAT(lines_.front(), AllOf(HasSubstr("worker:0 has no ports: "), HasSubstr("a can't reach b at 127.0.0.1:"),
+                                    HasSubstr("b can't reach a at 127.0.0.1:"), HasSubstr(": connection refused; "),
+                                    HasSubstr("a has 10.0.0.9 (eth0); name the address that works in a host file: "
+                                              "a address=IP")));
+}
+
+TEST_F(ReachedHostsTest, ACheckThatBreaksIsAnError) {
+  Dial("kill -9 $$");
+  Start();
+  backend_->Reserve(kTask, {0});
+  while (lines_.empty()) Round();
+  EXPECT_THAT(lines_.front(), HasSubstr("a: the check whom it can reach was ended by signal 9"));
 }
 
 TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {

@@ -20,6 +20,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/backends/local/mounts.h"
+#include "muster/launch/system/awaited_children.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
@@ -73,7 +74,7 @@ LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
 absl::Status LocalBackend::Start() {
   MUSTER_CHECK(guard_ == nullptr);
   RETURN_IF_ERROR(PrepareProcess());
-  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_, [this](pid_t pid) { return IsAwaited(pid); }));
+  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_));
   ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_, options_.kept_lock_fd));
   later_.emplace(loop_);
   return absl::OkStatus();
@@ -94,10 +95,10 @@ int LocalBackend::Stop() {
     }
     guard_->Forget(child.pid);
     WaitFor(child.pid_fd);
+    RemoveAwaitedChild(child.pid);
     close(child.pid_fd);
   }
   running_.clear();
-  leaders_.clear();
   for (const auto& [task, fd] : memories_) close(fd);
   memories_.clear();
   ports_.clear();
@@ -157,7 +158,7 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   if (spec.cgroup_fd >= 0) close(spec.cgroup_fd);
   RETURN_IF_ERROR(child.status());
   const TaskId task = process.task;
-  leaders_.insert(child->pid);
+  AddAwaitedChild(child->pid);
   running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
   if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
   if (process.limits.mem_bytes.has_value() && cgroups_ == nullptr && options_.resident_bytes != nullptr) {
@@ -402,7 +403,7 @@ void LocalBackend::Finish(const TaskId& task) {
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);
-  leaders_.erase(child.pid);
+  RemoveAwaitedChild(child.pid);
   orphans_->Reap();  // those that ended after it
   events_.OnExit(task, status);
 }

@@ -28,7 +28,6 @@
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
-#include "muster/launch/system/piped_program.h"
 
 namespace muster {
 
@@ -89,8 +88,6 @@ class LocalBackend final : public Backend {
   // Returns the machine's process groups as they are after the ends that this round of the loop tells of: many tasks
   // that end together, as they do when they are asked to, are looked up at once.
   const ProcessGroups& GroupsOfThisRound();
-  // Returns whether it is a task's first process, whose end OnEnd handles, or a program that other code waits for.
-  bool IsAwaited(pid_t pid) const { return leaders_.contains(pid) || PipedProgram::IsOne(pid); }
 
   // Constant after construction.
   const BackendOptions options_;
@@ -102,7 +99,6 @@ class LocalBackend final : public Backend {
   std::unique_ptr<Guard> guard_;      // while started
   std::unique_ptr<Orphans> orphans_;  // while started
   std::map<TaskId, Running> running_;
-  std::set<pid_t> leaders_;  // their first processes
   ProcessGroups groups_;
   uint64_t groups_round_ = 0;  // the loop's round of which groups_ is
   int looks_ = 0;

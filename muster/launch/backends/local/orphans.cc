@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
+
+#include "muster/launch/system/awaited_children.h"
 
 namespace muster {
 namespace {
@@ -20,15 +21,14 @@ sigset_t ChildEnds() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop, std::function<bool(pid_t pid)> is_own) {
+absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop) {
   const sigset_t ends = ChildEnds();
   const int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, "cannot watch for the ends of child processes");
-  return std::unique_ptr<Orphans>(new Orphans(loop, fd, std::move(is_own)));
+  return std::unique_ptr<Orphans>(new Orphans(loop, fd));
 }
 
-Orphans::Orphans(FdLoop& loop, int fd, std::function<bool(pid_t pid)> is_own)
-    : loop_(loop), fd_(fd), is_own_(std::move(is_own)) {
+Orphans::Orphans(FdLoop& loop, int fd) : loop_(loop), fd_(fd) {
   const sigset_t ends = ChildEnds();
   sigprocmask(SIG_BLOCK, &ends, &mask_before_);
   loop_.Watch(fd_, POLLIN, [this](short) { OnSignal(); });
@@ -50,7 +50,7 @@ void Orphans::OnSignal() const {
 void Orphans::Reap() const {
   for (;;) {
     siginfo_t ended = {};
-    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || is_own_(ended.si_pid))
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0 || IsAwaitedChild(ended.si_pid))
       return;
     waitpid(ended.si_pid, nullptr, WNOHANG);
   }

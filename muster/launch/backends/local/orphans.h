@@ -4,9 +4,7 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/types.h>
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -16,8 +14,8 @@ namespace muster {
 
 class Orphans {
  public:
-  // `is_own` returns true for children that other code waits for. Borrows the loop, which must outlive it.
-  static absl::StatusOr<std::unique_ptr<Orphans>> Watch(FdLoop& loop, std::function<bool(pid_t pid)> is_own);
+  // Leaves children alone that other code waits for (IsAwaitedChild). Borrows the loop, which must outlive it.
+  static absl::StatusOr<std::unique_ptr<Orphans>> Watch(FdLoop& loop);
   // Restores the previous handling of SIGCHLD.
   ~Orphans();
   Orphans(const Orphans&) = delete;
@@ -28,12 +26,11 @@ class Orphans {
   void Reap() const;
 
  private:
-  Orphans(FdLoop& loop, int fd, std::function<bool(pid_t pid)> is_own);
+  Orphans(FdLoop& loop, int fd);
   void OnSignal() const;
 
   FdLoop& loop_;
   const int fd_;  // signalfd
-  const std::function<bool(pid_t pid)> is_own_;
   sigset_t mask_before_;
 };
 
