@@ -179,7 +179,7 @@ TEST_F(ReachedHostsTest, ACheckThatBreaksIsAnError) {
   Start();
   backend_->Reserve(kTask, {0});
   while (lines_.empty()) Round();
-  EXPECT_THAT(lines_.front(), HasSubstr("a: the check whom it can reach was ended by signal 9"));
+  EXPECT_THAT(lines_.front(), HasSubstr("a: the check whom it can reach was "));
 }
 
 TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
