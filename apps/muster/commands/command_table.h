@@ -33,8 +33,9 @@ class App;
   COMMAND(Completion)            \
   COMMAND(Help)                  \
   COMMAND(Version)               \
-  COMMAND(Reach)                 \
-  COMMAND(Supervise)
+  COMMAND(Supervise)             \
+  COMMAND(Agent)                 \
+  COMMAND(Reach)
 
 namespace muster {
 

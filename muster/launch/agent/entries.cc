@@ -62,8 +62,9 @@ absl::Status Check(const AttachedEntry& attached) {
 absl::Status Check(const ReserveEntry& reserve) {
   if (reserve.ports < 1 || reserve.ports > kMaxPorts)
     return Invalid(absl::StrCat("a task can't reserve ", reserve.ports, " ports; accepted: 1 to ", kMaxPorts));
-  RETURN_IF_ERROR(CheckLength("an address", reserve.address, 255));
-  RETURN_IF_ERROR(CheckText("an address", reserve.address));
+  // With a port behind it, it goes into ReservedEntry.
+  RETURN_IF_ERROR(CheckLength("the address of a host", reserve.address, 255));
+  RETURN_IF_ERROR(CheckText("the address of a host", reserve.address));
   return CheckTask(reserve.task);
 }
 

@@ -229,14 +229,17 @@ void SupervisorLink::Renew(absl::Time answered) {
   journal_.SetAnswered(answered);
 }
 
+void SupervisorLink::EndNow(absl::Time now) {
+  if (ending()) return;
+  ending_since_ = now;
+  streams_.clear();
+  replies_.clear();
+  attached_.reset();
+  executor_.EndAll(EndMode::kGently);
+}
+
 void SupervisorLink::OnTime(absl::Time now) {
-  if (!ending() && now >= record_.answered + options_.limits.grace) {
-    ending_since_ = now;
-    streams_.clear();
-    replies_.clear();
-    attached_.reset();
-    executor_.EndAll(EndMode::kGently);
-  }
+  if (now >= record_.answered + options_.limits.grace) EndNow(now);
   if (!ending() || killed_ || now < ending_since_ + options_.limits.ending) return;
   killed_ = true;
   executor_.EndAll(EndMode::kAtOnce);

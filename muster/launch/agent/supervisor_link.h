@@ -56,6 +56,8 @@ class SupervisorLink {
   // Must be called at deadline(); may be called at any time.
   void OnTime(absl::Time now);
   absl::Time deadline() const;
+  // Goes on as if the grace were over.
+  void EndNow(absl::Time now);
 
   // Answers to commands, which CommandExecutor was asked to execute: one for each.
   void SendReserved(const CommandId& command, const std::vector<std::string>& addresses);
@@ -75,6 +77,8 @@ class SupervisorLink {
 
   // No supervisor has answered for the grace: all tasks have been asked to end.
   bool ending() const { return ending_since_ != absl::InfiniteFuture(); }
+  // The stream that takes commands, if there is one.
+  const std::optional<StreamId>& attached() const { return attached_; }
   // The supervisor knows that everything has ended: the agent may end.
   bool stopped() const { return stopped_; }
   uint64_t supervisor() const { return record_.supervisor; }

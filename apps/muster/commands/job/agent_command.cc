@@ -1,0 +1,175 @@
+// `muster agent`: what `muster run` starts on each host of a run over ssh. Not started by users: --help doesn't name
+// it.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/own_environment.h"
+#include "apps/muster/terminal/usage_error.h"
+#include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/agent_server/agent_environment.h"
+#include "muster/launch/agent_server/agent_folder.h"
+#include "muster/launch/agent_server/agent_server.h"
+#include "muster/launch/agent_server/agent_start.h"
+#include "muster/launch/agent_server/stream_bridge.h"
+#include "muster/launch/registry/private_files.h"
+#include "muster/launch/supervise/ending_signals.h"
+#include "muster/launch/watch/usage.h"
+
+namespace muster {
+namespace {
+
+constexpr char kAgentDescription[] =
+    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh)";
+
+constexpr char kAgentFooter[] = R"(
+An agent starts, watches and ends the tasks of one job on its host, as the job's supervisor on another host tells it. It
+outlives the ssh connection that started it: without a supervisor for the grace it ends its tasks, then itself.
+
+--attach connects stdin and stdout with the job's agent, which it starts if there is none. What is spoken there is the
+protocol of docs/agents.md, not for people. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
+the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later.
+
+Example, as muster itself runs it:
+  ssh HOST muster agent --attach JOB --grace 30)";
+
+// A guard of a dead agent ends its tasks within some seconds.
+constexpr absl::Duration kLockPatience = absl::Seconds(20);
+constexpr absl::Duration kStartPatience = absl::Seconds(30);
+constexpr int kLeastGraceSeconds = 10;
+
+struct AgentFlags {
+  std::string attach;
+  std::string serve;
+  int grace_seconds = 30;
+};
+
+int AgentFailed(const absl::Status& status) {
+  std::fprintf(stderr, "muster agent: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+void AgentLog(const std::string& job, const std::string& line) {
+  const std::string when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", RealClock().Now(), absl::UTCTimeZone());
+  std::fprintf(stderr, "%s muster agent %s: %s\n", when.c_str(), job.c_str(), line.c_str());
+}
+
+absl::StatusOr<Socket> ConnectOrStart(const std::string& job, int grace_seconds) {
+  ASSIGN_OR_RETURN(const AgentFolder folder, AgentFolder::Open(job));
+  absl::StatusOr<Socket> connection = folder.Connect();
+  if (!absl::IsNotFound(connection.status())) return connection;
+  RETURN_IF_ERROR(folder.LockStart(kStartPatience));
+  connection = folder.Connect();  // to one that was started meanwhile
+  if (!absl::IsNotFound(connection.status())) return connection;
+  ASSIGN_OR_RETURN(const Socket log, folder.OpenLog());
+  std::error_code no_proc;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+  const absl::Status started = StartDetached(
+      program, {"muster", "agent", "--serve", job, "--grace", absl::StrCat(grace_seconds)}, log.fd(), kStartPatience);
+  if (!started.ok())
+    return absl::Status(started.code(), absl::StrCat("the agent of job ", job, " didn't start: ", started.message(),
+                                                     "; see ", folder.PathOf(AgentFolder::kLogName)));
+  return folder.Connect();
+}
+
+int Attach(const std::string& job, int grace_seconds) {
+  if (isatty(STDIN_FILENO) != 0)
+    return UsageError("agent", absl::InvalidArgumentError(
+                                   "stdin is a terminal, but programs speak here, not people: muster run starts agents "
+                                   "over ssh by itself; see muster agent --help"));
+  signal(SIGPIPE, SIG_IGN);
+  absl::StatusOr<Socket> connection = ConnectOrStart(job, grace_seconds);
+  if (!connection.ok()) return AgentFailed(connection.status());
+  FdLoop loop(RealClock());
+  StreamBridge bridge(loop, STDIN_FILENO, STDOUT_FILENO, connection->fd());
+  while (!bridge.done()) loop.RunOnce(absl::InfiniteFuture());
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job, int grace_seconds, mode_t umask,
+                                                         FdLoop& loop) {
+  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
+  RETURN_IF_ERROR(folder.Lock(kLockPatience));
+  const std::vector<std::string> own = OwnEnvironment();
+  AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
+  options.limits.grace = absl::Seconds(grace_seconds);
+  options.backend.environment = TaskEnvironment(own);
+  options.backend.resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); };
+  options.backend.umask = umask;
+  return AgentServer::Start(std::move(options), std::move(folder), loop);
+}
+
+int Serve(const std::string& job, int grace_seconds) {
+  const PrivateFiles private_files;
+  EndingSignals signals;
+  FdLoop loop(BootClock());
+  auto server = StartServer(job, grace_seconds, private_files.users_umask(), loop);
+  TellReadiness(server.status());
+  if (!server.ok()) {
+    AgentLog(job, std::string(server.status().message()));
+    return 1;
+  }
+  AgentServer& agent = **server;
+  loop.Watch(signals.fd(), POLLIN, [&](short) {
+    if (signals.Take() == 0 || agent.ending()) return;
+    AgentLog(job, "is told to end by a signal, and ends its tasks");
+    agent.EndNow();
+  });
+  bool told = false;
+  while (!agent.done()) {
+    loop.RunOnce(agent.deadline());
+    const bool was_ending = agent.ending();
+    agent.OnTime();
+    told |= was_ending;
+    if (agent.ending() && !std::exchange(told, true))
+      AgentLog(job, absl::StrCat("no supervisor has answered for ", grace_seconds, " s: it ends its tasks"));
+  }
+  loop.Forget(signals.fd());
+  return 0;
+}
+
+int RunAgent(const AgentFlags& flags) {
+  if (flags.serve.empty() && flags.attach.empty())
+    return UsageError("agent",
+                      absl::InvalidArgumentError(
+                          "no job; accepted: --attach JOB, as muster run does over ssh; see muster agent --help"));
+  const bool serves = !flags.serve.empty();
+  const std::string& job = serves ? flags.serve : flags.attach;
+  if (const absl::Status valid = CheckAgentJob(job); !valid.ok()) return UsageError("agent", valid);
+  if (flags.grace_seconds < kLeastGraceSeconds)
+    return UsageError(
+        "agent", absl::InvalidArgumentError(absl::StrCat(
+                     "--grace ", flags.grace_seconds, ": accepted is a number of seconds from ", kLeastGraceSeconds)));
+  return serves ? Serve(job, flags.grace_seconds) : Attach(job, flags.grace_seconds);
+}
+
+}  // namespace
+
+void AddAgentCommand(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<AgentFlags>();
+  CLI::App* command = app.add_subcommand("agent", kAgentDescription);
+  command->group("");  // not in --help
+  CLI::Option* attach =
+      command->add_option("--attach", flags->attach, "Connect stdin and stdout with the job's agent")->type_name("JOB");
+  command->add_option("--serve", flags->serve, "Be the job's agent; --attach starts it so")
+      ->type_name("JOB")
+      ->excludes(attach);
+  command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
+      ->type_name("SECONDS");
+  command->footer(kAgentFooter);
+  command->callback([flags, &exit_code] { exit_code = RunAgent(*flags); });
+}
+
+}  // namespace muster

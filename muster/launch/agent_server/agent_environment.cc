@@ -1,0 +1,31 @@
+#include "muster/launch/agent_server/agent_environment.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/net/free_ports.h"
+
+namespace muster {
+namespace {
+
+constexpr char kSshConnection[] = "SSH_CONNECTION=";
+
+}  // namespace
+
+std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own) {
+  std::vector<std::string> environment;
+  for (const std::string& variable : own)
+    if (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_")) environment.push_back(variable);
+  return environment;
+}
+
+// "CLIENT PORT SERVER PORT", see sshd(8).
+std::string ReachedAddress(const std::vector<std::string>& own) {
+  for (const std::string& variable : own) {
+    if (!absl::StartsWith(variable, kSshConnection)) continue;
+    const std::vector<std::string> words = absl::StrSplit(variable.substr(sizeof kSshConnection - 1), ' ');
+    if (words.size() == 4 && !words[2].empty()) return words[2];
+  }
+  return kLoopbackAddress;
+}
+
+}  // namespace muster

@@ -1,0 +1,16 @@
+// What an agent takes from its own environment, which sshd has made. Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// Returns the environment for tasks: `own` ("NAME=VALUE") without what belongs to the login (SSH_*) and to muster
+// (MUSTER_*), which each task is told anew.
+std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own);
+
+// Returns the address at which this host was reached: the third word of SSH_CONNECTION, otherwise "127.0.0.1".
+std::string ReachedAddress(const std::vector<std::string>& own);
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+#include "muster/launch/agent_server/agent_environment.h"
+
+#include <gmock/gmock.h>
+
+namespace muster::agent_environment_test {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(AgentEnvironmentTest, TasksGetNothingOfTheLoginAndOfMuster) {
+  EXPECT_THAT(TaskEnvironment({"PATH=/bin", "SSH_AUTH_SOCK=/tmp/x", "SSH_CONNECTION=a 1 b 2", "MUSTER_RUN_ID=7",
+                               "NOT_MUSTER_=1", "HOME=/root"}),
+              ElementsAre("PATH=/bin", "NOT_MUSTER_=1", "HOME=/root"));
+}
+
+TEST(AgentEnvironmentTest, TheHostIsWhereSshReachedIt) {
+  EXPECT_EQ(ReachedAddress({"A=b", "SSH_CONNECTION=10.0.0.1 50000 10.0.0.2 22"}), "10.0.0.2");
+  EXPECT_EQ(ReachedAddress({"SSH_CONNECTION=2001:db8::1 50000 2001:db8::2 22"}), "2001:db8::2");
+  EXPECT_EQ(ReachedAddress({"A=b"}), "127.0.0.1");
+  EXPECT_EQ(ReachedAddress({"SSH_CONNECTION=UNKNOWN"}), "127.0.0.1");
+  EXPECT_EQ(ReachedAddress({"SSH_CONNECTION=a 1  22"}), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace muster::agent_environment_test

@@ -1,0 +1,184 @@
+#include "muster/launch/agent_server/agent_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/check.h"
+#include "muster/base/net/accept_again.h"
+#include "muster/base/net/free_ports.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/launch/watch/process_table.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kUsageEvery = absl::Seconds(1);
+// The kernel doesn't count the time that a machine is suspended when it waits. So no wait is longer, and limits hold to
+// this much.
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+// What is due and can't be done, since a stream takes nothing, isn't tried again at once.
+constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
+
+// Returns whether the process at the other end is this user's or the superuser's.
+bool IsOwnPeer(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(AgentServerOptions options, AgentFolder folder,
+                                                                FdLoop& loop) {
+  MUSTER_CHECK(folder.lock_fd() >= 0);
+  RETURN_IF_ERROR(CheckAgentLimits(options.limits));
+  std::unique_ptr<AgentServer> server(new AgentServer(std::move(options), std::move(folder), loop));
+  RETURN_IF_ERROR(server->Start());
+  return server;
+}
+
+AgentServer::AgentServer(AgentServerOptions options, AgentFolder folder, FdLoop& loop)
+    : options_(std::move(options)),
+      folder_(std::move(folder)),
+      loop_(loop),
+      executor_({.address = options_.address, .cluster_file = folder_.PathOf(AgentFolder::kClusterName)}, loop,
+                [this](BackendEvents& events) { return MakeBackend(events); }),
+      link_({.job = options_.job, .limits = options_.limits}, NewRecord(), journal_, executor_) {}
+
+AgentServer::~AgentServer() {
+  if (!done_) Finish();
+}
+
+absl::Status AgentServer::Start() {
+  RETURN_IF_ERROR(executor_.Start(link_));
+  ASSIGN_OR_RETURN(listening_, folder_.Listen());
+  loop_.Watch(listening_.fd(), POLLIN, [this](short) { Accept(); });
+  return absl::OkStatus();
+}
+
+AgentRecord AgentServer::NewRecord() const {
+  return {.agent_id = absl::HexStringToBytes(RandomHex(kIdBytes)), .answered = options_.clock->Now()};
+}
+
+// The id of the run is for control groups and the guard's name alone, which another agent of the run on this machine
+// must not share.
+std::unique_ptr<Backend> AgentServer::MakeBackend(BackendEvents& events) {
+  BackendOptions options = options_.backend;
+  options.run_id = RandomHex(8);
+  options.note = [this](const std::string& line) { link_.SendNote(line); };
+  options.address = kEveryAddress;
+  options.kept_lock_fd = folder_.lock_fd();
+  options.clock = options_.clock;
+  return std::make_unique<LocalBackend>(options, loop_, events);
+}
+
+void AgentServer::Accept() {
+  while (true) {
+    Socket socket(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid() && ShouldAcceptLater(errno)) {
+      loop_.SetEvents(listening_.fd(), 0);
+      accept_again_ = options_.clock->Now() + kAcceptAgainAfter;
+    }
+    if (!socket.valid()) return;
+    if (IsOwnPeer(socket.fd())) Add(std::move(socket));
+  }
+}
+
+void AgentServer::Add(Socket socket) {
+  MakeRoom();
+  Stream& stream = streams_.emplace_back();
+  stream.socket = std::move(socket);
+  stream.connection = std::make_unique<AgentConnection>(
+      loop_, stream.socket.fd(), stream.socket.fd(),
+      std::make_unique<ServerHandshake>(HandshakeIdentity{.token = {TokenOfLocalStream(options_.job)}}, RandomNonce()),
+      OwnerOf(stream));
+}
+
+void AgentServer::MakeRoom() {
+  const auto waits = [this](const Stream& stream) { return !IsAttached(stream); };
+  while (static_cast<size_t>(std::count_if(streams_.begin(), streams_.end(), waits)) >= kWaiting) {
+    const auto oldest = std::find_if(streams_.begin(), streams_.end(), waits);
+    if (oldest->id) link_.OnStreamEnd(*oldest->id);
+    streams_.erase(oldest);
+  }
+}
+
+StreamOwner AgentServer::OwnerOf(Stream& stream) {
+  return {.passed = [this, &stream](const std::string&) { stream.id = link_.OnStream(options_.clock->Now()); },
+          .take = [this, &stream](ByteSpan bytes) { return link_.OnBytes(options_.clock->Now(), *stream.id, bytes); },
+          .next = [this, &stream] { return link_.NextFrame(options_.clock->Now(), *stream.id); },
+          .ended =
+              [this, &stream](const absl::Status&) {
+                stream.ended = true;
+                if (stream.id) link_.OnStreamEnd(*stream.id);
+              }};
+}
+
+void AgentServer::OnTime() {
+  if (done_) return;
+  looked_ = options_.clock->Now();
+  if (looked_ >= accept_again_) {
+    accept_again_ = absl::InfiniteFuture();
+    loop_.SetEvents(listening_.fd(), POLLIN);
+  }
+  link_.OnTime(looked_);
+  executor_.OnTime();
+  executor_.Update();
+  SendUsage();
+  CareForStreams();
+  if (link_.stopped() || (link_.ending() && executor_.idle())) Finish();
+}
+
+absl::Time AgentServer::deadline() const {
+  const absl::Time next = std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
+                                    link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
+  return std::max(next, looked_ + kShortestWait);
+}
+
+void AgentServer::SendUsage() {
+  if (!link_.attached() || executor_.idle() || looked_ < next_usage_) return;
+  next_usage_ = looked_ + kUsageEvery;
+  const auto launches = executor_.Processes();
+  std::vector<pid_t> leaders;
+  for (const auto& [launch, pid] : launches) leaders.push_back(pid);
+  const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), leaders);
+  UsageEntry usage;
+  for (const auto& [launch, pid] : launches) {
+    const auto found = sums.find(pid);
+    if (found == sums.end()) continue;
+    usage.launches.push_back({.launch = launch,
+                              .cpu_micros = static_cast<int64_t>(found->second.cpu_seconds * 1e6),
+                              .resident_bytes = found->second.resident_bytes});
+  }
+  if (!usage.launches.empty()) link_.SendUsage(usage);
+}
+
+void AgentServer::CareForStreams() {
+  for (auto stream = streams_.begin(); stream != streams_.end();) {
+    stream->connection->Write();
+    const bool is_useless = stream->id && !link_.Wants(*stream->id) && stream->connection->written();
+    stream = stream->ended || is_useless ? streams_.erase(stream) : std::next(stream);
+  }
+}
+
+void AgentServer::Finish() {
+  streams_.clear();
+  if (listening_.valid()) loop_.Forget(listening_.fd());
+  listening_.Close();
+  executor_.Close();
+  folder_.Remove(/*all=*/link_.stopped());
+  done_ = true;
+}
+
+}  // namespace muster

@@ -1,0 +1,110 @@
+#include "muster/launch/agent_server/agent_start.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/launch/task/task_environment.h"
+#include "muster/transport/io/socket.h"
+
+namespace muster {
+namespace {
+
+constexpr char kReady[] = "+";
+constexpr size_t kMostWords = 4096;
+constexpr int kFirstFreeFd = kReadinessFd + 1;
+
+// All that happens between fork and exec. Only async-signal-safe calls are allowed there (signal-safety(7)), so
+// everything is prepared before. No descriptor is one of those that the program gets.
+struct DetachedProgram {
+  const char* program;
+  char** arguments;
+  int nothing, log, pipe;
+
+  // Its child has no parent but init, and, as it doesn't lead its session, never gets a terminal.
+  [[noreturn]] void Run() const {
+    setsid();
+    const pid_t pid = fork();
+    if (pid != 0) _exit(pid > 0 ? 0 : 1);
+    dup2(nothing, 0);
+    dup2(log, 1);
+    dup2(log, 2);
+    dup2(pipe, kReadinessFd);
+    close_range(kFirstFreeFd, ~0U, 0);
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD}) signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (chdir("/") == 0) execve(program, arguments, environ);
+    _exit(127);
+  }
+};
+
+Socket AboveThose(int fd) { return Socket(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd)); }
+
+// Reads what the program tells until it has told all or `patience` is over.
+absl::Status AwaitReadiness(int fd, absl::Duration patience) {
+  const absl::Time deadline = RealClock().Now() + patience;
+  std::string told;
+  while (told != kReady && told.size() < kMostWords) {
+    pollfd ready = {fd, POLLIN, 0};
+    const absl::Duration left = std::max(deadline - RealClock().Now(), absl::ZeroDuration());
+    const int found = poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left)));
+    if (found < 0 && errno == EINTR) continue;
+    if (found <= 0) return absl::DeadlineExceededError("it hasn't begun within " + absl::FormatDuration(patience));
+    char piece[256];
+    const ssize_t got = Uninterrupted([&] { return read(fd, piece, sizeof piece); });
+    if (got <= 0) break;
+    told.append(piece, static_cast<size_t>(got));
+  }
+  if (told == kReady) return absl::OkStatus();
+  return told.empty() ? absl::InternalError("it has ended before it listened") : absl::UnavailableError(told);
+}
+
+}  // namespace
+
+absl::Status StartDetached(const std::string& program, std::vector<std::string> arguments, int log_fd,
+                           absl::Duration patience) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "cannot make a pipe");
+  const Socket reading(ends[0]);
+  Socket end(ends[1]);
+  Socket writing = AboveThose(end.fd());
+  const Socket null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Socket nothing = AboveThose(null.fd()), log = AboveThose(log_fd);
+  if (!writing.valid() || !nothing.valid() || !log.valid())
+    return absl::ErrnoToStatus(errno, "cannot prepare a program's descriptors");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const DetachedProgram detached = {program.c_str(), pointers.data(), nothing.fd(), log.fd(), writing.fd()};
+  unsetenv(kRunIdVariable);
+  unsetenv(kAgentIdVariable);
+  const pid_t child = fork();
+  if (child == 0) detached.Run();
+  if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
+  Uninterrupted([&] { return waitpid(child, nullptr, 0); });
+  end.Close();
+  writing.Close();
+  return AwaitReadiness(reading.fd(), patience);
+}
+
+void TellReadiness(const absl::Status& status) {
+  struct stat info {};
+  if (fstat(kReadinessFd, &info) != 0 || !S_ISFIFO(info.st_mode)) return;
+  const std::string told = status.ok() ? kReady : std::string(status.message());
+  (void)!write(kReadinessFd, told.data(), told.size());
+  close(kReadinessFd);
+}
+
+}  // namespace muster

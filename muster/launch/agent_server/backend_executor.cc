@@ -1,0 +1,214 @@
+#include "muster/launch/agent_server/backend_executor.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/cluster/address.h"
+#include "muster/launch/task/task_environment.h"
+
+namespace muster {
+namespace {
+
+// Replaces the file, so that a reader finds the old text or the new one.
+absl::Status ReplaceFile(const std::string& path, const std::string& text) {
+  const std::string written = absl::StrCat(path, ".new");
+  const int fd = open(written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", written));
+  const ssize_t put = Uninterrupted([&] { return write(fd, text.data(), text.size()); });
+  const int error = put < 0 ? errno : ENOSPC;
+  close(fd);
+  if (put != static_cast<ssize_t>(text.size()))
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", written));
+  if (rename(written.c_str(), path.c_str()) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot replace ", path));
+  return absl::OkStatus();
+}
+
+// Returns the address with the port of `reserved`, "HOST:PORT".
+std::string AtAddress(const std::string& address, const std::string& reserved) {
+  int port = 0;
+  if (!absl::SimpleAtoi(reserved.substr(reserved.rfind(':') + 1), &port)) return reserved;
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  return HostPort{.host = address, .port = static_cast<uint16_t>(port), .is_ipv6 = is_ipv6}.ToString();
+}
+
+}  // namespace
+
+BackendExecutor::BackendExecutor(BackendExecutorOptions options, FdLoop& loop,
+                                 const std::function<std::unique_ptr<Backend>(BackendEvents& events)>& make)
+    : options_(std::move(options)), backend_(make(*this)), later_(loop) {}
+
+BackendExecutor::~BackendExecutor() { Close(); }
+
+absl::Status BackendExecutor::Start(SupervisorLink& link) {
+  link_ = &link;
+  return backend_->Start();
+}
+
+void BackendExecutor::Close() {
+  later_.Clear();
+  if (!stopped_) backend_->Stop();
+  stopped_ = true;
+  current_.clear();
+  link_ = nullptr;
+}
+
+void BackendExecutor::Update() {
+  const bool pause = !ending_ && !link_->may_send_output();
+  if (stopped_ || pause == paused_) return;
+  paused_ = pause;
+  backend_->PauseOutput(pause);
+}
+
+std::vector<std::pair<CommandId, pid_t>> BackendExecutor::Processes() const {
+  std::vector<std::pair<CommandId, pid_t>> processes;
+  for (const auto& [launch, held] : launches_)
+    if (held.state == State::kRunning && held.pid > 0) processes.emplace_back(launch, held.pid);
+  return processes;
+}
+
+absl::Time BackendExecutor::deadline() const { return stopped_ ? absl::InfiniteFuture() : backend_->deadline(); }
+
+void BackendExecutor::OnTime() {
+  if (!stopped_) backend_->OnTime();
+}
+
+void BackendExecutor::Reserve(const CommandId& command, const ReserveEntry& reserve) {
+  if (stop_asked_)
+    return link_->SendFailed(command, reserve.task, absl::FailedPreconditionError("the agent was told to stop"));
+  const auto [found, is_new] = reservations_.try_emplace(reserve.task);
+  Reservation& reservation = found->second;
+  if (reservation.answered) return AnswerReserve(command, reserve, reservation);
+  reservation.waiting.emplace_back(command, reserve);
+  if (is_new) backend_->Reserve(reserve.task, std::vector<uint16_t>(reserve.ports, 0));
+}
+
+void BackendExecutor::AnswerReserve(const CommandId& command, const ReserveEntry& reserve,
+                                    const Reservation& reservation) {
+  if (reserve.ports > reservation.ports.size())
+    return link_->SendFailed(command, reserve.task,
+                             absl::FailedPreconditionError(absl::StrCat(
+                                 "the task has ", reservation.ports.size(),
+                                 " reserved ports and can't get more; end the run and start it with ", reserve.ports)));
+  std::vector<std::string> addresses;
+  for (uint32_t i = 0; i < reserve.ports; ++i)
+    addresses.push_back(AtAddress(reserve.address.empty() ? options_.address : reserve.address, reservation.ports[i]));
+  link_->SendReserved(command, addresses);
+}
+
+void BackendExecutor::OnReserved(const TaskId& task, const std::vector<std::string>& addresses) {
+  Reservation& reservation = reservations_.at(task);
+  reservation.answered = true;
+  reservation.ports = addresses;
+  for (const auto& [command, reserve] : std::exchange(reservation.waiting, {}))
+    AnswerReserve(command, reserve, reservation);
+}
+
+void BackendExecutor::OnNotReserved(const TaskId& task, const absl::Status& why) {
+  const Reservation reservation = std::move(reservations_.extract(task).mapped());
+  for (const auto& [command, reserve] : reservation.waiting) link_->SendFailed(command, task, why);
+}
+
+void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process) {
+  if (stop_asked_ || ending_)
+    return link_->SendFailed(launch, process.task, absl::FailedPreconditionError("the agent ends its tasks"));
+  if (const auto running = current_.find(process.task); running != current_.end())
+    return link_->SendFailed(launch, process.task,
+                             absl::AlreadyExistsError(absl::StrCat(process.task.ToString(), " runs already, by launch ",
+                                                                   running->second.ToString())));
+  launches_[launch] = {.task = process.task};
+  current_[process.task] = launch;
+  ProcessSpec spec = process.ToSpec();
+  // Before the supervisor's own, which win.
+  spec.environment.insert(spec.environment.begin(), {kClusterFileVariable, options_.cluster_file});
+  backend_->Launch(spec);
+}
+
+void BackendExecutor::OnStarted(const TaskId& task, const LocalProcess& process) {
+  const CommandId launch = current_.at(task);
+  Held& held = launches_.at(launch);
+  held.state = State::kRunning;
+  held.pid = process.pid;
+  link_->SendStarted(launch, task, process.pid);
+}
+
+void BackendExecutor::OnNotStarted(const TaskId& task, const absl::Status& why) {
+  const CommandId launch = current_.extract(task).mapped();
+  launches_.erase(launch);
+  link_->SendFailed(launch, task, why);
+  StopIfAllHaveEnded();
+}
+
+void BackendExecutor::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  if (ending_) return;
+  const CommandId launch = current_.at(task);
+  uint64_t& position = launches_.at(launch).written.of(stream);
+  link_->SendOutput(launch, stream, position, bytes);
+  position += bytes.size();
+  Update();
+}
+
+void BackendExecutor::OnExit(const TaskId& task, const ExitStatus& status) {
+  const CommandId launch = current_.extract(task).mapped();
+  Held& held = launches_.at(launch);
+  held.state = State::kEnded;
+  held.pid = 0;
+  link_->SendExited(launch, task, status, held.written);
+  StopIfAllHaveEnded();
+}
+
+void BackendExecutor::End(const CommandId& launch, EndMode mode) {
+  const auto found = launches_.find(launch);
+  if (!stopped_ && found != launches_.end() && found->second.state != State::kEnded)
+    backend_->End(found->second.task, mode);
+}
+
+void BackendExecutor::WriteHosts(const std::string& file) {
+  const absl::Status written = ReplaceFile(options_.cluster_file, file);
+  if (!written.ok()) link_->SendNote(absl::StrCat("tasks may have old addresses: ", written.message()));
+}
+
+void BackendExecutor::EndAll(EndMode mode) {
+  ending_ = true;
+  Update();
+  for (const auto& [task, launch] : std::map(current_)) End(launch, mode);
+}
+
+void BackendExecutor::Stop() {
+  stop_asked_ = true;
+  if (stopped_) return link_->SendStopped(0);
+  for (const auto& [task, launch] : std::map(current_)) End(launch, EndMode::kAtOnce);
+  StopIfAllHaveEnded();
+}
+
+// Later, since the backend may be in the middle of telling of the last end.
+void BackendExecutor::StopIfAllHaveEnded() {
+  if (!stop_asked_ || !current_.empty() || std::exchange(stop_scheduled_, true)) return;
+  later_.Add([this] { StopBackend(); });
+}
+
+void BackendExecutor::StopBackend() {
+  const int strays = backend_->Stop();
+  stopped_ = true;
+  for (const auto& [task, reservation] : std::exchange(reservations_, {}))
+    for (const auto& [command, reserve] : reservation.waiting)
+      link_->SendFailed(command, task, absl::FailedPreconditionError("the agent was told to stop"));
+  link_->SendStopped(static_cast<uint64_t>(strays));
+}
+
+std::vector<HeldLaunch> BackendExecutor::Launches() const {
+  std::vector<HeldLaunch> held;
+  for (const auto& [launch, one] : launches_)
+    if (one.state != State::kBeingStarted) held.push_back({.launch = launch, .task = one.task, .pid = one.pid});
+  return held;
+}
+
+}  // namespace muster

@@ -1,0 +1,106 @@
+// Executes a supervisor's commands on this host with a Backend: what the supervisor knows by the number of its command
+// is a task there. Keeps each launch until the supervisor knows of its end, and counts what its streams have written.
+// Used by the loop's thread.
+//
+// Ports stay reserved until the end of the agent: a task that is to have some again gets those that it has, also from
+// the next supervisor. (A Backend has no call that gives up the ports of one task.)
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/launch/agent/command_executor.h"
+#include "muster/launch/agent/supervisor_link.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/system/fd_loop.h"
+#include "muster/launch/system/later_calls.h"
+
+namespace muster {
+
+struct BackendExecutorOptions {
+  std::string address;       // of this host, told to tasks unless the supervisor gives another one
+  std::string cluster_file;  // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
+};
+
+class BackendExecutor final : public CommandExecutor, private BackendEvents {
+ public:
+  // Borrows `loop`, which must outlive it. The backend that `make` returns must reserve ports on all addresses.
+  BackendExecutor(BackendExecutorOptions options, FdLoop& loop,
+                  const std::function<std::unique_ptr<Backend>(BackendEvents& events)>& make);
+  ~BackendExecutor() override;
+
+  // Starts the backend. Borrows `link`, which gets the answers, until Close. Must be called first.
+  [[nodiscard]] absl::Status Start(SupervisorLink& link);
+  // Kills what is left, strays included; nothing is called back any more. Blocks until all of it is gone.
+  void Close();
+
+  // Reads the tasks' output, or leaves it in the pipes, as the link wants it. Call it after whatever may have changed
+  // that.
+  void Update();
+  // Returns whether no task runs or is being started.
+  bool idle() const { return current_.empty(); }
+  // The first processes of the launches that run.
+  std::vector<std::pair<CommandId, pid_t>> Processes() const;
+  absl::Time deadline() const;
+  void OnTime();
+
+  void Reserve(const CommandId& command, const ReserveEntry& reserve) override;
+  void Launch(const CommandId& launch, const LaunchEntry& process) override;
+  void End(const CommandId& launch, EndMode mode) override;
+  void WriteHosts(const std::string& file) override;
+  void Stop() override;
+  std::vector<HeldLaunch> Launches() const override;
+  void Forget(const CommandId& launch) override { launches_.erase(launch); }
+  void DropReservations() override {}
+  void EndAll(EndMode mode) override;
+
+ private:
+  enum class State { kBeingStarted, kRunning, kEnded };
+  struct Held {
+    TaskId task;
+    State state = State::kBeingStarted;
+    pid_t pid = 0;
+    OutputEnds written;
+  };
+  struct Reservation {
+    bool answered = false;           // by the backend
+    std::vector<std::string> ports;  // once answered
+    std::vector<std::pair<CommandId, ReserveEntry>> waiting;
+  };
+
+  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
+  void OnNotReserved(const TaskId& task, const absl::Status& why) override;
+  void OnStarted(const TaskId& task, const LocalProcess& process) override;
+  void OnNotStarted(const TaskId& task, const absl::Status& why) override;
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnExit(const TaskId& task, const ExitStatus& status) override;
+
+  void AnswerReserve(const CommandId& command, const ReserveEntry& reserve, const Reservation& reservation);
+  void StopIfAllHaveEnded();
+  void StopBackend();
+
+  // Constant after construction.
+  const BackendExecutorOptions options_;
+  const std::unique_ptr<Backend> backend_;
+
+  LaterCalls later_;
+  SupervisorLink* link_ = nullptr;       // borrowed, from Start to Close
+  std::map<CommandId, Held> launches_;   // whose end isn't forgotten
+  std::map<TaskId, CommandId> current_;  // those that run or are being started
+  std::map<TaskId, Reservation> reservations_;
+  bool paused_ = false;
+  bool ending_ = false;          // nobody takes output any more
+  bool stop_asked_ = false;      // by the supervisor
+  bool stop_scheduled_ = false;  // of the backend
+  bool stopped_ = false;         // the backend
+};
+
+}  // namespace muster

@@ -1,0 +1,189 @@
+// `muster agent` as ssh runs it: a program whose stdin and stdout are a stream to the job's agent, which it starts.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
+#include "muster/launch/system/piped_program.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/launch/testing/agent_client.h"
+#include "muster/launch/testing/piped_program_text.h"
+
+namespace muster::agent_command_test {
+namespace {
+
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::MatchesRegex,
+    ::testing::Not;
+
+const std::string kMuster = BinFolder() + "/muster";
+const TaskId kTask{kWorkerJob, 0};
+
+// Turns a hang into a failed test.
+constexpr absl::Duration kHang = absl::Minutes(2);
+
+class AgentCommandTest : public ::testing::Test {
+ protected:
+  // A connection as ssh makes one, with a supervisor at this end.
+  struct Contact {
+    Contact(FdLoop& loop, const std::string& job, uint64_t number)
+        : program(PipedProgram::Start({kMuster, "agent", "--attach", job},
+                                      {kUsualPath, "SSH_CONNECTION=10.0.0.1 50000 10.0.0.2 22", "SSH_TTY=/dev/none",
+                                       "MUSTER_AGENT_ID=of-another", "KEPT=yes"})
+                      .value()),
+          client(loop, job, number) {
+      client.Dial(program.stdout_fd(), program.stdin_fd());
+    }
+    ~Contact() { client.HangUp(); }
+
+    PipedProgram program;
+    AgentClient client;
+  };
+
+  AgentCommandTest() { signal(SIGPIPE, SIG_IGN); }
+
+  std::unique_ptr<Contact> Attach(uint64_t number = 1) { return std::make_unique<Contact>(loop_, job_, number); }
+  template <typename Done>
+  void RunUntil(Contact& contact, Done done) {
+    const absl::Time give_up = RealClock().Now() + kHang;
+    while (!done() && RealClock().Now() < give_up) {
+      loop_.RunOnce(RealClock().Now() + absl::Milliseconds(10));
+      contact.client.OnTime();
+    }
+    ASSERT_TRUE(done()) << contact.client.why_ended;
+  }
+  CommandId Shell(Contact& contact, const std::string& script) {
+    return contact.client.link.Launch({.task = kTask, .arguments = {"sh", "-c", script}}).value();
+  }
+  // Returns what the script prints.
+  std::string OutputOf(Contact& contact, const std::string& script) {
+    const CommandId launch = Shell(contact, script);
+    RunUntil(contact, [&] { return contact.client.exits.contains(launch); });
+    return contact.client.out[launch];
+  }
+  // Returns the first line of a task that goes on.
+  std::string FirstLine(Contact& contact, const CommandId& launch) {
+    RunUntil(contact, [&] { return contact.client.out[launch].ends_with("\n"); });
+    return contact.client.out[launch];
+  }
+  // Ends the agent; then its end of the stream is closed, too.
+  void Stop(Contact& contact) {
+    contact.client.link.Stop().value();
+    RunUntil(contact, [&] { return contact.client.stopped.has_value() && !contact.client.connected(); });
+    EXPECT_EQ(contact.program.Wait(), ExitStatus{});
+  }
+  std::string Folder() const { return absl::StrCat("/tmp/muster-", geteuid(), "/agents/", job_); }
+  static pid_t PidIn(const std::string& line) {
+    int pid = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(line, &pid)) << line;
+    return pid;
+  }
+
+  const std::string job_ = "test-" + RandomHex(8);
+  FdLoop loop_{RealClock()};
+};
+
+TEST_F(AgentCommandTest, StartsAnAgentOfWhichNothingIsLeft) {
+  const auto contact = Attach();
+  EXPECT_EQ(OutputOf(*contact, "echo hello"), "hello\n");
+  struct stat info {};
+  ASSERT_EQ(stat((Folder() + "/log").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  Stop(*contact);
+  EXPECT_NE(stat(Folder().c_str(), &info), 0);
+}
+
+TEST_F(AgentCommandTest, TasksGetTheUsersEnvironmentWithoutTheLogins) {
+  const mode_t before = umask(027);
+  const auto contact = Attach();
+  umask(before);
+  const std::string all = OutputOf(*contact, "env; umask; pwd");
+  EXPECT_THAT(all, AllOf(HasSubstr("KEPT=yes\n"), HasSubstr("MUSTER_CLUSTER_FILE=" + Folder() + "/cluster\n"),
+                         Not(HasSubstr("SSH_")), Not(HasSubstr("of-another")), HasSubstr("\n0027\n/\n")));
+  const CommandId reserve = contact->client.link.Reserve({.task = kTask, .ports = 1}).value();
+  RunUntil(*contact, [&] { return contact->client.reserved.contains(reserve); });
+  EXPECT_THAT(contact->client.reserved[reserve], ElementsAre(MatchesRegex("10\\.0\\.0\\.2:[0-9]+")));
+  Stop(*contact);
+}
+
+TEST_F(AgentCommandTest, TwoAtOnceFindOneAgent) {
+  const auto one = Attach(1), two = Attach(2);
+  RunUntil(*one, [&] { return one->client.attached > 0; });
+  RunUntil(*two, [&] { return two->client.attached > 0; });
+  EXPECT_EQ(one->client.agent, two->client.agent);
+  Stop(*two);
+}
+
+TEST_F(AgentCommandTest, TheAgentAndItsTasksOutliveTheConnection) {
+  auto contact = Attach();
+  const CommandId launch = Shell(*contact, "echo $$; exec sleep 1000");
+  const pid_t task = PidIn(FirstLine(*contact, launch));
+  const std::string agent = contact->client.agent;
+  contact->program.Kill();
+  contact.reset();
+  contact = Attach(2);
+  RunUntil(*contact, [&] { return contact->client.attached > 0; });
+  EXPECT_EQ(contact->client.agent, agent);
+  ASSERT_EQ(contact->client.held.size(), 1U);
+  EXPECT_EQ(contact->client.held[0].pid, task);
+  Stop(*contact);
+  EXPECT_NE(kill(task, 0), 0);
+}
+
+TEST_F(AgentCommandTest, AKilledAgentsTasksAreGoneBeforeTheNextOneStarts) {
+  auto contact = Attach();
+  const CommandId launch = Shell(*contact, "setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000");
+  const std::vector<std::string> pids = absl::StrSplit(FirstLine(*contact, launch), absl::ByAnyChar(" \n"));
+  const std::string agent = contact->client.agent;
+  ASSERT_EQ(kill(PidIn(pids[0]), SIGKILL), 0);
+  RunUntil(*contact, [&] { return !contact->client.connected(); });
+  EXPECT_EQ(contact->program.Wait(), ExitStatus{}) << "the stream has ended";
+  contact = Attach(2);
+  RunUntil(*contact, [&] { return contact->client.attached > 0; });
+  EXPECT_NE(contact->client.agent, agent);
+  EXPECT_THAT(contact->client.held, IsEmpty());
+  EXPECT_NE(kill(PidIn(pids[1]), 0), 0);
+  EXPECT_NE(kill(PidIn(pids[2]), 0), 0) << "what left its group";
+  EXPECT_EQ(OutputOf(*contact, "echo hello"), "hello\n");
+  Stop(*contact);
+}
+
+TEST_F(AgentCommandTest, ASignalEndsTasksThenTheAgent) {
+  auto contact = Attach();
+  const CommandId launch = Shell(*contact, "echo $PPID; exec sleep 1000");
+  ASSERT_EQ(kill(PidIn(FirstLine(*contact, launch)), SIGTERM), 0);
+  RunUntil(*contact, [&] { return !contact->client.connected(); });
+  // As long as it ends its tasks, it refuses others.
+  do {
+    contact = Attach(2);
+    RunUntil(*contact, [&] { return contact->client.attached > 0 || !contact->client.connected(); });
+  } while (contact->client.attached == 0);
+  EXPECT_THAT(contact->client.held, IsEmpty());
+  Stop(*contact);
+}
+
+TEST(AgentCommandMistakesTest, AreUsageErrorsInOneLine) {
+  const std::string letters(65, 'x');
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"--attach", "a/b"},
+                                                {"--attach", letters},
+                                                {"--attach", "a", "--grace", "9"},
+                                                {"--attach", "a", "--serve", "b"}}) {
+    std::vector<std::string> command = {kMuster, "agent"};
+    command.insert(command.end(), words.begin(), words.end());
+    const ProgramText text = TextOf(command, "");
+    EXPECT_EQ(text.status, ExitStatus{.code = 2});
+    EXPECT_EQ(text.output, "");
+    EXPECT_THAT(text.errors, MatchesRegex("muster agent: [^\n]+accepted[^\n]+\n"));
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent_command_test
