@@ -1,6 +1,7 @@
 #include "muster/launch/agent_server/agent_environment.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/net/free_ports.h"
 
@@ -8,13 +9,21 @@ namespace muster {
 namespace {
 
 constexpr char kSshConnection[] = "SSH_CONNECTION=";
+constexpr char kPath[] = "PATH=";
 
 }  // namespace
 
-std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own) {
+std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own, const std::string& program_folder) {
   std::vector<std::string> environment;
-  for (const std::string& variable : own)
-    if (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_")) environment.push_back(variable);
+  std::string path = absl::StrCat(kPath, "/usr/local/bin:/usr/bin:/bin");
+  for (const std::string& variable : own) {
+    if (absl::StartsWith(variable, kPath)) {
+      path = variable;
+    } else if (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_")) {
+      environment.push_back(variable);
+    }
+  }
+  environment.push_back(absl::StrCat(path, ":", program_folder));
   return environment;
 }
 

@@ -9,8 +9,13 @@ using ::testing::ElementsAre;
 
 TEST(AgentEnvironmentTest, TasksGetNothingOfTheLoginAndOfMuster) {
   EXPECT_THAT(TaskEnvironment({"PATH=/bin", "SSH_AUTH_SOCK=/tmp/x", "SSH_CONNECTION=a 1 b 2", "MUSTER_RUN_ID=7",
-                               "NOT_MUSTER_=1", "HOME=/root"}),
-              ElementsAre("PATH=/bin", "NOT_MUSTER_=1", "HOME=/root"));
+                               "NOT_MUSTER_=1", "HOME=/root"},
+                              "/copy"),
+              ElementsAre("NOT_MUSTER_=1", "HOME=/root", "PATH=/bin:/copy"));
+}
+
+TEST(AgentEnvironmentTest, TasksFindTheAgentsOwnMusterWhereThereIsNoOther) {
+  EXPECT_THAT(TaskEnvironment({}, "/copy"), ElementsAre("PATH=/usr/local/bin:/usr/bin:/bin:/copy"));
 }
 
 TEST(AgentEnvironmentTest, TheHostIsWhereSshReachedIt) {

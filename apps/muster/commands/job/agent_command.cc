@@ -105,7 +105,9 @@ absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job,
   const std::vector<std::string> own = OwnEnvironment();
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
   options.limits.grace = absl::Seconds(grace_seconds);
-  options.backend.environment = TaskEnvironment(own);
+  std::error_code no_proc;
+  options.backend.environment =
+      TaskEnvironment(own, std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path().string());
   options.backend.resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); };
   options.backend.umask = umask;
   return AgentServer::Start(std::move(options), std::move(folder), loop);

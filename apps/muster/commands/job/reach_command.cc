@@ -17,8 +17,8 @@ namespace {
 constexpr char kReachDescription[] = "Check that hosts reach each other (run by muster on each host of a run)";
 
 // How long a listener stays, should nobody end it.
-constexpr absl::Duration kListens = absl::Minutes(2);
-constexpr absl::Duration kPatience = absl::Seconds(3);
+constexpr absl::Duration kListenTime = absl::Minutes(2);
+constexpr absl::Duration kDialPatience = absl::Seconds(3);
 
 struct ReachFlags {
   std::string listen;
@@ -26,7 +26,7 @@ struct ReachFlags {
 };
 
 int Listen(const std::string& address) {
-  const absl::Status listened = AcceptForReach(address, kListens, [] {
+  const absl::Status listened = AcceptForReach(address, kListenTime, [] {
     std::printf("listening\n%s\n", OwnAddresses().c_str());
     std::fflush(stdout);
   });
@@ -34,7 +34,7 @@ int Listen(const std::string& address) {
 }
 
 int Dial(const std::vector<std::string>& addresses) {
-  const std::vector<Unreached> unreached = DialForReach(addresses, kPatience);
+  const std::vector<Unreached> unreached = DialForReach(addresses, kDialPatience);
   for (const Unreached& one : unreached) std::printf("%s %s\n", one.address.c_str(), one.why.c_str());
   return unreached.empty() ? 0 : 1;
 }
