@@ -62,6 +62,10 @@ class Channel {
   // Returns the address that the channel was made for.
   virtual const std::string& peer() const = 0;
 
+  // Why calls wait for a connection: how the last attempt failed, or how far the present one is ("connection refused").
+  // Empty: there is a connection.
+  virtual std::string trouble() const = 0;
+
   struct Stats {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;

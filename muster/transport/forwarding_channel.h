@@ -18,6 +18,7 @@ class ForwardingChannel : public Channel {
   CallId Call(const Request& request, ReplyCallback done) override { return inner_->Call(request, std::move(done)); }
   void Cancel(CallId call) override { inner_->Cancel(call); }
   const std::string& peer() const override { return inner_->peer(); }
+  std::string trouble() const override { return inner_->trouble(); }
   Stats stats() const override { return inner_->stats(); }
 
  protected:

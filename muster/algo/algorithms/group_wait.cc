@@ -7,7 +7,6 @@ namespace {
 
 // Usually longer than a checkpoint or a slow minibatch makes the others wait.
 constexpr absl::Duration kBeforeLog = absl::Seconds(10);
-constexpr absl::Duration kBetweenLogs = absl::Seconds(30);
 
 }  // namespace
 
@@ -20,13 +19,16 @@ void GroupWait::operator()(const std::string& whom, absl::Duration waited, const
     logged_.clear();
     return;
   }
-  if (logged_.empty()) next_log_ = kBeforeLog;
+  if (logged_.empty()) {
+    next_log_ = kBeforeLog;
+    pause_.Reset();
+  }
   if (waited < next_log_) return;
   LogWarning(whom, " hasn't come to the step of the others for ",
              absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))), "; it is waited for up to ",
              absl::FormatDuration(patience_), " (AllReduceOptions::patience)");
   logged_ = whom;
-  next_log_ = waited + kBetweenLogs;
+  next_log_ = waited + pause_.Next();
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/base/retry_pause.h"
 #include "muster/observe/track.h"
 
 namespace muster {
@@ -24,6 +25,7 @@ class GroupWait {
   std::string shown_;   // on the status page; empty: nothing
   std::string logged_;  // the current wait, if already logged; else empty
   absl::Duration next_log_;
+  RetryPause pause_{absl::Seconds(10), absl::Minutes(1)};  // between two lines
 };
 
 }  // namespace muster

@@ -31,14 +31,15 @@ TEST(GroupWaitTest, IsOnTheStatusPageAtOnceAndInTheLogWhenItLasts) {
   std::vector<std::string> said;
   for (const absl::string_view line : absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n'))
     if (absl::StrContains(line, "worker:1")) said.emplace_back(line);
-  ASSERT_EQ(said.size(), 6);
+  ASSERT_EQ(said.size(), 7);
   EXPECT_THAT(said[0], ::testing::HasSubstr("worker:1 hasn't come to the step of the others for 10s"));
   EXPECT_THAT(said[0], ::testing::HasSubstr("up to 30m"));
-  EXPECT_THAT(said[1], ::testing::HasSubstr("for 40s"));
-  EXPECT_THAT(said[2], ::testing::HasSubstr("is over"));
-  EXPECT_THAT(said[3], ::testing::HasSubstr("for 10s"));
-  EXPECT_THAT(said[4], ::testing::HasSubstr("is over"));
-  EXPECT_THAT(said[5], ::testing::HasSubstr("for 10s")) << "a worker that has died hasn't come either";
+  EXPECT_THAT(said[1], ::testing::HasSubstr("for 20s"));
+  EXPECT_THAT(said[2], ::testing::HasSubstr("for 40s"));
+  EXPECT_THAT(said[3], ::testing::HasSubstr("is over"));
+  EXPECT_THAT(said[4], ::testing::HasSubstr("for 10s"));
+  EXPECT_THAT(said[5], ::testing::HasSubstr("is over"));
+  EXPECT_THAT(said[6], ::testing::HasSubstr("for 10s")) << "a worker that has died hasn't come either";
 }
 
 TEST(GroupWaitTest, NobodyNeedsToWatch) {

@@ -8,15 +8,15 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wait_notices.h"
 #include "muster/collective/ring/rendezvous_messages.h"
 #include "muster/collective/shm/shm_group_listener.h"
 
 namespace muster {
 namespace {
 
-// A wait is logged after the first of these, and again after each of the second.
+// Workers that are started together mostly meet before this.
 constexpr absl::Duration kFirstNotice = absl::Seconds(2);
-constexpr absl::Duration kNextNotice = absl::Seconds(30);
 // How often a wait checks whether it must end.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 // How long to wait for the end of the connections: the other ranks have their answer, and close them or ask this rank
@@ -32,15 +32,13 @@ absl::Status StoppedWaiting() { return absl::CancelledError("asked to stop while
 // Runs the loop until `done`. DeadlineExceeded names `whom`; Cancelled names nobody.
 absl::Status WaitUntil(TcpEventLoop& loop, const GroupOptions& options, absl::Time deadline,
                        absl::FunctionRef<bool()> done, absl::FunctionRef<std::string()> whom) {
-  absl::Time notice = loop.Now() + kFirstNotice;
+  WaitNotices notices(loop.Now(), kFirstNotice);
   while (!loop.RunUntil(done, std::min(deadline, loop.Now() + kSlice))) {
     if (options.stop_requested()) return StoppedWaiting();
     if (loop.Now() >= deadline)
       return absl::DeadlineExceededError(
           absl::StrCat(whom(), " has not come to the all-reduce group in time: is it running?"));
-    if (loop.Now() < notice) continue;
-    LogInfo("Waiting for ", whom(), " to train together.");
-    notice = loop.Now() + kNextNotice;
+    if (notices.Due(loop.Now())) LogInfo("Waiting ", notices.Since(loop.Now()), " for ", whom(), " to train together.");
   }
   return absl::OkStatus();
 }
@@ -186,7 +184,12 @@ absl::StatusOr<Reply> Ask(TcpEventLoop& loop, Channel& channel, const GroupOptio
                    [&](absl::StatusOr<Reply> reply) { answer = std::move(reply); });
   const absl::Status waited = WaitUntil(
       loop, options, deadline, [&] { return answer.has_value(); },
-      [&] { return absl::StrCat(options.names[0], " (", channel.peer(), ") or another worker"); });
+      [&] {
+        const std::string trouble = channel.trouble();
+        const std::string rank_zero = absl::StrCat(options.names[0], " (", channel.peer());
+        return trouble.empty() ? absl::StrCat("another worker, which ", rank_zero, ") names,")
+                               : absl::StrCat(rank_zero, ": ", trouble, ")");
+      });
   if (waited.ok()) return *std::move(answer);
   channel.Cancel(call);
   loop.RunUntil([&] { return answer.has_value(); }, absl::InfiniteFuture());
@@ -234,7 +237,7 @@ absl::StatusOr<Agreement> ServeRendezvous(TcpEventLoop& loop, const GroupOptions
   ASSIGN_OR_RETURN(const auto listener, transport.Listen(options.addresses[0], server));
   RETURN_IF_ERROR(WaitUntil(
       loop, options, deadline, [&] { return server.complete() || !server.failure().ok(); },
-      [&] { return server.Missing(); }));
+      [&] { return absl::StrCat(server.Missing(), ", awaited at ", options.addresses[0], ","); }));
   absl::StatusOr<Agreement> agreement = Agreement();
   if (!server.failure().ok()) {
     agreement = server.failure();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/base/wait_notices.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/estimator/distributed/checkpoint_evaluation.h"
 #include "muster/estimator/distributed/wait_until_stopped.h"
@@ -17,6 +18,7 @@ namespace {
 
 // By then a cluster that is starting has its first checkpoint, so that there is no needless warning.
 constexpr absl::Duration kFirstNoCheckpoint = absl::Seconds(10);
+// After a checkpoint: the chief may save rarely.
 constexpr absl::Duration kNoCheckpointInterval = absl::Minutes(10);
 
 // Decides from model_dir whether training has ended.
@@ -74,7 +76,8 @@ class EvaluatorLoop {
         end_(model_dir_, options, clock_),
         evaluation_(estimator, spec),
         last_news_(started_),
-        warn_at_(started_ + kFirstNoCheckpoint) {}
+        first_(started_, kFirstNoCheckpoint),
+        warn_at_(first_.next()) {}
 
   TrainAndEvaluateResults Run(const std::function<bool(absl::Duration)>& wait) {
     absl::Time due = started_ + options_.start_delay;
@@ -145,7 +148,8 @@ class EvaluatorLoop {
     if (now - last_news_ >= options_.patience)
       throw Error(absl::DeadlineExceededError(absl::StrCat("gave up: ", Nothing(sight, now))));
     if (now < warn_at_) return;
-    warn_at_ = now + kNoCheckpointInterval;
+    const bool never = sight.newest.empty() && first_.Due(now);
+    warn_at_ = never ? first_.next() : now + kNoCheckpointInterval;
     LogWarning(Nothing(sight, now), " Will start an evaluation when a checkpoint is ready.");
   }
   std::string Nothing(const Sight& sight, absl::Time now) const {
@@ -165,6 +169,7 @@ class EvaluatorLoop {
   CheckpointEvaluation evaluation_;
   std::string seen_;      // the newest checkpoint at the last look
   absl::Time last_news_;  // when there was a new one, or an evaluation had ended
+  WaitNotices first_;     // until there is a checkpoint
   absl::Time warn_at_;
 };
 

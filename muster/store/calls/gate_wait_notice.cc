@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kBetweenNotices = absl::Seconds(30);
+constexpr absl::Duration kBeforeFirst = absl::Seconds(10);
 
 // Returns what `task` waits for according to ps 0's status; empty if that says nothing.
 std::string WhomFor(const std::string& status, const std::string& task) {
@@ -22,20 +22,19 @@ std::string WhomFor(const std::string& status, const std::string& task) {
 }  // namespace
 
 GateWaitNotice::GateWaitNotice(PsCalls& ps_calls, const std::string& task, absl::Time now)
-    : ps_calls_(ps_calls), task_(task), began_(now), next_(now + kBetweenNotices) {}
+    : ps_calls_(ps_calls), task_(task), notices_(now, kBeforeFirst) {}
 
 GateWaitNotice::~GateWaitNotice() {
   if (said_ && ps_calls_.options().track != nullptr) ps_calls_.options().track->SetWaitingFor("");
 }
 
 void GateWaitNotice::Check(absl::Time now) {
-  if (now < next_) return;
-  next_ = now + kBetweenNotices;
+  if (!notices_.Due(now)) return;
   const auto status = ps_calls_.Status(0);
   const std::string whom = status.ok() ? WhomFor(*status, task_) : "";
   if (whom.empty()) return;
   said_ = true;
-  LogInfo(task_, " has waited for ", absl::FormatDuration(absl::Trunc(now - began_, absl::Seconds(1))), " for ", whom);
+  LogInfo(task_, " waits ", notices_.Since(now), " for ", whom);
   if (ps_calls_.options().track != nullptr) ps_calls_.options().track->SetWaitingFor(whom);
 }
 

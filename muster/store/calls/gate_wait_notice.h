@@ -1,10 +1,11 @@
-// Logs for which other workers this one waits, at a gate or a barrier: after half a minute, and again every half
-// minute. Used by one thread.
+// Logs for which other workers this one waits, at a gate or a barrier: after 10 s, and again as WaitNotices. Used by
+// one thread.
 #pragma once
 
 #include <string>
 
 #include "absl/time/time.h"
+#include "muster/base/wait_notices.h"
 
 namespace muster {
 
@@ -18,14 +19,13 @@ class GateWaitNotice {
   GateWaitNotice(const GateWaitNotice&) = delete;
   GateWaitNotice& operator=(const GateWaitNotice&) = delete;
 
-  // Call it every few seconds at least while the wait lasts. Asks ps 0 once in half a minute.
+  // Call it every few seconds at least while the wait lasts. Asks ps 0 when a line is due.
   void Check(absl::Time now);
 
  private:
   PsCalls& ps_calls_;
   const std::string& task_;
-  const absl::Time began_;
-  absl::Time next_;
+  WaitNotices notices_;
   bool said_ = false;
 };
 

@@ -9,14 +9,9 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/calls/gate_wait_notice.h"
 #include "muster/store/calls/shutdown_wait.h"
+#include "muster/store/calls/silence_notice.h"
 
 namespace muster {
-namespace {
-
-// After the first line in the log about a silence.
-constexpr absl::Duration kSilenceBetweenNotices = absl::Seconds(30);
-
-}  // namespace
 
 PsCalls::PsCalls(Transport& transport, std::vector<std::string> addresses, const StoreClientOptions& options)
     : loop_(transport.loop()), options_(options), addresses_(std::move(addresses)) {
@@ -75,20 +70,12 @@ absl::Status PsCalls::Exchange(std::vector<StoreCall>& calls, absl::Time deadlin
     return ps;
   };
   ShutdownWait wait(*this, silent);
+  SilenceNotice notice(*this, calls, deadline);
   absl::StatusOr<bool> waited = false;
-  for (absl::Duration silence = kSilenceBeforeNotice;; silence = kSilenceBetweenNotices) {
-    waited = wait.RunUntil(done, loop_.Now() + silence);
+  for (;;) {
+    waited = wait.RunUntil(done, notice.next());
     if (!waited.ok() || *waited) break;
-    for (const StoreCall& call : calls) {
-      if (!call.in_flight) continue;
-      const absl::Duration left = std::max(absl::Ceil(deadline - loop_.Now(), absl::Seconds(1)), absl::Seconds(1));
-      if (call.method != StoreMethod::kAwaitReady) {
-        LogInfo("waiting for ", Name(call.ps), "; giving up in ", absl::FormatDuration(left));
-      } else if (silence == kSilenceBetweenNotices) {
-        LogInfo("still waiting for the chief to bring ", Name(call.ps), " the model: is it running? Giving up in ",
-                absl::FormatDuration(left));
-      }
-    }
+    notice.Check();
   }
   if (unanswered > 0) {
     Abandon(calls, unanswered);

@@ -30,6 +30,8 @@ class PsCalls {
   const StoreClientOptions& options() const { return options_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
   Channel::Stats TrafficStats(int ps) const { return servers_[ps].channel->stats(); }
+  // Why there is no connection to that ps; empty if there is one.
+  std::string Trouble(int ps) const { return servers_[ps].channel->trouble(); }
 
   // What that ps answered to the last Join. Without a ps_incarnation it has answered none, or is gone.
   JoinReply& joined(int ps) { return servers_[ps].joined; }

@@ -196,7 +196,7 @@ absl::Status OverlappedPush::AwaitAll() {
   EventLoop& loop = client_.ps_calls_.loop();
   const auto answered = [this] { return unanswered_ == 0; };
   const absl::Time give_up = loop.Now() + client_.options_.patience + kForLastWords;
-  absl::Time notice = loop.Now() + kSilenceBeforeNotice;
+  WaitNotices notices(loop.Now(), kSilenceBeforeNotice);
   const auto silent = [this] {
     std::vector<int> places;
     for (const StoreCall& call : calls_)
@@ -206,13 +206,14 @@ absl::Status OverlappedPush::AwaitAll() {
   ShutdownWait wait(client_.ps_calls_, silent);
   absl::StatusOr<bool> waited = false;
   for (;;) {
-    waited = wait.RunUntil(answered, std::min(notice, give_up));
+    waited = wait.RunUntil(answered, std::min(notices.next(), give_up));
     if (!waited.ok() || *waited || loop.Now() >= give_up) break;
-    notice = absl::InfiniteFuture();
+    if (!notices.Due(loop.Now())) continue;
     const auto first =
         std::find_if(calls_.begin(), calls_.end(), [](const StoreCall& call) { return call.in_flight.has_value(); });
-    LogInfo("waiting for ", client_.ps_calls_.Name(first->ps), ", which has ", unanswered_,
-            " parts of an update to answer; giving up in ",
+    const std::string trouble = client_.ps_calls_.Trouble(first->ps);
+    LogInfo("waiting ", notices.Since(loop.Now()), " for ", client_.ps_calls_.Name(first->ps), ", which has ",
+            unanswered_, " parts of an update to answer", trouble.empty() ? "" : ": ", trouble, "; giving up in ",
             absl::FormatDuration(absl::Ceil(give_up - loop.Now(), absl::Seconds(1))));
   }
   for (const StoreCall& call : calls_)

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/log.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/service/store_status.h"
@@ -78,6 +79,24 @@ TEST(StoreClientTest, AWorkerThatCameBeforeTheChiefIsToldWhenItMayBegin) {
   for (int ps = 0; ps < 2; ++ps) EXPECT_EQ(StatusOf(store, ps)["requests"]["await_ready"], 1) << "no polling";
   ASSERT_EQ(worker.client->Pull(PullWhat::kEverything), absl::OkStatus());
   EXPECT_EQ(worker.model.memory, chief.model.memory) << "frozen variables and buffers too";
+}
+
+TEST(StoreClientTest, WhoWaitsForTheModelSaysWhatThePsKnowOfTheChief) {
+  SimulatedStore store(2, kTasks, kLongLease);
+  Process chief(store, "chief:0", kVariables, {});
+  Process worker(store, "worker:0", kVariables, {});
+  ASSERT_EQ(worker.client->Join(false), absl::OkStatus());
+  worker.client->Bind(worker.model.binding);
+  store.loop.CallAt(store.loop.Now() + absl::Seconds(15),
+                    [&] { EXPECT_EQ(chief.client->Join(true), absl::OkStatus()); });
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  EXPECT_TRUE(absl::IsUnavailable(worker.client->AwaitReady(store.loop.Now() + absl::Seconds(30)).status()));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("waiting since 10s for the chief to bring ps:0 (ps0:2222) the model: no task has joined "
+                             "as the chief; giving up in 20s\n"));
+  EXPECT_THAT(log,
+              ::testing::ContainsRegex("waiting since 20s for the chief .*: chief:0 is the chief .*, alive; giving"));
 }
 
 TEST(StoreClientTest, AwaitReadyKeepsItsDeadline) {

@@ -10,6 +10,9 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/log.h"
 #include "muster/store/calls/shutdown_wait.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/service/store_status.h"
@@ -362,6 +365,21 @@ TEST_P(SentFaultTest, APsThatIsSilentIsNamedWithinThePatience) {
                .method = static_cast<uint16_t>(StoreMethod::kPushPull),
                .peer = store_.addresses()[1]});
   ExpectGivesUpOnPs1([&] { return Push(); });
+}
+
+TEST_P(FaultTest, AWaitForAPsNamesItAndTheLastErrorLessAndLessOften) {
+  store_.KillPs(1);
+  store_.loop.CallAt(store_.loop.Now() + absl::Seconds(50), [&] { store_.StartPs(1); });
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  EXPECT_EQ(chief_->Join(true), absl::OkStatus());
+  std::vector<std::string> waits;
+  for (const absl::string_view line : absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n'))
+    if (absl::StrContains(line, "waiting since")) waits.emplace_back(line);
+  const std::string whom = " for ps:1 (ps1:2222): connection refused; giving up in ";
+  EXPECT_THAT(waits, ::testing::ElementsAre(HasSubstr("waiting since 5s" + whom + "55s"),
+                                            HasSubstr("waiting since 15s" + whom + "45s"),
+                                            HasSubstr("waiting since 35s" + whom + "25s")));
 }
 
 TEST_P(FaultTest, APsThatComesLateIsWaitedFor) {

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wait_notices.h"
 
 namespace muster {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(500);
 // After this silence, asks whether the ps is there.
 constexpr absl::Duration kSilence = absl::Seconds(2);
+// Longer than a ps takes to start.
+constexpr absl::Duration kBeforeNotice = absl::Seconds(5);
 // After this, sends the request again: it, or its answer, may be lost.
 constexpr absl::Duration kAskAgain = absl::Seconds(10);
 // Bytes per second. On a slower link an element may never arrive.
@@ -95,6 +98,7 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
   heard_ = loop_.Now();
   settled_ = true;
   bool said = false;
+  WaitNotices notices(heard_, kBeforeNotice);
   absl::Status why;
   while (why.ok()) {
     if (channel_ == nullptr) channel_ = transport_.Connect(address_);
@@ -115,6 +119,8 @@ absl::StatusOr<Reply> QueueClient::Ask(const Call& call, absl::Time deadline) {
       const auto settled = [&] { return answered || (call.stoppable() && options_.stop_requested()); };
       loop_.RunUntil(settled, std::min({loop_.Now() + kCheckInterval, again, deadline + kLastWord}));
       if (answered) break;
+      if (const std::string trouble = channel_->trouble(); !trouble.empty() && notices.Due(loop_.Now()))
+        LogInfo("waiting ", notices.Since(loop_.Now()), " for ", Named(absl::UnavailableError(trouble)).message());
       if (loop_.Now() - sent >= kSilence) AskWhetherItIsThere();
       why = CheckCall(call, deadline);
     }

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
 #include "muster/store/service/store_status.h"
 #include "muster/store/testing/simulated_store.h"
 
@@ -136,6 +138,19 @@ TEST_F(QueueClientTest, ADeadlineIsKeptWithoutThePsToo) {
 }
 
 // 16 MiB at hardly 1 MiB a second.
+TEST_F(QueueClientTest, WhoCannotReachThePsSaysSoWithTheLastError) {
+  store_.KillPs(0);
+  At(absl::Seconds(20), [&] { store_.StartPs(0); });
+  auto client = Client("worker:0");
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
+  EXPECT_EQ(client->Open(absl::InfiniteFuture()), absl::OkStatus());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* since : {"5s", "15s"})
+    EXPECT_THAT(log, HasSubstr(absl::StrCat("waiting since ", since,
+                                            " for queue 'input' on ps:0 (ps0:2222): connection refused")));
+}
+
 TEST_F(QueueClientTest, ALargeElementOnASlowLinkIsNotBrokenOff) {
   const QueueSpec large = {"large", 2, {{DType::kInt64, {2 << 20}}}};
   FaultScript script({{.kind = FaultKind::kDelayRequest,

@@ -6,6 +6,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/store/messages/incarnation.h"
 #include "muster/store/server/ask_loop.h"
+#include "muster/store/server/start_notice.h"
 #include "muster/store/server/store_metrics.h"
 #include "muster/store/service/store_status.h"
 
@@ -76,7 +77,9 @@ absl::Status PsServer::Join() {
   StopSignal signal([this] { loop_.Post([this] { service_.Shutdown("a signal"); }); });
   // Logged only now, because a reader may answer it with the signal.
   LogInfo(task_, " serves at ", address());
-  loop_.RunUntil([this] { return service_.finished(); }, absl::InfiniteFuture());
+  StartNotice notice(loop_.Now());
+  while (!loop_.RunUntil([this] { return service_.finished(); }, notice.next()))
+    notice.Check(loop_.Now(), service_.MakeView());
   status_server_.reset();  // nobody answers its questions any more
   return service_.outcome();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/wait_notices.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/store/calls/shutdown_wait.h"
@@ -18,6 +19,7 @@ namespace {
 // The chief's values arrive without polling. Other things that a program waits for are polled this often. (TensorFlow:
 // 30 s.)
 constexpr absl::Duration kReadyPoll = absl::Milliseconds(200);
+constexpr absl::Duration kBeforeFirstNotice = absl::Seconds(10);
 
 SessionManagerOptions Complete(SessionManagerOptions options) {
   if (!options.scaffold) options.scaffold = std::make_shared<Scaffold>();
@@ -175,6 +177,7 @@ absl::Status SessionManager::MakeReady(absl::Time deadline) {
 absl::Status SessionManager::AwaitReady(const std::function<std::vector<std::string>()>& missing, const char* step,
                                         absl::Time deadline) {
   if (!missing) return absl::OkStatus();
+  WaitNotices notices(environment_.loop->Now(), kBeforeFirstNotice);
   for (;;) {
     const std::vector<std::string> names = missing();
     if (names.empty()) return absl::OkStatus();
@@ -182,8 +185,10 @@ absl::Status SessionManager::AwaitReady(const std::function<std::vector<std::str
     if (options_.is_chief)
       return absl::FailedPreconditionError(absl::StrCat("Init operations did not make model ", step,
                                                         ": init, init_fn and local_init ran, and still ", what));
-    if (environment_.loop->Now() >= deadline) return absl::UnavailableError(what);
-    const absl::Time next = std::min(deadline, environment_.loop->Now() + kReadyPoll);
+    const absl::Time now = environment_.loop->Now();
+    if (now >= deadline) return absl::UnavailableError(what);
+    if (notices.Due(now)) LogInfo("waiting ", notices.Since(now), " for the model to be ", step, ": ", what);
+    const absl::Time next = std::min(deadline, now + kReadyPoll);
     if (environment_.loop->RunUntil(environment_.stop_requested, next))
       return absl::CancelledError("a stop was requested");
   }

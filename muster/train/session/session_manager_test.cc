@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "muster/base/log.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/train/testing/training_process.h"
@@ -204,7 +206,12 @@ TEST_F(SessionManagerTest, WaitingHasItsLimitWhoeverIsMissing) {
   };
   EXPECT_THAT(wait({}), HasSubstr("the chief has not initialised the model"));
   chief_.StartAsChief();
+  ::testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_THAT(wait({.ready = [] { return std::vector<std::string>{"cache"}; }}), HasSubstr("cache"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* since : {"10s", "20s"})
+    EXPECT_THAT(log, HasSubstr(absl::StrCat("waiting since ", since, " for the model to be ready: not ready: cache")));
 }
 
 TEST_F(SessionManagerTest, RecoverInitialisesNothing) {

@@ -25,6 +25,7 @@ class LoopbackChannel : public Channel {
   CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
+  std::string trouble() const override { return connected_ ? "" : trouble_; }
   Stats stats() const override { return counts_.Read(); }
 
   // From the network, on this channel's loop, about the connection that it has.
@@ -53,8 +54,8 @@ class LoopbackChannel : public Channel {
   Backoff backoff_;
   bool retry_pending_ = false;
   EventLoop::TimerId retry_{};
-  std::string trouble_ = "no attempt was made yet";  // why there is no connection
-  std::deque<uint64_t> waiting_;                     // for a connection; may hold calls that have ended
+  std::string trouble_ = "there is no answer yet";  // why there is no connection
+  std::deque<uint64_t> waiting_;                    // for a connection; may hold calls that have ended
   absl::flat_hash_map<uint64_t, std::shared_ptr<LoopbackMessage>> sent_;
   TrafficCounts counts_;
   CallTable calls_;  // last: its destructor calls back

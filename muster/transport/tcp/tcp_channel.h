@@ -31,6 +31,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   CallId Call(const Request& request, ReplyCallback done) override;
   void Cancel(CallId call) override;
   const std::string& peer() const override { return address_; }
+  std::string trouble() const override { return connected() ? "" : trouble_; }
   Stats stats() const override { return counts_.Read(); }
 
  private:
@@ -73,7 +74,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   EventLoop::TimerId attach_timer_{};
   std::unique_ptr<ShmConnector> connector_;
   bool proven_ = false;  // this connection has brought a reply
-  std::string trouble_ = "no attempt was made yet";
+  std::string trouble_ = "there is no answer yet";
 
   std::deque<uint64_t> waiting_;  // calls that wait for a connection; some may have ended
   uint64_t receiving_ = 0;        // the call whose reply is being received; 0: none, or the call was given up

@@ -205,7 +205,7 @@ TEST(BadInput, APsThatCannotBeReached) {
   const std::string ps = "ps:0 (" + cluster.ps_address(0) + ")";
   Process worker(Joined({kToyWorker}, Joined(cluster.Flags("worker", 0), {"--patience=8"})));
   ExpectFailure(worker, 138, {ps + " could not be reached within ", "connection refused"});
-  EXPECT_THAT(worker.err, HasSubstr("waiting for " + ps + "; giving up in "));
+  EXPECT_THAT(worker.err, HasSubstr("waiting since 5s for " + ps + ": connection refused; giving up in "));
   Process status({kMuster, "ps", "--status", cluster.ps_address(0)});
   ExpectFailure(status, 138, {cluster.ps_address(0), "refused"});
 }
