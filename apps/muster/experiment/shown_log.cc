@@ -49,6 +49,9 @@ class ShownLog {
   Registry& registry_;
   const ExperimentId id_;
   const FollowOptions& options_;
+  // Whether a line that is still being overwritten is shown: in a file that follows the log, each state would be a
+  // line.
+  const bool shows_live_ = !options_.json && (!options_.follow || isatty(STDOUT_FILENO) == 1);
 
   LogReader& reader_;
   LogOutput output_;
@@ -68,6 +71,7 @@ absl::StatusOr<bool> ShownLog::Show() {
     // Must come first, so that everything written before the end is read.
     RETURN_IF_ERROR(CheckState());
     RETURN_IF_ERROR(reader_.ReadMore([this](const LogLineRecord& line) { Take(line); }));
+    if (shows_live_) reader_.ReadLive([this](const LogLineRecord& line) { Take(line); });
     output_.Flush();
     RETURN_IF_ERROR(output_.status());
     if (!options_.follow || ended_ || stopped_ || output_.done()) return ended_;

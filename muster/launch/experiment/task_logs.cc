@@ -4,17 +4,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/launch/registry/experiment_id.h"
+#include "muster/launch/task_log/live_state.h"
 
 namespace muster {
 namespace {
 
+constexpr absl::Duration kBetweenLiveStates = absl::Seconds(1);
+
 size_t CutterOf(OutputStream stream) { return stream == OutputStream::kStdout ? 0 : 1; }
+
+LogKind KindOf(OutputStream stream) { return stream == OutputStream::kStdout ? LogKind::kStdout : LogKind::kStderr; }
 
 }  // namespace
 
 void TaskLogs::Take(const TaskId& task, OutputStream stream, std::string_view bytes) {
   Log& log = Of(LabelOf(task));
-  log.lines[CutterOf(stream)].Add(bytes, [&](std::string_view line) { AddLine(log, stream, line); });
+  LineCutter& lines = log.lines[CutterOf(stream)];
+  lines.Add(bytes, [&](std::string_view line) { AddLine(log, stream, line); });
+  if (!lines.overwritten().empty()) MustFlush(log);
 }
 
 void TaskLogs::Finish(const TaskId& task) {
@@ -38,8 +45,11 @@ void TaskLogs::Say(std::string_view text) {
 void TaskLogs::Flush() {
   const auto own = logs_.find(kExperimentLog);
   Log* const last = own == logs_.end() ? nullptr : &own->second;
-  for (Log* log : unflushed_)
-    if (log != last) log->file->Flush();
+  for (Log* log : unflushed_) {
+    if (log == last) continue;
+    log->file->Flush();
+    ShowLive(*log);
+  }
   if (last != nullptr && last->unflushed) last->file->Flush();
   for (Log* log : unflushed_) log->unflushed = false;
   unflushed_.clear();
@@ -52,19 +62,37 @@ std::deque<std::string> TaskLogs::LastLines(const TaskId& task) const {
 
 TaskLogs::Log& TaskLogs::Of(const std::string& folder) {
   Log& log = logs_[folder];
-  if (log.file == nullptr)
-    log.file = std::make_unique<TaskLog>(
-        TaskLogOptions{.folder = absl::StrCat(options_.folder, "/", folder), .most_bytes = options_.most_bytes});
+  if (log.file == nullptr) {
+    log.folder = absl::StrCat(options_.folder, "/", folder);
+    log.file = std::make_unique<TaskLog>(TaskLogOptions{.folder = log.folder, .most_bytes = options_.most_bytes});
+  }
   return log;
 }
 
 void TaskLogs::Add(Log& log, LogKind kind, std::string_view text) {
   log.file->Add(clock_.Now(), kind, text);
+  MustFlush(log);
+}
+
+void TaskLogs::MustFlush(Log& log) {
   if (!std::exchange(log.unflushed, true)) unflushed_.push_back(&log);
 }
 
+void TaskLogs::ShowLive(Log& log) const {
+  const absl::Time now = clock_.Now();
+  LogLineFormat format;
+  std::string lines;
+  for (const OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr})
+    if (const std::string_view state = log.lines[CutterOf(stream)].overwritten(); !state.empty())
+      format.Append(now, KindOf(stream), state, lines);
+  if (lines.empty() ? !log.has_live : now - log.live_at < kBetweenLiveStates) return;
+  WriteLiveState(log.folder, lines);
+  log.has_live = !lines.empty();
+  if (log.has_live) log.live_at = now;
+}
+
 void TaskLogs::AddLine(Log& log, OutputStream stream, std::string_view line) {
-  Add(log, stream == OutputStream::kStdout ? LogKind::kStdout : LogKind::kStderr, line);
+  Add(log, KindOf(stream), line);
   log.last_lines.emplace_back(line);
   if (log.last_lines.size() > options_.last_lines) log.last_lines.pop_front();
 }

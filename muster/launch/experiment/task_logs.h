@@ -1,6 +1,7 @@
 // The logs of one run as its supervisor writes them: a TaskLog for each task and one for the run itself
-// (kExperimentLog), made at the first write. Cuts the tasks' output into lines and keeps the last lines of each. Never
-// fails or waits: a log counts what it can't store. Not thread-safe.
+// (kExperimentLog), made at the first write. Cuts the tasks' output into lines and keeps the last lines of each; lets
+// readers see, at most once a second, what stands in a line that a task overwrites. Never fails or waits: a log counts
+// what it can't store. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -49,14 +50,19 @@ class TaskLogs {
 
  private:
   struct Log {
+    std::string folder;
     std::unique_ptr<TaskLog> file;
     LineCutter lines[2];  // by stream
     std::deque<std::string> last_lines;
     bool unflushed = false;  // it is one of unflushed_
+    bool has_live = true;    // a live state is on disk, maybe of an earlier attempt
+    absl::Time live_at = absl::InfinitePast();
   };
 
   Log& Of(const std::string& folder);
   void Add(Log& log, LogKind kind, std::string_view text);
+  void MustFlush(Log& log);
+  void ShowLive(Log& log) const;
   void AddLine(Log& log, OutputStream stream, std::string_view line);
 
   // Constant after construction.

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/task_log/live_state.h"
 #include "muster/launch/task_log/log_watch.h"
 
 namespace muster::task_logs_test {
@@ -47,6 +50,32 @@ TEST_F(TaskLogsTest, OutputIsCutIntoLines) {
   logs_.Take(kWorker2, OutputStream::kStdout, "four\n");
   EXPECT_THAT(Lines("worker.2"), ElementsAre("o one", "e trouble", "o two", "o three", "o four"));
   EXPECT_THAT(Lines("master"), IsEmpty());
+}
+
+TEST_F(TaskLogsTest, OfALineThatIsOverwrittenTheLogHasTheLastStateAndReadersSeeOneASecond) {
+  const auto live = [this] {
+    logs_.Flush();
+    std::vector<std::string> states;
+    ReadLiveState(folder_ / "master", [&](const LogLineRecord& line) {
+      states.push_back(absl::StrCat(std::string(1, static_cast<char>(line.kind)), " ", AbslView(line.text)));
+    });
+    return states;
+  };
+  WriteLiveState(folder_ / "master", "2026-01-31T07:23:46.123456Z o of an earlier attempt\n");
+  EXPECT_THAT(live(), ElementsAre("o of an earlier attempt"));
+  logs_.Take(kMaster, OutputStream::kStdout, "begins\n");
+  EXPECT_THAT(live(), IsEmpty());
+  logs_.Take(kMaster, OutputStream::kStderr, "\r 1%");
+  EXPECT_THAT(live(), ElementsAre("e  1%"));
+  logs_.Take(kMaster, OutputStream::kStderr, "\r 2%");
+  EXPECT_THAT(live(), ElementsAre("e  1%"));
+  clock_.Advance(absl::Seconds(1));
+  logs_.Take(kMaster, OutputStream::kStderr, "\r 3%");
+  EXPECT_THAT(live(), ElementsAre("e  3%"));
+  EXPECT_THAT(Lines("master"), ElementsAre("o begins"));
+  logs_.Take(kMaster, OutputStream::kStderr, "\r100%\n");
+  EXPECT_THAT(live(), IsEmpty());
+  EXPECT_THAT(Lines("master"), ElementsAre("o begins", "e 100%"));
 }
 
 TEST_F(TaskLogsTest, StatesAndWhatMusterSays) {

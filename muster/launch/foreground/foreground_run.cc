@@ -66,6 +66,12 @@ absl::Status AboutStatusPorts(const absl::Status& why, std::optional<uint16_t> f
                                                  tasks, " tasks use the ports from there on; 0 chooses free ones"));
 }
 
+LogMuxOptions OnTerminals(LogMuxOptions log) {
+  log.live_stdout = isatty(STDOUT_FILENO) == 1;
+  log.live_stderr = isatty(STDERR_FILENO) == 1;
+  return log;
+}
+
 void FinishTrace(RunTrace* trace, LogMux& log) {
   if (trace != nullptr) trace->Finish([&log](const std::string& line) { log.Say(line); });
 }
@@ -96,7 +102,8 @@ class ForegroundRun final : public TaskRunClient {
              *this),
         stdout_(run_.loop(), STDOUT_FILENO),
         stderr_(run_.loop(), STDERR_FILENO),
-        log_(options.log, PosixFileSystem(), [this](OutputStream to, std::string_view text) { Put(to, text); }) {}
+        log_(OnTerminals(options.log), PosixFileSystem(),
+             [this](OutputStream to, std::string_view text) { Put(to, text); }) {}
 
   absl::StatusOr<int> Run() {
     for (const TaskId& task : TasksOf(request_)) RETURN_IF_ERROR(AddToLog(task, log_));

@@ -26,13 +26,34 @@ TEST(LineCutter, LinesAreWhatStandsBetweenLineEnds) {
 }
 
 TEST(LineCutter, CarriageReturnsBeforeALineEndAreDropped) {
-  EXPECT_THAT(Cut({"a\r\nb\rc\n", "d\r"}), ElementsAre("a", "b\rc", "d"));
+  EXPECT_THAT(Cut({"a\r\nb\r\r\n", "c\r", "\n", "\r\n", "d\r"}), ElementsAre("a", "b", "c", "", "d"));
+}
+
+TEST(LineCutter, OfALineThatIsOverwrittenTheLastStateIsKept) {
+  EXPECT_THAT(Cut({"a\rb\rc\n"}), ElementsAre("c"));
+  EXPECT_THAT(Cut({"\r 1%", "\r 2%\r 3%", "\r 4", "%\n", "next\n"}), ElementsAre(" 4%", "next"));
+  EXPECT_THAT(Cut({"1%\r", "2%\r", "3%\r", "\n"}), ElementsAre("3%"));
+  EXPECT_THAT(Cut({"\r1%", "\r2%"}), ElementsAre("2%")) << "also at the end of the output";
+  EXPECT_THAT(Cut({"abc", "\rdef", "\rghi\n"}, 3), ElementsAre("ghi")) << "what is overwritten doesn't add up";
+}
+
+TEST(LineCutter, ShowsWhatStandsInALineThatIsBeingOverwritten) {
+  LineCutter cutter;
+  const auto after = [&cutter](std::string_view bytes) {
+    cutter.Add(bytes, [](std::string_view) {});
+    return std::string(cutter.overwritten());
+  };
+  EXPECT_EQ(after("an unfinished line"), "");
+  EXPECT_EQ(after("\r"), "");
+  EXPECT_EQ(after("1%"), "1%");
+  EXPECT_EQ(after("\r2%\r"), "2%");
+  EXPECT_EQ(after("\n"), "");
 }
 
 TEST(LineCutter, LongLinesAreCut) {
   EXPECT_THAT(Cut({"abcdefgh\n"}, 3), ElementsAre("abc", "def", "gh"));
   EXPECT_THAT(Cut({"ab", "c", "\nabc\nd"}, 3), ElementsAre("abc", "abc", "d"));
-  EXPECT_THAT(Cut({"ab\r", "cd"}, 3), ElementsAre("ab\r", "cd"));
+  EXPECT_THAT(Cut({"ab\r", "cd"}, 3), ElementsAre("cd"));
 }
 
 TEST(LineCutter, LongLinesAreCutBetweenCharacters) {

@@ -12,6 +12,8 @@ namespace {
 // Cyan, green, yellow, magenta, blue and their bright forms; red is left for what the reader takes for an error.
 constexpr const char* kColors[] = {"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"};
 
+constexpr absl::Duration kBetweenLiveStates = absl::Seconds(1);
+
 std::string Prefix(const std::string& name, const char* color) {
   if (color == nullptr) return absl::StrCat("[", name, "] ");
   return absl::StrCat("\x1b[", color, "m[", name, "]\x1b[0m ");
@@ -21,8 +23,8 @@ size_t IndexOf(OutputStream stream) { return stream == OutputStream::kStdout ? 0
 
 }  // namespace
 
-LogMux::LogMux(const LogMuxOptions& options, FileSystem& files, Sink sink)
-    : options_(options), files_(files), sink_(std::move(sink)) {}
+LogMux::LogMux(const LogMuxOptions& options, FileSystem& files, Sink sink, const Clock& clock)
+    : options_(options), files_(files), sink_(std::move(sink)), clock_(clock) {}
 
 absl::Status LogMux::AddTask(const TaskId& task) {
   const std::string name = task.ToString();
@@ -45,7 +47,17 @@ void LogMux::Take(const TaskId& task, OutputStream stream, std::string_view byte
   const std::string& prefix = from.prefix[IndexOf(stream)];
   std::string out;
   from.lines[IndexOf(stream)].Add(bytes, [&](std::string_view line) { TakeLine(from, line, prefix, out); });
+  if (IsLiveDue(from, stream)) {
+    out.append(prefix).append(from.lines[IndexOf(stream)].overwritten()).append("\n");
+    from.live_at = clock_.Now();
+  }
   if (!out.empty()) sink_(stream, out);
+}
+
+bool LogMux::IsLiveDue(const Task& task, OutputStream stream) const {
+  const bool live = stream == OutputStream::kStdout ? options_.live_stdout : options_.live_stderr;
+  return live && !task.lines[IndexOf(stream)].overwritten().empty() &&
+         clock_.Now() - task.live_at >= kBetweenLiveStates;
 }
 
 void LogMux::Finish(const TaskId& task) {

@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/output/line_cutter.h"
@@ -20,6 +22,10 @@ namespace muster {
 struct LogMuxOptions {
   bool color_stdout = false;
   bool color_stderr = false;
+  // Also pass on what stands in a line that a task overwrites, such as a progress bar, once a second: for a terminal.
+  // Otherwise only its last state comes, as everywhere else.
+  bool live_stdout = false;
+  bool live_stderr = false;
   // Folder where each task's lines also go, as "worker-1.log", without prefix; made if missing. Empty: no files.
   std::string log_dir;
   // How many of each task's last lines are kept.
@@ -33,8 +39,8 @@ class LogMux {
   // Takes whole lines, prefix and line end included.
   using Sink = std::function<void(OutputStream stream, std::string_view lines)>;
 
-  // `files` must outlive it.
-  LogMux(const LogMuxOptions& options, FileSystem& files, Sink sink);
+  // `files` and `clock` must outlive it.
+  LogMux(const LogMuxOptions& options, FileSystem& files, Sink sink, const Clock& clock = RealClock());
 
   // Must be called before a task's first output. Returns an error if the task's log file can't be written.
   [[nodiscard]] absl::Status AddTask(const TaskId& task);
@@ -50,12 +56,14 @@ class LogMux {
 
  private:
   struct Task {
-    std::string prefix[2];  // by stream
-    LineCutter lines[2];    // by stream
+    std::string prefix[2];                      // by stream
+    LineCutter lines[2];                        // by stream
+    absl::Time live_at = absl::InfinitePast();  // when a live state was last passed on
     std::deque<std::string> last_lines;
     std::unique_ptr<WritableFile> log;
   };
 
+  bool IsLiveDue(const Task& task, OutputStream stream) const;
   void TakeLine(Task& task, std::string_view line, const std::string& prefix, std::string& out);
   void WriteLog(Task& task, std::string_view line);
 
@@ -63,6 +71,7 @@ class LogMux {
   const LogMuxOptions options_;
   FileSystem& files_;
   const Sink sink_;
+  const Clock& clock_;
 
   std::map<TaskId, Task> tasks_;
 };

@@ -21,12 +21,13 @@ class LogMuxTest : public testing::Test {
   std::unique_ptr<LogMux> Make(const LogMuxOptions& options) {
     auto log = std::make_unique<LogMux>(
         options, PosixFileSystem(),
-        [this](OutputStream stream, std::string_view lines) { (stream == kOut ? out_ : err_) += lines; });
+        [this](OutputStream stream, std::string_view lines) { (stream == kOut ? out_ : err_) += lines; }, clock_);
     EXPECT_TRUE(log->AddTask(kWorker).ok());
     EXPECT_TRUE(log->AddTask(kPs).ok());
     return log;
   }
 
+  SimulatedClock clock_;
   std::string out_, err_;
 };
 
@@ -41,6 +42,27 @@ TEST_F(LogMuxTest, PrefixesWholeLinesOfEachStream) {
   out_.clear();
   log->Finish(kWorker);
   EXPECT_EQ(out_, "[worker:1] last\n");
+}
+
+TEST_F(LogMuxTest, OfALineThatIsOverwrittenTheLastStateIsPassedOn) {
+  const ScratchFolder scratch;
+  const auto log = Make({.live_stdout = true, .log_dir = scratch / "logs"});
+  for (const char* state : {"\r 1%", "\r 2%", "\r 3%"}) log->Take(kWorker, kErr, state);
+  EXPECT_EQ(err_, "");
+  log->Take(kWorker, kOut, "\r 1%");
+  EXPECT_EQ(out_, "[worker:1]  1%\n");
+  log->Take(kWorker, kOut, "\r 2%");
+  clock_.Advance(absl::Milliseconds(999));
+  log->Take(kWorker, kOut, "\r 3%");
+  EXPECT_EQ(out_, "[worker:1]  1%\n");
+  clock_.Advance(absl::Milliseconds(1));
+  log->Take(kWorker, kOut, "\r 4%");
+  log->Take(kWorker, kOut, "\r100%\n");
+  EXPECT_EQ(out_, "[worker:1]  1%\n[worker:1]  4%\n[worker:1] 100%\n");
+  log->Finish(kWorker);
+  EXPECT_EQ(err_, "[worker:1]  3%\n");
+  EXPECT_THAT(log->LastLines(kWorker), ElementsAre("100%", " 3%"));
+  EXPECT_EQ(scratch.Read("logs/worker-1.log"), "100%\n 3%\n");
 }
 
 TEST_F(LogMuxTest, KeepsTheLastLines) {

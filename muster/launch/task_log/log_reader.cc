@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
+#include "muster/launch/task_log/live_state.h"
 #include "muster/launch/task_log/log_stream.h"
 #include "muster/launch/task_log/log_watch.h"
 
@@ -26,6 +27,7 @@ struct LogReader::Impl {
   Impl(std::vector<Source> folders, std::vector<std::string> only);
 
   absl::Status ReadMore(const std::function<void(const LogLineRecord& line)>& take);
+  void ReadLive(const std::function<void(const LogLineRecord& line)>& take);
 
   LogWatch watch;
   bool paused = false;
@@ -48,6 +50,9 @@ struct LogReader::Impl {
   struct Task {
     Folder folder;
     std::unique_ptr<LogStream> stream;
+    std::string name;
+    bool look_live = true;
+    absl::Time live_at = absl::InfinitePast();  // of the newest state that was taken
   };
 
   absl::Status Poll();
@@ -79,12 +84,14 @@ void LogReader::Impl::CheckChanges() {
   std::vector<size_t> changed;
   const bool all = !watch.Changed(changed);
   for (const size_t key : changed) {
-    Folder& folder = key < logs_.size() ? logs_[key].folder : tasks_[key - logs_.size()].folder;
-    folder.look = true;
+    if (key < logs_.size())
+      logs_[key].folder.look = true;
+    else
+      tasks_[key - logs_.size()].folder.look = tasks_[key - logs_.size()].look_live = true;
   }
   if (!all) return;
   for (Logs& logs : logs_) logs.folder.look = true;
-  for (Task& task : tasks_) task.folder.look = true;
+  for (Task& task : tasks_) task.folder.look = task.look_live = true;
 }
 
 // Must be called before the folder is checked, so that no later change is missed.
@@ -111,7 +118,8 @@ void LogReader::Impl::FindTasks(Logs& logs) {
 void LogReader::Impl::AddTask(Logs& logs, const std::string& name) {
   Task task;
   task.folder.path = JoinPath(logs.folder.path, name);
-  task.stream = std::make_unique<LogStream>(task.folder.path, absl::StrCat(logs.prefix, name));
+  task.name = absl::StrCat(logs.prefix, name);
+  task.stream = std::make_unique<LogStream>(task.folder.path, task.name);
   if (last_lines >= 0) task.stream->StartAtLast(last_lines);
   tasks_.push_back(std::move(task));
 }
@@ -174,6 +182,20 @@ absl::Status LogReader::Impl::ReadMore(const std::function<void(const LogLineRec
   return status;
 }
 
+void LogReader::Impl::ReadLive(const std::function<void(const LogLineRecord& line)>& take) {
+  for (Task& task : tasks_) {
+    if (!task.look_live) continue;
+    task.look_live = task.folder.cannot_watch;
+    const absl::Time seen = task.live_at;
+    ReadLiveState(task.folder.path, [&](LogLineRecord line) {
+      if (line.when <= seen) return;
+      task.live_at = line.when;
+      line.task = task.name;
+      take(line);
+    });
+  }
+}
+
 LogReader::LogReader(std::vector<Source> folders, std::vector<std::string> only)
     : impl_(std::make_unique<Impl>(std::move(folders), std::move(only))) {}
 
@@ -182,6 +204,8 @@ LogReader::~LogReader() = default;
 absl::Status LogReader::ReadMore(const std::function<void(const LogLineRecord& line)>& take) {
   return impl_->ReadMore(take);
 }
+
+void LogReader::ReadLive(const std::function<void(const LogLineRecord& line)>& take) { impl_->ReadLive(take); }
 
 void LogReader::Pause() { impl_->paused = true; }
 

@@ -31,6 +31,8 @@ class LogReader {
   // doesn't grow with the logs. An unreadable log is an error naming it, returned after all others were read; the next
   // call tries it again.
   [[nodiscard]] absl::Status ReadMore(const std::function<void(const LogLineRecord& line)>& take);
+  // Calls `take` with what stands now in lines that tasks overwrite (live_state.h) and has changed since the last call.
+  void ReadLive(const std::function<void(const LogLineRecord& line)>& take);
   // May be called within `take`: ReadMore returns after this line, and the next call continues after it, without
   // waiting.
   void Pause();

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/task_log/live_state.h"
 #include "muster/launch/task_log/task_log.h"
 
 namespace muster::log_reader_test {
@@ -95,6 +96,31 @@ TEST_F(LogReaderTest, RunsHavePrefixesAndOnlyWhatIsWantedIsRead) {
   EXPECT_THAT(More(all), ElementsAre("1.worker.1: a", "1.worker.2: b", "2.worker.1: c"));
   LogReader some({{Folder("1"), "1."}, {Folder("2"), "2."}}, {"worker.1"});
   EXPECT_THAT(More(some), ElementsAre("1.worker.1: a", "2.worker.1: c"));
+}
+
+TEST_F(LogReaderTest, WhatStandsInALineThatIsOverwrittenWakesAndIsTakenOnce) {
+  const auto live = [](LogReader& reader) {
+    std::vector<std::string> lines;
+    reader.ReadLive([&lines](const LogLineRecord& line) {
+      lines.push_back(absl::StrCat(std::string(line.task), ": ", std::string(line.text)));
+    });
+    return lines;
+  };
+  Write("1/worker.1", 0, "a");
+  WriteLiveState(Folder("1/worker.1"), "2026-01-31T07:23:46.000001Z e 1%\n");
+  LogReader reader({{Folder("1"), "1."}}, {});
+  EXPECT_THAT(More(reader), ElementsAre("1.worker.1: a"));
+  EXPECT_THAT(live(reader), ElementsAre("1.worker.1: 1%"));
+  EXPECT_THAT(More(reader), IsEmpty());
+  EXPECT_FALSE(WouldWake(reader));
+  WriteLiveState(Folder("1/worker.1"), "2026-01-31T07:23:47.000001Z e 2%\n");
+  EXPECT_TRUE(Woken(reader));
+  EXPECT_THAT(More(reader), IsEmpty());
+  EXPECT_THAT(live(reader), ElementsAre("1.worker.1: 2%"));
+  EXPECT_THAT(live(reader), IsEmpty());
+  WriteLiveState(Folder("1/worker.1"), "");
+  EXPECT_THAT(More(reader), IsEmpty());
+  EXPECT_THAT(live(reader), IsEmpty());
 }
 
 TEST_F(LogReaderTest, FoldersAndTasksAndFilesThatComeAreFoundAndWake) {

@@ -99,6 +99,31 @@ TEST(RunCommand, LinesOfManyTasksNeverMix) {
   EXPECT_EQ(After(run.out, "").size(), 1 + 1 + 4 + 4 * 18);  // the run's line, its end, a line per task, theirs
 }
 
+// Ten megabytes, ended by _exit without flushing anything.
+constexpr char kTenMegabytes[] =
+    "import os\n"
+    "for i in range(100): os.write(1, b''.join(b'%07d %092d\\n' % (1000 * i + k, 0) for k in range(1000)))\n"
+    "os._exit(1)\n";
+
+TEST(RunCommand, AllThatATaskHasWrittenComesBeforeItsEnd) {
+  MusterRun much({"--ps", "0", "--max-restarts", "0", "--", "python3", "-c", kTenMegabytes}, {.output_together = true});
+  EXPECT_EQ(much.Wait(), 1);
+  const std::vector<std::string> lines = After(much.out, "[worker:0] ");
+  ASSERT_EQ(lines.size(), 100000);
+  EXPECT_THAT(lines.back(), testing::StartsWith("0099999 "));
+  EXPECT_LT(much.out.rfind("[worker:0] 0099999"), much.out.find("worker:0 exited with 1"));
+  MusterRun killed({"--ps", "0", "--max-restarts", "0"}, "printf 'no line end'; kill -9 $$");
+  EXPECT_EQ(killed.Wait(), 137);
+  EXPECT_EQ(killed.out, "[worker:0] no line end\n");
+}
+
+TEST(RunCommand, OfALineThatIsOverwrittenTheLastStateIsShown) {
+  MusterRun run({"--ps", "0"}, "printf '\\r  1%%'; printf '\\r 50%%\\r100%%\\n'; printf 'a\\r\\nb\\r' >&2");
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_EQ(run.out, "[worker:0] 100%\n");
+  EXPECT_THAT(After(run.err, "[worker:0] "), testing::ElementsAre("a", "b"));
+}
+
 TEST(RunCommand, ColoursOnlyWhenAsked) {
   MusterRun always({"--ps", "0", "--color", "always"}, "echo hi");
   EXPECT_EQ(always.Wait(), 0);

@@ -1,6 +1,7 @@
 // `muster train` and its companions as a user runs them: the real command and its supervisors, with shell and Python
 // scripts as tasks. The tests wait for events (a line, a FIFO, a lock), never for time.
 #include <gmock/gmock.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/task/resources.h"
+#include "muster/launch/task_log/log_watch.h"
 #include "muster/launch/testing/tensorflow_file.h"
 #include "tests/process/testing/experiments.h"
 
@@ -37,6 +39,17 @@ class ExperimentCommand : public ExperimentsTest {
   size_t LinesIn(const std::string& path) const {
     const std::string text = Read(path);
     return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+  // Waits until a file of a task's log is there.
+  void AwaitLogFile(const std::string& folder, const std::string& name) const {
+    LogWatch watch;
+    for (pollfd wake = {watch.fd(), POLLIN, 0};;) {
+      watch.Add(folder, 0, /*files=*/true);
+      if (std::filesystem::exists(folder + "/" + name)) return;
+      ASSERT_EQ(poll(&wake, 1, 60'000), 1) << folder;
+      std::vector<size_t> keys;
+      watch.Changed(keys);
+    }
   }
 };
 
@@ -123,6 +136,43 @@ TEST_F(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "1.master"),
               ElementsAre("--> RUNNING", "some", "1 toy-1 toy blue 4", "<it's a b>", "<--layers=4>", "--> FINISHED"));
+}
+
+TEST_F(ExperimentCommand, AllThatATaskHasWrittenIsShownBeforeItsEnd) {
+  Write("much.py",
+        "import os\n"
+        "for i in range(100): os.write(1, b''.join(b'%07d %092d\\n' % (1000 * i + k, 0) for k in range(1000)))\n"
+        "os._exit(1)\n");
+  WriteExperiment("run: exec python3 much.py");
+  const Said much = Muster({"train"});
+  EXPECT_EQ(much.exit_code, 1);
+  const std::vector<std::string> lines = LinesOf(much.out, "1.master");
+  ASSERT_EQ(lines.size(), 100002);
+  EXPECT_THAT(lines[100000], StartsWith("0099999 "));
+  EXPECT_EQ(lines[100001], "--> FAILED");
+  WriteExperiment("restart: {policy: never}\nrun: printf 'no line end'; kill -9 $$");
+  EXPECT_THAT(LinesOf(Muster({"train"}).out, "2.master"), ElementsAre("--> RUNNING", "no line end", "--> FAILED"));
+}
+
+TEST_F(ExperimentCommand, AProgressBarIsSeenAsItMovesAndLeavesOneLineInTheLog) {
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("run: printf '\\r  1%%'; printf '\\r 50%%'; echo half; read line < " + gate.path() +
+                  "; printf '\\r100%%\\n' >&2");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("50%half");
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  EXPECT_THAT(LinesOf(train->out, "1.master"), ElementsAre("--> RUNNING", " 50%half", "100%", "--> FINISHED"));
+  WriteExperiment("run: printf '\\r 42%%'; read line < " + gate.path() + "; printf '\\r100%%\\n'");
+  const auto bar = StartMuster({"train"});
+  bar->WaitForOut("RUNNING");
+  const std::string folder = home() + "/experiments/2/logs/master";
+  AwaitLogFile(folder, "live");
+  EXPECT_THAT(LinesOf(Out({"logs", "2"}), "2.master"), Contains(" 42%"));
+  gate.LetThrough();
+  EXPECT_EQ(bar->Wait(), 0) << bar->err;
+  EXPECT_THAT(LinesOf(bar->out, "2.master"), ElementsAre("--> RUNNING", "100%", "--> FINISHED")) << "not a terminal";
+  EXPECT_EQ(Read(folder + "/live"), "");
 }
 
 TEST_F(ExperimentCommand, ARunStopsAtItsFirstFailureWhoseCodeIsTheCommands) {
