@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
@@ -24,7 +26,7 @@ absl::Status CheckCount(const char* flag, int count, int most) {
 absl::Status CheckVariable(const std::string& variable) {
   const size_t equals = variable.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": accepted is NAME=VALUE"));
+    return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": accepted are NAME=VALUE and NAME"));
   }
   const std::string name = variable.substr(0, equals);
   if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable || name == kAgentIdVariable) {
@@ -59,6 +61,12 @@ std::string TfConfigOf(const std::string& cluster, const TaskId& task, const std
 // Prints 64 hexadecimal digits.
 constexpr char kMakeToken[] = "openssl rand -hex 32";
 
+bool IsShellName(const std::string& name) {
+  return !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+  });
+}
+
 std::string RunIdOf(const ClusterPlan& plan) {
   for (const auto& [name, value] : plan.processes.front().environment)
     if (name == kRunIdVariable) return value;
@@ -73,9 +81,15 @@ std::string PastedTasks(const ClusterPlan& plan, const std::string& node, const 
   for (const ProcessSpec& process : plan.processes) {
     if (process.node != node) continue;
     absl::StrAppend(&text, "# ", process.task.ToString(), process.task == plan.chief ? " (the chief)" : "", "\n");
-    for (const auto& [name, value] : process.environment)
-      if (name != kJobTokenVariable && name != kRunIdVariable)
+    std::string odd;  // a shell can't assign them, such as bash's functions
+    for (const auto& [name, value] : process.environment) {
+      if (name == kJobTokenVariable || name == kRunIdVariable) continue;
+      if (IsShellName(name))
         absl::StrAppend(&text, name, "=", value.empty() ? "" : ShellWord(value), " ");
+      else
+        absl::StrAppend(&odd, ShellWord(absl::StrCat(name, "=", value)), " ");
+    }
+    if (!odd.empty()) absl::StrAppend(&text, "env ", odd);
     for (const std::string& argument : process.arguments) absl::StrAppend(&text, ShellWord(argument), " ");
     absl::StrAppend(&text, "& set -- \"$@\" $!\n");
   }
@@ -97,6 +111,20 @@ std::vector<TaskId> TasksOf(const ClusterRequest& request) {
 }
 
 int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }
+
+absl::Status TakeVariables(const std::vector<std::string>& environment, ClusterRequest& request) {
+  for (std::string& variable : request.environment) {
+    if (variable.empty() || absl::StrContains(variable, '=')) continue;
+    const std::string start = absl::StrCat(variable, "=");
+    const auto own = std::find_if(environment.begin(), environment.end(),
+                                  [&start](const std::string& one) { return absl::StartsWith(one, start); });
+    if (own == environment.end())
+      return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": there is no such variable here; accepted: ",
+                                                     "the name of one that is exported, or ", variable, "=VALUE"));
+    variable = *own;
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ValidateRequest(const ClusterRequest& request) {
   RETURN_IF_ERROR(CheckCount("--ps", request.ps, kMostTasks));

@@ -33,7 +33,7 @@ struct ClusterRequest {
   std::string output_root;           // for all processes, if not empty
   std::vector<std::string> program;  // with its arguments
   std::optional<int> processors;     // of this machine, for all processes together; unset: as many as they may use
-  // "NAME=VALUE" each, for all processes.
+  // "NAME=VALUE" each, for all processes; before TakeVariables also "NAME".
   std::vector<std::string> environment;
   // Prefix of the files with the tasks' parts of the trace (TracePartOf); empty: no trace.
   std::string trace_parts;
@@ -53,6 +53,10 @@ std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest)
 std::vector<TaskId> TasksOf(const ClusterRequest& request);
 // Returns the number of tasks that have a server and so need an address: all but the evaluator.
 int AddressesNeeded(const ClusterRequest& request);
+
+// Gives each "NAME" of request.environment the value that it has in `environment`, the launcher's own. InvalidArgument:
+// it isn't set there.
+[[nodiscard]] absl::Status TakeVariables(const std::vector<std::string>& environment, ClusterRequest& request);
 
 // Returns InvalidArgument naming the flag of `muster run`, its value and what is accepted.
 [[nodiscard]] absl::Status ValidateRequest(const ClusterRequest& request);

@@ -119,6 +119,22 @@ TEST(ClusterPlan, RefusesWhatMakesNoCluster) {
   }
 }
 
+TEST(ClusterPlan, ANameAloneHasTheValueThatItHasHere) {
+  ClusterRequest request = Request();
+  const std::string odd = "a\nb=\"c\" %d";
+  request.environment = {"A", "B=x", "BASH_FUNC_f%%"};
+  EXPECT_EQ(TakeVariables({"AB=1", "A=" + odd, "B=y", "BASH_FUNC_f%%=() { :; }"}, request), absl::OkStatus());
+  EXPECT_THAT(request.environment, ElementsAre("A=" + odd, "B=x", "BASH_FUNC_f%%=() { :; }"));
+  EXPECT_EQ(Environment(Plan(request).processes[0])["A"], odd);
+  EXPECT_THAT(DryRunText(Plan(request)), HasSubstr(" env 'BASH_FUNC_f%%=() { :; }' "));
+  request.environment = {"MISSING"};
+  EXPECT_THAT(TakeVariables({"MISSING_TOO=1"}, request).message(),
+              HasSubstr("--env MISSING: there is no such variable here; accepted: "));
+  request.environment = {"TF_CONFIG"};
+  EXPECT_EQ(TakeVariables({"TF_CONFIG={}"}, request), absl::OkStatus());
+  EXPECT_THAT(ErrorOf(request), HasSubstr("set by muster run itself"));
+}
+
 TEST(ClusterPlan, DryRunIsForAShellAndMakesATokenOfItsOwn) {
   ClusterRequest request = Request();
   request.program = {"./my program", "it's", ""};

@@ -422,6 +422,8 @@ void ExperimentFileReader::AddVariable(int line, const std::string& name, const 
   const std::string path = absl::StrCat("train.env.", name);
   if (IsExperimentVariable(name, file_.torchrun.has_value()))
     mistakes_.Add(line, path, "is what `muster train` sets itself, for each task", "other variables");
+  if (absl::StrContains(value, '\0'))
+    mistakes_.Add(line, path, "has a zero byte, at which the value of a variable ends", "a text without one");
   for (const ParameterSpec& parameter : file_.parameters)
     if (EnvironmentNameOf(parameter.name) == name)
       mistakes_.Add(line, path, absl::StrCat("is the parameter ", parameter.name, " already"), "other variables");

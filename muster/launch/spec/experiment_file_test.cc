@@ -475,6 +475,7 @@ TEST(ExperimentFileMistakes, Templates) {
 
 TEST(ExperimentFileMistakes, Variables) {
   EXPECT_THAT(Mistake("env: [A]"), HasSubstr("train.env[1]: is \"A\"; accepted: NAME=VALUE"));
+  EXPECT_THAT(Mistake(R"(env: {A: "a\0b"})"), HasSubstr("train.env.A: has a zero byte"));
   EXPECT_THAT(Mistake("env: [2A=1]"), HasSubstr("train.env[1]: is \"2A=1\"; accepted: NAME=VALUE"));
   EXPECT_THAT(Mistake("env: {a-b: 1}"), HasSubstr("train.env: \"a-b\" isn't a variable name; accepted: letters"));
   EXPECT_THAT(Mistake("env: {A: [1]}"), HasSubstr("train.env.A: is a list; accepted: text"));

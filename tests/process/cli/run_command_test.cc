@@ -325,6 +325,22 @@ TEST(RunCommand, ProgramsWordsArriveAsTheyAre) {
               testing::ElementsAre("<[a,b]>", "<>", "<-->", "<--ps>", "<run>", "<ps>", "<a b>"));
 }
 
+TEST(RunCommand, ValuesOfVariablesArriveAsTheyAre) {
+  const ScratchFolder scratch;
+  const std::string odd = "a\nb \"c\" 'd' %e %% $HOME `f` \\ \t=\xff";
+  const std::string function = "() {  echo \"hi\";\n echo 100%\n}";
+  MusterRun run({"--ps", "0", "--env", "OWN", "--env", "BASH_FUNC_hello%%", "--env", "GIVEN=" + odd, "--env",
+                 "EMPTY=", "--", "cp", "/proc/self/environ", scratch / "environ"},
+                {.environment = {{"OWN", odd}, {"BASH_FUNC_hello%%", function}, {"GIVEN", "replaced"}}});
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  std::vector<std::string> seen;
+  for (const std::string& variable : std::vector<std::string>(absl::StrSplit(scratch.Read("environ"), '\0')))
+    for (const char* name : {"OWN=", "BASH_FUNC_hello%%=", "GIVEN=", "EMPTY="})
+      if (variable.starts_with(name)) seen.push_back(variable);
+  EXPECT_THAT(seen,
+              testing::UnorderedElementsAre("OWN=" + odd, "BASH_FUNC_hello%%=" + function, "GIVEN=" + odd, "EMPTY="));
+}
+
 TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
   const std::map<std::vector<std::string>, std::string> mistakes = {
       {{"--", "./no-such-program"}, "program './no-such-program' not found"},
@@ -337,7 +353,8 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
       {{"--ps", "-1", "--", "true"}, "--ps '-1'"},
       {{"--chief", "2", "--", "true"}, "--chief 2: accepted are 0 to 1"},
       {{"--workers", "0", "--", "true"}, "nobody would train"},
-      {{"--env", "novalue", "--", "true"}, "--env novalue: accepted is NAME=VALUE"},
+      {{"--env", "novalue", "--", "true"}, "--env novalue: there is no such variable here"},
+      {{"--env", "=value", "--", "true"}, "--env =value: accepted are NAME=VALUE and NAME"},
       {{"--color", "red", "--", "true"}, "--color 'red': accepted are auto, always, never"},
       {{"--stop-grace", "soon", "--", "true"}, "--stop-grace 'soon': accepted is a number of seconds"},
       {{"--log-dir", "/dev/null/logs", "--", "true"}, "--log-dir: "},

@@ -138,6 +138,16 @@ TEST_F(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
               ElementsAre("--> RUNNING", "some", "1 toy-1 toy blue 4", "<it's a b>", "<--layers=4>", "--> FINISHED"));
 }
 
+TEST_F(ExperimentCommand, ValuesOfVariablesArriveAsTheyAre) {
+  environment_ = {"OWN=of\nthe shell"};
+  WriteExperiment(R"yml(env: {ODD: "a\nb \"c\" 'd' %e %% $HOME `f` \\ \t=", EMPTY: ""}
+run: cp /proc/self/environ $OUTPUT_DIR/environ)yml");
+  Out({"train"});
+  const std::vector<std::string> seen = absl::StrSplit(Read("experiments/1/output/environ"), '\0');
+  for (const char* variable : {"ODD=a\nb \"c\" 'd' %e %% $HOME `f` \\ \t=", "EMPTY=", "OWN=of\nthe shell"})
+    EXPECT_THAT(seen, Contains(variable));
+}
+
 TEST_F(ExperimentCommand, AllThatATaskHasWrittenIsShownBeforeItsEnd) {
   Write("much.py",
         "import os\n"

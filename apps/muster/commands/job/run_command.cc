@@ -297,6 +297,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), names));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
+  RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
   ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
@@ -405,8 +406,10 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
           "--processors", flags->processors,
           "How many processors of this machine all tasks may use together, if another job runs beside this one")
       ->type_name("N");
-  command->add_option("--env", flags->request.environment, "Set a variable for every process; may be repeated")
-      ->type_name("NAME=VALUE")
+  command
+      ->add_option("--env", flags->request.environment,
+                   "Set a variable for every process; without =VALUE to the value that it has here; may be repeated")
+      ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
   command->add_option("--log-dir,--log_dir", flags->log_dir, "Also write each task's lines to DIR/worker-0.log, ...")
       ->type_name("DIR");
