@@ -82,7 +82,8 @@ std::string TasksText(const ExperimentFile& file, const ExperimentPlan& plan,
 }  // namespace
 
 absl::StatusOr<std::string> PlanText(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
-                                     const SubmitOptions& options) {
+                                     const GivenValues& given) {
+  const SubmitOptions& options = given.options;
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   std::string text =
       absl::StrCat(file.name, ": project ", file.project, ", framework ", AbslView(Name(file.framework)));
@@ -102,7 +103,8 @@ absl::StatusOr<std::string> PlanText(const ExperimentFile& file, const std::vect
   std::set<std::string> variables;
   for (const PlannedTask& task : plan.tasks)
     for (const auto& [name, value] : task.process.environment) variables.insert(name);
-  return absl::StrCat(text, "variables of the tasks: ", absl::StrJoin(variables, ", "), "\n");
+  return absl::StrCat(text, "variables of the tasks: ", absl::StrJoin(variables, ", "),
+                      "\nsettings and where they come from (", kPrecedence, "):\n", ValueSourcesText(file, given));
 }
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 namespace muster::plan_text_test {
 namespace {
 
-using ::testing::HasSubstr, ::testing::StartsWith;
+using ::testing::AnyOf, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
 constexpr char kCommand[] = "    python learn.py --depth 4 --step-size 0.1 --data /data/kettles\n";
 
@@ -25,7 +25,7 @@ TEST(PlanTextTest, ATensorflowFileAsItsAuthorMeantIt) {
 }
 
 TEST(PlanTextTest, WithoutValuesTheCommandIsThatOfTheFile) {
-  EXPECT_THAT(PlanText(FileOf(kTensorflowFile), {{}}, {.no_gpus = true}).value(),
+  EXPECT_THAT(PlanText(FileOf(kTensorflowFile), {{}}, {.options = {.no_gpus = true}}).value(),
               HasSubstr("  master: 2 cpus, 8.0 GB of memory\n    python learn.py --depth {{ depth }} "
                         "--step-size {{ step-size }} --data /data/kettles\n"));
 }
@@ -41,6 +41,45 @@ TEST(PlanTextTest, AGridAndItsFirstRun) {
             "  lr: 1, 2\ninstall, once before the tasks:\n    make\ntasks, with their commands in the first run:\n"
             "  ps.1: no limits\n    muster ps\n  master: no limits\n    prepare\n    x 1\n"
             "  worker.1 to worker.4: no limits\n    prepare\n    x 1\n");
+}
+
+TEST(PlanTextTest, EverySettingHasItsSource) {
+  const ExperimentFile file = FileOf(
+      "project: p\ntrain:\n  framework: tensorflow\n  tensorflow:\n    distributed: {ps: 1, worker: 5}\n"
+      "  resources:\n    cpus: 2\n  parameters:\n    lr: [0.1, 0.2]\n    depth: 4\n  env: {API_KEY: secret}\n"
+      "  run: [prepare, 'x {{ lr }}']\n");
+  const GivenValues given = {.options = {.no_gpus = true, .stop_grace_seconds = 7},
+                             .stop_grace = true,
+                             .parameters = {"depth=8", "new=a b"},
+                             .environment = {"MUSTER_HOME=/h", "MUSTER_JOB_TOKEN=0123456789abcdef"}};
+  const std::string plan = PlanText(file, {{{"lr", "0.1"}}, {{"lr", "0.2"}}}, given).value();
+  const size_t begin = plan.find(
+      "settings and where they come from (a flag wins over the environment, the environment over the file, the file "
+      "over the default):\n");
+  ASSERT_NE(begin, std::string::npos) << plan;
+  const auto row = [&](const std::string& name, const std::string& value, const std::string& source) {
+    EXPECT_THAT(plan.substr(begin), ContainsRegex("\n  " + name + " +" + value + " +" + source + "\n"));
+  };
+  row("project", "p", "riseml.yml:1");
+  row("train.framework", "tensorflow", "riseml.yml:3");
+  row("train.tensorflow.version", "the installed one", "default");
+  row("train.tensorflow.distributed.ps", "1", "riseml.yml:5");
+  row("train.resources.cpus", "2", "riseml.yml:7");
+  row("train.resources.mem", "no limit", "default");
+  row("train.parameters.lr", "0.1, 0.2", "riseml.yml:9");
+  row("train.parameters.depth", "8", "--param, not riseml.yml:10");
+  row("train.parameters.new", "a b", "--param");
+  row("train.env.API_KEY", ".not shown.", "riseml.yml:11");
+  row("train.run", "prepare, x .. lr ..", "riseml.yml:12");
+  row("train.concurrency", "1", "default");
+  row("train.restart.policy", "on-failure", "default");
+  row("stop-grace", "7 s", "--stop-grace");
+  row("no-gpus", "true", "--no-gpus");
+  row("no-venv", "false", "default");
+  row("MUSTER_HOME", "/h", "environment");
+  row("MUSTER_JOB_TOKEN", ".not shown.", "environment");
+  row("CUDA_VISIBLE_DEVICES", "all GPUs", "default");
+  EXPECT_THAT(plan, Not(AnyOf(HasSubstr("secret"), HasSubstr("0123456789abcdef"))));
 }
 
 }  // namespace

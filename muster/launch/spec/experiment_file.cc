@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
@@ -117,6 +118,22 @@ VolumeSpec VolumeOf(std::string text) {
   return volume;
 }
 
+// Adds the values at and below `node`, whose path is `path`.
+void AddFileValues(const YamlNode& node, const std::string& path, std::vector<FileValue>& values) {
+  const auto is_scalar = [](const YamlNode& item) { return item.kind == YamlKind::kScalar; };
+  if (node.kind == YamlKind::kScalar) values.push_back({path, node.text, node.line});
+  if (node.kind == YamlKind::kList && std::all_of(node.items.begin(), node.items.end(), is_scalar)) {
+    const auto text = [](std::string* to, const YamlNode& item) { *to += item.text; };
+    values.push_back({path, absl::StrJoin(node.items, ", ", text), node.line});
+    return;
+  }
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const bool named = node.kind == YamlKind::kMap;
+    const std::string name = named ? node.keys[i] : absl::StrCat("[", i + 1, "]");
+    AddFileValues(node.items[i], absl::StrCat(path, named && !path.empty() ? "." : "", name), values);
+  }
+}
+
 // Makes an ExperimentFile of a tree. Skips what CheckKeys has reported as wrong.
 class ExperimentFileReader {
  public:
@@ -158,6 +175,7 @@ class ExperimentFileReader {
 
 absl::StatusOr<ExperimentFile> ExperimentFileReader::Read(const YamlNode& tree) {
   CheckKeys(tree, ExperimentKeySection(kFileSection), "", mistakes_);
+  AddFileValues(tree, "", file_.values);
   file_.project = ScalarAt(tree, "project");
   ReadTrain(SectionAt(tree, "train"));
   RETURN_IF_ERROR(mistakes_.status());

@@ -59,8 +59,16 @@ struct ParameterSpec {
   std::optional<Range> range;
 };
 
+// One value as it stands in the file; of a list of plain values all of them.
+struct FileValue {
+  std::string path;  // "train.resources.cpus"
+  std::string text;  // "2"; of a list "a, b"
+  int line = 0;
+};
+
 struct ExperimentFile {
-  std::string name;  // of the file, for messages: "muster.yml"
+  std::string name;               // of the file, for messages: "muster.yml"
+  std::vector<FileValue> values;  // all of them, in the file's order
   std::string project;
   Framework framework = Framework::kAny;
   std::string version;        // of the framework, without "-gpu"; empty: any

@@ -43,7 +43,9 @@ end. --random N runs only N of the combinations, chosen at random, or N random v
 program that finds its checkpoint there resumes; of a grid, the runs that haven't finished. It uses the present file and code, and the old parameters unless
 --param changes them.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
-parameters and the number of runs. What keeps it from running on this machine follows on stderr, with exit code 2.
+parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
+the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
+with exit code 2.
 
 Examples:
   muster train --dry-run
@@ -62,7 +64,7 @@ struct TrainFlags {
   std::vector<std::string> parameters;
   std::string random, seed;
   std::string experiment;
-  std::string stop_grace = "30";
+  std::optional<std::string> stop_grace;  // 30
   bool dry_run = false;
   SubmitOptions options;
   ShowFlags show;
@@ -206,9 +208,10 @@ void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValu
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {
-  if (!absl::SimpleAtoi(flags.stop_grace, &flags.options.stop_grace_seconds) || flags.options.stop_grace_seconds < 0)
+  int& stop_grace = flags.options.stop_grace_seconds;
+  if (flags.stop_grace.has_value() && (!absl::SimpleAtoi(*flags.stop_grace, &stop_grace) || stop_grace < 0))
     return absl::InvalidArgumentError(
-        absl::StrCat("--stop-grace '", flags.stop_grace, "': accepted is a whole number of seconds from 0"));
+        absl::StrCat("--stop-grace '", *flags.stop_grace, "': accepted is a whole number of seconds from 0"));
   RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
@@ -231,7 +234,11 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   ASSIGN_OR_RETURN(const ExperimentCheck check,
                    CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));
   if (flags.dry_run && !experiment.runs.empty()) {
-    ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs, flags.options));
+    ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs,
+                                                      {.options = flags.options,
+                                                       .stop_grace = flags.stop_grace.has_value(),
+                                                       .parameters = flags.parameters,
+                                                       .environment = OwnEnvironment()}));
     std::fputs(plan.c_str(), stdout);
   }
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
