@@ -129,6 +129,16 @@ TEST(TaskConfig, TheIndexMayBeLeftOutWhereTheJobHasOneTask) {
   EXPECT_THAT(Message(sparse + R"("boss"}})"), HasSubstr("task.type: \"boss\" is not a job"));
 }
 
+TEST(TaskConfig, AnEvaluatorInTheClusterIsNobodyToWaitFor) {
+  const std::string cluster = R"({"ps":["p:1"],"chief":["c:1"],"worker":["w:1"],"evaluator":["e:1"]})";
+  for (const char* job : {"ps", "chief", "worker"}) {
+    const TaskConfig config = Resolve(Config(cluster, job, "0"));
+    EXPECT_EQ(config.num_workers(), 2);
+    EXPECT_THAT(config.worker_tasks(), ElementsAre(TaskId{"chief", 0}, TaskId{"worker", 0}));
+  }
+  EXPECT_TRUE(Resolve(Config(cluster, "evaluator", "0")).is_evaluator());
+}
+
 TEST(TaskConfig, ItSaysWhatItIs) {
   const TaskConfig worker = Resolve(Config(R"({"ps":["p:1"],"worker":["w0:1","w1:1"]})", "worker", "1"));
   EXPECT_EQ(worker.Summary(), "worker:1 at w1:1, in a cluster of ps:0, worker:0-1; the chief is worker:0");

@@ -131,6 +131,25 @@ TEST(Ps, IdleIsSmallAndEndsOnASignal) {
   EXPECT_THAT(ps.err, HasSubstr("training has ended: shut down: a signal"));
 }
 
+// The cluster's description has a second worker and an evaluator, and neither is ever started.
+TEST(Ps, NobodyWaitsForAnEvaluatorOrForAWorkerThatIsOnlyListed) {
+  const std::vector<std::vector<std::string>> ways = {{}, {"--aggregate=2", "--elastic"}, {"--staleness=1"}};
+  for (const std::vector<std::string>& way : ways) {
+    ByHand cluster(1, 2);
+    const auto place = [&cluster](const std::string& job) {
+      Json config = Json::parse(cluster.TfConfig(job, 0));
+      config["cluster"]["evaluator"] = {"127.0.0.1:1"};
+      return ProcessOptions{.environment = {{"TF_CONFIG", config.dump()}}};
+    };
+    Process ps(kPs, place("ps"));
+    ps.WaitForErr(" serves at ");
+    Process chief(Joined(kToy, Joined(way, {"--steps=50"})), place("worker"));
+    EXPECT_EQ(chief.Wait(), 0) << chief.err;
+    ps.WaitForErr("the end waits for worker:1 (never joined)");  // for 20 s, beside the user's next command
+    EXPECT_THAT(ps.err, testing::Not(HasSubstr("evaluator")));
+  }
+}
+
 TEST(Ps, StatusShowsATraining) {
   ByHand cluster(2, 2);
   ServingPs ps0(cluster, 0);
