@@ -1,5 +1,6 @@
 // One stream between a supervisor and an agent on descriptors: passes the handshake, then moves bytes of frames both
-// ways in an FdLoop. What they mean is for its owner's AgentLink or SupervisorLink. Used by the loop's thread.
+// ways in an FdLoop. What they mean is for its owner's AgentLink or SupervisorLink. SIGPIPE must be
+// ignored. Used by the loop's thread.
 #pragma once
 
 #include <functional>

@@ -43,7 +43,7 @@ void FdLoop::Watch(int fd, short events, std::function<void(short found)> ready)
 
 void FdLoop::SetEvents(int fd, short events) {
   const auto entry = entries_.find(fd);
-  if (entry == entries_.end()) return;
+  if (entry == entries_.end() || entry->second.events == events) return;
   Unregister(fd, entry->second);
   entry->second.events = events;
   Register(fd, entry->second);

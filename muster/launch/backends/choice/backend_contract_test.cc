@@ -66,6 +66,7 @@ int Connect(const std::string& address) {
 class BackendContractTest : public ::testing::TestWithParam<std::string>, public BackendEvents {
  protected:
   void SetUp() override {
+    signal(SIGPIPE, SIG_IGN);
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);

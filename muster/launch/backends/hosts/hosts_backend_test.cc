@@ -31,6 +31,7 @@ const TaskId kBoard{"tensorboard", 0};
 class HostsBackendTest : public ::testing::Test, public BackendEvents {
  protected:
   HostsBackendTest() {
+    signal(SIGPIPE, SIG_IGN);
     options_.plan = {.hosts = {{.name = "a"}}, .placement = {{kTask, "a"}, {kOther, "a"}}};
     options_.plan.grace = kLeastGrace;
     options_.note = [this](const std::string& line) { notes_.push_back(line); };
