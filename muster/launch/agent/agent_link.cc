@@ -131,7 +131,7 @@ absl::Status AgentLink::PauseOutput(bool paused) {
 }
 
 absl::Status AgentLink::TakeAttached(const AttachedEntry& attached) {
-  if (!agent_id_.empty() && attached.agent_id != agent_id_) {
+  if (!progress_.agent_id.empty() && attached.agent_id != progress_.agent_id) {
     replaced_ = true;
     return absl::InvalidArgumentError("it is another agent than before");
   }
@@ -144,7 +144,7 @@ absl::Status AgentLink::TakeAttached(const AttachedEntry& attached) {
     if (!held.contains(launch))
       return absl::InvalidArgumentError(absl::StrCat("the agent knows nothing of launch ", launch.ToString()));
   RETURN_IF_ERROR(sender_.Acknowledge(attached.taken_in, [](const EntrySender::Entry&) {}));
-  agent_id_ = attached.agent_id;
+  progress_.agent_id = attached.agent_id;
   progress_.life = attached.life;
   if (!same_life) progress_.seen = attached.next_event - 1;
   knows_life_ = true;
@@ -215,6 +215,7 @@ absl::Status AgentLink::Take(const FailedEntry& failed) {
 
 absl::Status AgentLink::Take(const StoppedEntry& stopped) {
   if (Answered(stopped.command, {EntryKind::kStop})) events_.OnStopped(stopped.strays);
+  acknowledge_ = true;
   return absl::OkStatus();
 }
 
@@ -304,6 +305,7 @@ std::string AgentLink::NextFrame(absl::Time now) {
     const auto attach = EncodeEntry(AttachEntry{.job = options_.job,
                                                 .supervisor = options_.supervisor,
                                                 .supervisor_id = options_.supervisor_id,
+                                                .agent_id = progress_.agent_id,
                                                 .life = progress_.life,
                                                 .seen = progress_.seen});
     MUSTER_CHECK(attach.ok());
@@ -312,7 +314,7 @@ std::string AgentLink::NextFrame(absl::Time now) {
   if (!attached_) return "";
   if (const EntrySender::Entry* entry = sender_.Next())
     return stream_->Make(now, progress_.seen, entry->kind, entry->number, entry->body);
-  if (stream_->unacknowledged() >= options_.limits.acknowledge_bytes ||
+  if (std::exchange(acknowledge_, false) || stream_->unacknowledged() >= options_.limits.acknowledge_bytes ||
       now >= stream_->last_made() + options_.limits.silence)
     return stream_->Make(now, progress_.seen);
   return "";

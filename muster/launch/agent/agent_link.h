@@ -58,6 +58,7 @@ class AgentLinkEvents {
 
 // How far an earlier supervisor of the run has written down what came from an agent.
 struct AgentProgress {
+  std::string agent_id;  // empty: it was never heard
   uint64_t life = 0;
   uint64_t seen = 0;                        // may be too low
   std::map<CommandId, OutputEnds> outputs;  // of launches whose end isn't written down; must be exact
@@ -173,11 +174,11 @@ class AgentLink {
   EntrySender sender_;
   std::map<uint64_t, Pending> pending_;  // commands without an answer, by number
   AgentProgress progress_;
-  std::string agent_id_;     // empty until the first `attached`
   bool knows_life_ = false;  // of progress_, by itself and not from an earlier supervisor
   std::unique_ptr<FrameStream> stream_;
   bool attach_sent_ = false;  // on this stream
   bool attached_ = false;     // likewise
+  bool acknowledge_ = false;  // at once, since the agent waits for it
   std::optional<RefusedEntry> refused_;
   absl::Time heard_;
   absl::Time number_read_;

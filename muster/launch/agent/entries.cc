@@ -43,6 +43,7 @@ absl::Status CheckPath(absl::string_view what, const std::string& path) {
 absl::Status Check(const AttachEntry& attach) {
   if (attach.supervisor == 0) return Invalid("a supervisor's number is 0");
   RETURN_IF_ERROR(CheckLength("a job's name", attach.job, 256));
+  if (!attach.agent_id.empty()) RETURN_IF_ERROR(CheckId("an agent's", attach.agent_id));
   return CheckId("a supervisor's", attach.supervisor_id);
 }
 

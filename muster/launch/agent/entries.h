@@ -42,11 +42,12 @@ struct AttachEntry {
   std::string job;
   uint64_t supervisor = 0;
   std::string supervisor_id;  // kIdBytes
-  uint64_t life = 0;          // of the agent, as last heard; 0: never
+  std::string agent_id;       // of the agent, as last heard; empty: never
+  uint64_t life = 0;          // likewise; 0: never
   uint64_t seen = 0;          // the highest event of that life that was taken in
   using Fields =
       FieldList<Field<1, &AttachEntry::job>, Field<2, &AttachEntry::supervisor>, Field<3, &AttachEntry::supervisor_id>,
-                Field<4, &AttachEntry::life>, Field<5, &AttachEntry::seen>>;
+                Field<4, &AttachEntry::life>, Field<5, &AttachEntry::seen>, Field<6, &AttachEntry::agent_id>>;
 };
 
 // A launch that has been taken in and whose end, or failure to start, hasn't been acknowledged.

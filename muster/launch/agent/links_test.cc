@@ -207,6 +207,10 @@ TEST_F(LinksTest, CommandsAreExecutedAndAnswered) {
 
 TEST_F(LinksTest, AnotherAgentInItsPlaceIsNoticed) {
   Connect();
+  const CommandId launch = Launch();
+  Exchange();
+  agent_->SendStarted(launch, kTask, 7);
+  Exchange();
   Cut();
   EXPECT_FALSE(supervisor_->replaced());
   host_.record.agent_id = std::string(16, 'b');
@@ -289,8 +293,12 @@ TEST_F(LinksTest, WhatBreaksTheProtocolClosesTheStream) {
     return why;
   };
   EXPECT_THAT(refusal(other.Make(now_, 0, EntryKind::kStop, 1, "")), HasSubstr("hasn't attached first"));
-  const std::string attach = *EncodeEntry(
-      AttachEntry{.job = "job", .supervisor = 1, .supervisor_id = std::string(16, 's'), .life = 1, .seen = 9});
+  const std::string attach = *EncodeEntry(AttachEntry{.job = "job",
+                                                      .supervisor = 1,
+                                                      .supervisor_id = std::string(16, 's'),
+                                                      .agent_id = kAgentId,
+                                                      .life = 1,
+                                                      .seen = 9});
   EXPECT_THAT(
       refusal(FrameStream(FrameDirection::kToAgent, now_, std::nullopt).Make(now_, 0, EntryKind::kAttach, 0, attach)),
       HasSubstr("only 0 were sent"));

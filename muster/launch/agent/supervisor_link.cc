@@ -116,7 +116,8 @@ absl::Status SupervisorLink::TakeAttach(absl::Time now, StreamId id, const Attac
     streams_.erase(id);
     return absl::OkStatus();
   }
-  if (attach.life == record_.life && attach.seen > sender_.acknowledged()) RETURN_IF_ERROR(Acknowledge(attach.seen));
+  const bool knows_this_life = attach.agent_id == record_.agent_id && attach.life == record_.life;
+  if (knows_this_life && attach.seen > sender_.acknowledged()) RETURN_IF_ERROR(Acknowledge(attach.seen));
   if (attached_) OnStreamEnd(StreamId{*attached_});
   if (attach.supervisor != record_.supervisor || attach.supervisor_id != record_.supervisor_id) {
     record_.supervisor = attach.supervisor;

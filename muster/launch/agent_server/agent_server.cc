@@ -172,12 +172,13 @@ void AgentServer::CareForStreams() {
   }
 }
 
+// The streams end last, which tells the supervisor that nothing is left.
 void AgentServer::Finish() {
-  streams_.clear();
   if (listening_.valid()) loop_.Forget(listening_.fd());
   listening_.Close();
   executor_.Close();
   folder_.Remove(/*all=*/link_.stopped());
+  streams_.clear();
   done_ = true;
 }
 

@@ -193,10 +193,12 @@ TEST_F(AgentServerTest, TasksKnowWhereTheAddressesAre) {
 TEST_F(AgentServerTest, StopEndsWhatIsLeftBehind) {
   StartAgent();
   Dial(client_);
-  const std::string there = scratch_ / "there";
+  // The one that stays waits in the shell itself, for a writer: a process in the middle of exec can't be recognised.
+  const std::string there = scratch_ / "there", fifo = scratch_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const CommandId launch =
-      Shell(kTask, absl::StrCat("setsid sh -c 'echo >", there, "; exec sleep 1000' >/dev/null 2>&1 & ", "until [ -e ",
-                                there, " ]; do sleep 0.01; done"));
+      Shell(kTask, absl::StrCat("setsid sh -c 'echo >", there, "; read never <", fifo, "' >/dev/null 2>&1 & ",
+                                "until [ -e ", there, " ]; do sleep 0.01; done"));
   RunToExit(launch);
   const CommandId runs = Shell(kOther, "sleep 1000");
   StopAgent();

@@ -30,6 +30,7 @@ class SimulatedSupervisor::Host final : public AgentLinkEvents {
 
   void Tick() {
     link_.OnTime(owner_.Now());
+    Written().progress.agent_id = link_.progress().agent_id;
     Written().progress.life = link_.progress().life;
     Written().progress.seen = link_.progress().seen;
   }
