@@ -209,7 +209,7 @@ TEST_F(HostsBackendTest, StopEndsTheAgents) {
   LoopEngine& engine = Start();
   backend_->Reserve(kTask, {0});
   Await("worker:0 has 1 ports");
-  Launch(kTask, "setsid sleep 1000 & echo left; exec sleep 1000");
+  Launch(kTask, "setsid sh -c 'echo left; exec sleep 1000' & exec sleep 1000");
   while (out_[kTask] != "left\n") Round();
   EXPECT_EQ(backend_->Stop(), 1) << "it has left the group of its task";
   engine.OnTime();
