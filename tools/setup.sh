@@ -68,6 +68,15 @@ show_progress() {
     /^Setting up/ { show(++done, "ready") }' >&2
 }
 
+# Tests start sshd on simulated hosts. Where its package is new, this machine itself shall accept no logins: the file is
+# what Debian's service of sshd looks for. Uses as_root of its caller.
+keep_sshd_off() {
+  case " $1 " in *" openssh-server "*) ;; *) return 0 ;; esac
+  say "openssh-server is for tests: its service stays off here until you remove /etc/ssh/sshd_not_to_be_run"
+  "${as_root[@]}" mkdir -p /etc/ssh
+  "${as_root[@]}" touch /etc/ssh/sshd_not_to_be_run
+}
+
 install_packages() {
   local missing=$1 log=build/setup-apt.log
   local as_root=()
@@ -86,6 +95,7 @@ install_packages() {
     fi
   fi
   mkdir -p build
+  keep_sshd_off "$missing"
   # shellcheck disable=SC2086
   set -- $missing
   say "[1/3] installing $# Debian packages: $missing"
