@@ -147,6 +147,16 @@ std::string Read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Returns a process's words, or its name while it has none because it starts another program; "" once it has ended.
+std::string WordsOf(pid_t pid) {
+  const std::string words = Read(absl::StrCat("/proc/", pid, "/cmdline"));
+  if (!words.empty()) return absl::StrReplaceAll(words, {{absl::string_view("\0", 1), " "}});
+  const std::string stat = Read(absl::StrCat("/proc/", pid, "/stat"));  // 17 (sleep) Z …
+  const size_t begin = stat.find('('), end = stat.rfind(')');
+  if (end == std::string::npos || absl::StartsWith(stat.substr(end), ") Z")) return "";
+  return stat.substr(begin + 1, end - begin - 1);
+}
+
 // "sshd: root@notty", "/usr/sbin/sshd -D -R"
 bool IsSshd(const SimulatedHosts::Running& running) {
   return absl::StartsWith(fs::path(running.words.substr(0, running.words.find_first_of(" :"))).filename().string(),
@@ -267,11 +277,12 @@ pid_t SimulatedHosts::FirstOf(const std::string& host) const {
   return found == hosts_.end() ? 0 : found->second.first;
 }
 
+// Without --root, a test in a chroot would get what is above it.
 std::vector<std::string> SimulatedHosts::On(const std::string& host, const std::vector<std::string>& words) const {
   const std::string first = std::to_string(FirstOf(host));
   if (host == kHere) return Joined({"/usr/bin/env", "nsenter", "--net=/proc/" + first + "/ns/net", "--"}, words);
   return Joined({"/usr/bin/env", "HOME=" + home(), "nsenter", "--target=" + first, "--net", "--uts", "--ipc", "--mount",
-                 "--pid", "--", "setpriv", "--pdeathsig", "KILL"},
+                 "--pid", "--root", "--", "setpriv", "--pdeathsig", "KILL"},
                 words);
 }
 
@@ -294,7 +305,7 @@ void SimulatedHosts::Crash(const std::string& host) {
 }
 
 void SimulatedHosts::Restart(const std::string& host) {
-  ASSERT_EQ(hosts_[host].process, nullptr) << host << " runs";
+  ASSERT_FALSE(is_up(host)) << host;
   Start(host);
   AwaitStart(host);
 }
@@ -306,7 +317,7 @@ void SimulatedHosts::CutSsh(const std::string& host) {
 
 std::vector<SimulatedHosts::Running> SimulatedHosts::AllProcessesOf(const std::string& host) const {
   std::vector<Running> found;
-  if (!hosts_.at(host).process) return found;
+  if (!is_up(host)) return found;
   const pid_t first = FirstOf(host);
   const std::string& processes = hosts_.at(host).processes;
   std::error_code gone;  // processes may end meanwhile
@@ -314,8 +325,7 @@ std::vector<SimulatedHosts::Running> SimulatedHosts::AllProcessesOf(const std::s
     pid_t pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == first) continue;
     if (NamespaceOf(pid, "pid") != processes) continue;
-    const std::string words = Read(entry.path() / "cmdline");
-    if (!words.empty()) found.push_back({pid, absl::StrReplaceAll(words, {{absl::string_view("\0", 1), " "}})});
+    if (std::string words = WordsOf(pid); !words.empty()) found.push_back({pid, std::move(words)});
   }
   return found;
 }

@@ -57,6 +57,7 @@ class SimulatedHosts {
   void Crash(const std::string& host);
   // Starts a host that has crashed: with nothing on its disks and another boot id. Waits for its sshd.
   void Restart(const std::string& host);
+  bool is_up(const std::string& host) const { return hosts_.at(host).process != nullptr; }
   // Kills the processes of sshd that serve connections to the host.
   void CutSsh(const std::string& host);
 
