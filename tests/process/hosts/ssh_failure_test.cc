@@ -1,0 +1,111 @@
+// What happens to `muster run` over hosts when something breaks in the middle of training: connections, the network,
+// processes, a host, the command itself.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/hosts_run.h"
+#include "tests/process/testing/killed_run.h"
+
+namespace muster::ssh_failure_test {
+namespace {
+
+using ::testing::Each, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
+
+class SshFailure : public HostsRunTest {};
+
+TEST_F(SshFailure, ABrokenConnectionCostsNothing) {
+  const auto run = Train();
+  for (int i = 0; i < 3; ++i) {
+    for (const std::string& host : hosts().names()) hosts().CutSsh(host);
+    AwaitSteps(*run);
+  }
+  EndTraining(*run);
+}
+
+TEST_F(SshFailure, AHostThatIsSilentForLessThanTheGraceGoesOn) {
+  const auto run = Train();
+  hosts().Cut("h2");
+  run->WaitForErr("h2 hasn't been heard");
+  hosts().Heal("h2");
+  run->WaitForErr("h2 is heard again");
+  AwaitSteps(*run);
+  EndTraining(*run);
+}
+
+TEST_F(SshFailure, AHostThatCrashesIsLostAndTheOthersEndWithTheirChief) {
+  const auto run = Train();
+  hosts().Crash("h1");
+  EXPECT_NE(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, HasSubstr("h1 is lost"));
+  EXPECT_THAT(run->err, Not(HasSubstr("h2 is lost")));
+}
+
+TEST_F(SshFailure, TrainingGoesOnWithoutAHostThatHadAWorkerOnly) {
+  const auto run = Train();
+  hosts().Crash("h2");
+  run->WaitForErr("h2 is lost");
+  AwaitSteps(*run);
+  run->Signal(SIGINT);
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, Not(HasSubstr("h1 is lost")));
+}
+
+TEST_F(SshFailure, AllTasksEndWithinTheGraceOfTheirSupervisorsDeath) {
+  AllowAgentFolders();
+  const auto run = Train();
+  run->Signal(SIGKILL);
+  EXPECT_EQ(run->Reap(), 128 + SIGKILL);
+  for (const std::string& host : hosts().names()) EXPECT_THAT(hosts().ProcessesOf(host), Not(IsEmpty())) << host;
+  for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
+}
+
+// Hosts that hear each other, but not the command: their tasks end, and the command ends too.
+TEST_F(SshFailure, AllTasksEndWhenTheirSupervisorIsCutOff) {
+  AllowAgentFolders();
+  const auto run = Train();
+  hosts().Cut("h0");
+  for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
+  EXPECT_NE(run->Wait(), 0) << run->err;
+  for (const std::string& host : hosts().names()) EXPECT_THAT(run->err, HasSubstr(host + " is lost"));
+}
+
+// With one worker there is no update while the last checkpoint is made: every element is exact.
+TEST_F(SshFailure, AKilledPsOfAHostFindsItsMemoryAgain) {
+  constexpr int64_t kWidth = 40000;
+  const auto run =
+      Run({"--ps", "2", "--workers", "1", "--muster-ps", "--model_dir", Shared("model"), "--max-restarts", "100"},
+          Joined(ToyThatCounts(), {"--steps=1000000000", "--log_steps=10", "--width=" + std::to_string(kWidth)}));
+  for (int i = 0; i < 6; ++i) {
+    const std::string number = std::to_string(i % 2), host = i % 2 == 0 ? "h1" : "h2", task = "ps:" + number;
+    AwaitSteps(*run);
+    const size_t before = run->err.size();
+    Process kill(hosts().On(host, {"kill", "-KILL", PidOf(*run, task)}));
+    EXPECT_EQ(kill.Wait(), 0) << kill.err;
+    run->WaitForErr("[muster] " + task + " is process ", run->WaitForErr(task + " was killed by signal 9", before));
+    run->WaitForErr("\n", run->err.rfind(" is process "));
+  }
+  AwaitSteps(*run);
+  run->Signal(SIGINT);
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, HasSubstr("found the model of an earlier life"));
+  const FinalValues final = ReadFinal(Shared("model"), kWidth);
+  EXPECT_GT(final.global_step, 60);
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
+}
+
+TEST_F(SshFailure, AKilledAgentEndsItsHostsTasksAndTheRun) {
+  const auto run = Train();
+  for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+    if (absl::StrContains(running.words, " --serve ")) kill(running.pid, SIGKILL);
+  EXPECT_NE(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, HasSubstr("h1"));
+}
+
+}  // namespace
+}  // namespace muster::ssh_failure_test

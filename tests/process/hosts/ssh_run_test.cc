@@ -1,0 +1,103 @@
+// `muster run` over hosts that ssh reaches, as a user runs it: which task runs where, what is shown of it, how it ends,
+// and what is said of hosts that can't be used.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/hosts_run.h"
+
+namespace muster::ssh_run_test {
+namespace {
+
+using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
+
+// Of hosts that can't be used: nothing has been started.
+constexpr int kNothingStarted = 2;
+
+// Prefix of each script: sets $task to "worker:1", for example.
+constexpr char kWhoAmI[] =
+    "type=${TF_CONFIG##*\\\"type\\\":\\\"}; type=${type%%\\\"*}; "
+    "index=${TF_CONFIG##*\\\"index\\\":}; task=$type:${index%%[,\\}]*}; ";
+
+class SshRun : public HostsRunTest {
+ protected:
+  static std::vector<std::string> Script(const std::string& script) { return {"sh", "-c", kWhoAmI + script}; }
+};
+
+TEST_F(SshRun, TasksRunOnTheirHostsAndTheExitCodeIsTheChiefs) {
+  // The chief ends once all others have written their lines.
+  const auto run = Run({"--ps", "1", "--workers", "2"},
+                       Script("echo one $(hostname); echo two >&2; printf three; : >wrote.$task; "
+                              "[ $task = worker:0 ] || exit 0; "
+                              "until [ -e wrote.ps:0 ] && [ -e wrote.worker:1 ]; do :; done; exit 7"));
+  EXPECT_EQ(run->Wait(), 7) << run->err;
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"ps:0", "h1"}, {"worker:0", "h1"}, {"worker:1", "h2"}};
+  for (const auto& [task, host] : places) {
+    EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("one " + host, "three"));
+    EXPECT_THAT(After(run->err, "[" + task + "] "), ElementsAre("two"));
+    const std::string who = task == "worker:0" ? "worker:0 \\(the chief\\)" : task;
+    EXPECT_THAT(run->err, ContainsRegex("\\[muster\\] " + who + " is process [0-9]+ on " + host +
+                                        " at 10\\.77\\.0\\.1" + host[1] + ":[0-9]+\n"));
+  }
+}
+
+TEST_F(SshRun, ManyLinesComeWholeAndInOrder) {
+  const auto run = Run({"--ps", "0", "--workers", "2"}, Script("seq 1 200000"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  for (const std::string worker : {"0", "1"}) {
+    const std::vector<std::string> lines = After(run->out, "[worker:" + worker + "] ");
+    ASSERT_EQ(lines.size(), 200000);
+    for (size_t i = 0; i < lines.size(); ++i) ASSERT_EQ(lines[i], std::to_string(i + 1));
+  }
+}
+
+TEST_F(SshRun, InterruptedOnceAllEndGracefully) {
+  const auto run = Train();
+  EndTraining(*run);
+  EXPECT_THAT(run->err.substr(run->err.find("interrupted: ending")), HasSubstr("Saving checkpoints for "));
+}
+
+TEST_F(SshRun, WhatATaskLeavesBehindEndsWithTheRun) {
+  const auto run = Run({"--ps", "0", "--workers", "2"}, Script("setsid sleep 1000 >/dev/null 2>&1 & exit 0"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+}
+
+TEST_F(SshRun, HostsThatCannotBeUsedAreAllNamedAndNothingIsStarted) {
+  const std::string config = Shared("ssh_config");
+  std::ofstream(config) << "Host stranger\nHostName 10.77.0.11\nHostKeyAlias h1\nPubkeyAuthentication no\n"
+                        << "Host unknown\nHostName 10.77.0.12\nHostKeyAlias another\n"
+                        << "Host away\nHostName 10.77.0.99\n"
+                        << "Host *\nInclude " << hosts().ssh_config() << "\n";
+  const auto run =
+      Run({"--hosts", "h1,nowhere,stranger,unknown,away", "--ssh-config", config, "--ps", "1", "--workers", "2"},
+          Script(": >started"));
+  EXPECT_EQ(run->Wait(), kNothingStarted) << run->err;
+  EXPECT_EQ(run->out, "");
+  const std::vector<std::pair<std::string, std::string>> reasons = {{"nowhere", "can't be resolved"},
+                                                                    {"stranger", "denies the login"},
+                                                                    {"unknown", "a key that isn't known"},
+                                                                    {"away", "can't be reached"}};
+  for (const auto& [host, why] : reasons)
+    EXPECT_THAT(After(run->err, "muster run: " + host), ElementsAre(HasSubstr(why))) << run->err;
+  EXPECT_THAT(After(run->err, ""), ::testing::SizeIs(reasons.size() + 1));
+  EXPECT_THAT(EntriesOf(hosts().shared()), ElementsAre("ssh_config"));
+}
+
+TEST_F(SshRun, AProgramThatIsMissingIsNamedWithItsHost) {
+  Process make(hosts().On("h1", {"install", "-m", "755", "/bin/true", "/tmp/of_h1"}));
+  EXPECT_EQ(make.Wait(), 0) << make.err;
+  const auto run = Run({"--ps", "0", "--workers", "2"}, {"/tmp/of_h1"});
+  EXPECT_NE(run->Wait(), 0);
+  EXPECT_THAT(run->err, ContainsRegex("worker:1[^\n]* on h2: [^\n]*/tmp/of_h1")) << run->err;
+  EXPECT_THAT(run->err, Not(HasSubstr("on h1: ")));
+}
+
+}  // namespace
+}  // namespace muster::ssh_run_test
