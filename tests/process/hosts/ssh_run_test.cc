@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
-// Of hosts that can't be used: nothing has been started.
+// The exit code where a host can't be used: nothing has been started.
 constexpr int kNothingStarted = 2;
 
 // Prefix of each script: sets $task to "worker:1", for example.
