@@ -19,6 +19,7 @@ std::unique_ptr<Backend> MakeSsh(const BackendOptions& options, FdLoop& loop, Ba
   ContactOptions contact{.ssh = {.config = options.plan.ssh_config},
                          .environment = options.environment,
                          .job = options.run_id,
+                         .grace = options.plan.grace,
                          .muster_path = options.plan.muster};
   return std::make_unique<HostsBackend>(options, std::make_unique<SshEngine>(std::move(contact), loop, *options.clock),
                                         loop, events);
