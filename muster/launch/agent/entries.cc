@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
@@ -61,8 +62,10 @@ absl::Status Check(const AttachedEntry& attached) {
 }
 
 absl::Status Check(const ReserveEntry& reserve) {
-  if (reserve.ports < 1 || reserve.ports > kMaxPorts)
-    return Invalid(absl::StrCat("a task can't reserve ", reserve.ports, " ports; accepted: 1 to ", kMaxPorts));
+  if (reserve.ports.empty() || reserve.ports.size() > kMaxPorts)
+    return Invalid(absl::StrCat("a task can't reserve ", reserve.ports.size(), " ports; accepted: 1 to ", kMaxPorts));
+  for (const uint32_t port : reserve.ports)
+    if (port > std::numeric_limits<uint16_t>::max()) return Invalid("a port is beyond 65535");
   // With a port behind it, it goes into ReservedEntry.
   RETURN_IF_ERROR(CheckLength("the address of a host", reserve.address, 255));
   RETURN_IF_ERROR(CheckText("the address of a host", reserve.address));

@@ -20,8 +20,8 @@ namespace muster {
 inline constexpr size_t kMaxEntryBytes = size_t{256} << 10;
 inline constexpr size_t kMaxOutputBytes = size_t{64} << 10;  // in one entry
 inline constexpr size_t kMaxNoteBytes = 1024;
-inline constexpr uint32_t kMaxPorts = 64;  // of one task
-inline constexpr size_t kIdBytes = 16;     // of an agent's and of a supervisor's random id
+inline constexpr size_t kMaxPorts = 64;  // of one task
+inline constexpr size_t kIdBytes = 16;   // of an agent's and of a supervisor's random id
 
 template <>
 inline constexpr EnumValues kAcceptedValues<OutputStream> = {2, "unknown output stream; accepted: 0 stdout, 1 stderr"};
@@ -86,8 +86,8 @@ struct RefusedEntry {
 struct ReserveEntry {
   static constexpr EntryKind kKind = EntryKind::kReserve;
   TaskId task;
-  uint32_t ports = 1;
-  std::string address;  // under which the other hosts reach this one; empty: the agent's own choice
+  std::vector<uint32_t> ports;  // numbers, or 0 for any
+  std::string address;          // under which the other hosts reach this one; empty: the agent's own choice
   using Fields =
       FieldList<Field<1, &ReserveEntry::task>, Field<2, &ReserveEntry::ports>, Field<3, &ReserveEntry::address>>;
 };

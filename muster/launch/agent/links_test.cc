@@ -80,7 +80,7 @@ class NotedHost final : public AgentJournal, public CommandExecutor {
   void SetAnswered(absl::Time answered) override { record.answered = answered; }
 
   void Reserve(const CommandId& command, const ReserveEntry& reserve) override {
-    lines.push_back(absl::StrCat("reserve ", command.ToString(), " ", reserve.ports));
+    lines.push_back(absl::StrCat("reserve ", command.ToString(), " ", reserve.ports.size()));
   }
   void Launch(const CommandId& launch, const LaunchEntry& process) override {
     lines.push_back(absl::StrCat("launch ", launch.ToString(), " ", process.arguments[0]));
@@ -172,7 +172,7 @@ TEST_F(LinksTest, CommandsAreExecutedAndAnswered) {
   Connect();
   EXPECT_THAT(events_.Taken(), ElementsAre("attached to life 1 with 0"));
   EXPECT_THAT(host_.Taken(), ElementsAre("drop reservations"));
-  const CommandId reserve = *supervisor_->Reserve({.task = kTask, .ports = 2});
+  const CommandId reserve = *supervisor_->Reserve({.task = kTask, .ports = {0, 0}});
   const CommandId launch = Launch();
   EXPECT_TRUE(supervisor_->WriteHosts("worker:0 h:1\n").ok());
   Exchange();

@@ -182,7 +182,7 @@ TEST_F(AgentServerTest, ATaskRunsFromItsLaunchToItsEnd) {
 TEST_F(AgentServerTest, TasksKnowWhereTheAddressesAre) {
   StartAgent();
   Dial(client_);
-  const CommandId reserve = client_.link.Reserve({.task = kTask, .ports = 1}).value();
+  const CommandId reserve = client_.link.Reserve({.task = kTask, .ports = {0}}).value();
   client_.link.WriteHosts("worker:0 h1:1\n").value();
   const CommandId launch = Shell(kTask, "cat $MUSTER_CLUSTER_FILE");
   RunToExit(launch);

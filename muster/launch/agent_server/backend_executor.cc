@@ -88,18 +88,19 @@ void BackendExecutor::Reserve(const CommandId& command, const ReserveEntry& rese
   Reservation& reservation = found->second;
   if (reservation.answered) return AnswerReserve(command, reserve, reservation);
   reservation.waiting.emplace_back(command, reserve);
-  if (is_new) backend_->Reserve(reserve.task, std::vector<uint16_t>(reserve.ports, 0));
+  if (is_new) backend_->Reserve(reserve.task, std::vector<uint16_t>(reserve.ports.begin(), reserve.ports.end()));
 }
 
 void BackendExecutor::AnswerReserve(const CommandId& command, const ReserveEntry& reserve,
                                     const Reservation& reservation) {
-  if (reserve.ports > reservation.ports.size())
-    return link_->SendFailed(command, reserve.task,
-                             absl::FailedPreconditionError(absl::StrCat(
-                                 "the task has ", reservation.ports.size(),
-                                 " reserved ports and can't get more; end the run and start it with ", reserve.ports)));
+  if (reserve.ports.size() > reservation.ports.size())
+    return link_->SendFailed(
+        command, reserve.task,
+        absl::FailedPreconditionError(absl::StrCat("the task has ", reservation.ports.size(),
+                                                   " reserved ports and can't get more; end the run and start it with ",
+                                                   reserve.ports.size())));
   std::vector<std::string> addresses;
-  for (uint32_t i = 0; i < reserve.ports; ++i)
+  for (size_t i = 0; i < reserve.ports.size(); ++i)
     addresses.push_back(AtAddress(reserve.address.empty() ? options_.address : reserve.address, reservation.ports[i]));
   link_->SendReserved(command, addresses);
 }

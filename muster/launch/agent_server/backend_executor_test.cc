@@ -140,17 +140,17 @@ TEST_F(BackendExecutorTest, WhatCannotStartFails) {
 }
 
 TEST_F(BackendExecutorTest, PortsAreReservedOnce) {
-  const CommandId two = Reserve({.task = kTask, .ports = 2});
+  const CommandId two = Reserve({.task = kTask, .ports = {0, 0}});
   ASSERT_EQ(client_.reserved[two].size(), 2U);
   EXPECT_THAT(client_.reserved[two][0], MatchesRegex("h1:[0-9]+"));
-  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = 2})], client_.reserved[two]);
-  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = 1})][0], client_.reserved[two][0]);
+  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = {0, 0}})], client_.reserved[two]);
+  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = {0}})][0], client_.reserved[two][0]);
   const std::string port = client_.reserved[two][0].substr(3);
-  EXPECT_THAT(client_.reserved[Reserve({.task = kTask, .ports = 1, .address = "10.0.0.7"})],
+  EXPECT_THAT(client_.reserved[Reserve({.task = kTask, .ports = {0}, .address = "10.0.0.7"})],
               ElementsAre("10.0.0.7:" + port));
-  EXPECT_THAT(client_.reserved[Reserve({.task = kTask, .ports = 1, .address = "2001:db8::7"})],
+  EXPECT_THAT(client_.reserved[Reserve({.task = kTask, .ports = {0}, .address = "2001:db8::7"})],
               ElementsAre("[2001:db8::7]:" + port));
-  EXPECT_TRUE(absl::IsFailedPrecondition(client_.failed[Reserve({.task = kTask, .ports = 3})]));
+  EXPECT_TRUE(absl::IsFailedPrecondition(client_.failed[Reserve({.task = kTask, .ports = {0, 0, 0}})]));
 }
 
 TEST_F(BackendExecutorTest, StopEndsAllAlsoWhatIsBeingStarted) {

@@ -145,7 +145,7 @@ void AgentHost::SetAnswered(absl::Time answered) {
 
 void AgentHost::Reserve(const CommandId& command, const ReserveEntry& reserve) {
   if (!Point()) return;
-  agent_->SendReserved(command, std::vector<std::string>(reserve.ports, "h:1"));
+  agent_->SendReserved(command, std::vector<std::string>(reserve.ports.size(), "h:1"));
 }
 
 void AgentHost::Launch(const CommandId& launch, const LaunchEntry& process) {

@@ -44,7 +44,7 @@ class SimulatedSupervisor::Host final : public AgentLinkEvents {
     return *sent;
   }
   void SendReserve(int task) {
-    const auto sent = link_.Reserve({.task = TaskOf(task), .ports = 2});
+    const auto sent = link_.Reserve({.task = TaskOf(task), .ports = {0, 0}});
     if (sent.ok()) asked_.insert(*sent);
   }
 

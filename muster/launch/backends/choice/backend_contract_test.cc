@@ -25,7 +25,7 @@
 namespace muster::backend_contract_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr, ::testing::IsEmpty,
     ::testing::Not, ::testing::StartsWith;
 
 const TaskId kTask{kWorkerJob, 0};
@@ -176,13 +176,12 @@ TEST_P(BackendContractTest, APortIsStillReservedBetweenTwoLives) {
 }
 
 TEST_P(BackendContractTest, APortThatIsAskedForByItsNumberIsThatOneOrAnError) {
-  if (GetParam() == kSshEngine) GTEST_SKIP() << "on other hosts ports can't be chosen by their numbers";
   const std::string taken = Reserve(kTask, {0})->front();
   int number = 0;
   ASSERT_TRUE(absl::SimpleAtoi(taken.substr(taken.rfind(':') + 1), &number));
   const absl::Status why = Reserve(kOther, {static_cast<uint16_t>(number)}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(why));
-  EXPECT_EQ(why.message(), absl::StrCat("port ", number, " is in use"));
+  EXPECT_THAT(std::string(why.message()), EndsWith(absl::StrCat("port ", number, " is in use")));
   backend_->Stop();
   addresses_.clear();
   ASSERT_EQ(backend_->Start(), absl::OkStatus());

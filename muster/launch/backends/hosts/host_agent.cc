@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 
@@ -19,6 +20,11 @@ constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
 // How old the supervisor's number may be: half of AgentLimits::number_age.
 constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
 
+uint16_t PortIn(const std::string& address) {
+  uint32_t port = 0;
+  return absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port) ? static_cast<uint16_t>(port) : 0;
+}
+
 }  // namespace
 
 HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine, FdLoop& loop, const Clock& clock,
@@ -31,31 +37,43 @@ HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine,
       events_(events),
       changed_(std::move(changed)),
       later_(loop),
-      link_({.job = options.job, .supervisor_id = options.supervisor_id, .limits = options.limits}, *this, clock.Now()),
       pause_(kFirstPause, kLongestPause),
       redial_at_(absl::InfiniteFuture()),
       answer_by_(absl::InfiniteFuture()) {
-  engine_.Connect(host_.name);
+  MakeLink();
+  Connect();
+}
+
+void HostAgent::MakeLink() {
+  const AgentLinkOptions options{
+      .job = options_.job, .supervisor_id = options_.supervisor_id, .limits = options_.limits};
+  link_.emplace(options, *this, clock_.Now());
+}
+
+void HostAgent::Connect() {
+  redial_at_ = absl::InfiniteFuture();
+  if (!std::exchange(connecting_, true)) engine_.Connect(name());
 }
 
 HostAgent::~HostAgent() = default;
 
 void HostAgent::OnStream(AgentStream stream) {
+  connecting_ = false;
   if (state_ == State::kGone) return;
   answer_by_ = clock_.Now() + kAnswerPatience;
   stream_ = std::move(stream);
   StreamOwner owner;
   owner.passed = [this](const std::string&) {
-    link_.OnNumberRead(clock_.Now());
-    link_.OnStream(clock_.Now());
+    link_->OnNumberRead(clock_.Now());
+    link_->OnStream(clock_.Now());
   };
   owner.take = [this](ByteSpan bytes) {
-    link_.OnNumberRead(clock_.Now());
-    const absl::Status taken = link_.OnBytes(clock_.Now(), bytes);
+    link_->OnNumberRead(clock_.Now());
+    const absl::Status taken = link_->OnBytes(clock_.Now(), bytes);
     SendQueued();
     return taken;
   };
-  owner.next = [this] { return link_.NextFrame(clock_.Now()); };
+  owner.next = [this] { return link_->NextFrame(clock_.Now()); };
   owner.ended = [this](const absl::Status& why) { OnConnectionEnd(why); };
   HandshakeIdentity identity;
   identity.token.secret = TokenOfLocalStream(options_.job);
@@ -65,6 +83,7 @@ void HostAgent::OnStream(AgentStream stream) {
 }
 
 void HostAgent::OnNoStream(const absl::Status& why) {
+  connecting_ = false;
   if (state_ == State::kGone) return;
   if (state_ == State::kConnecting) return BecomeGone(why);
   Redial();
@@ -74,12 +93,12 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   const std::string words = stream_.last_words();
   connection_.reset();
   stream_ = {};
-  link_.OnStreamEnd();
+  link_->OnStreamEnd();
   if (stopped_ || state_ == State::kGone) return;
-  if (link_.replaced())
+  if (link_->replaced())
     return BecomeGone(
         absl::UnavailableError(absl::StrCat("the agent on ", name(), " has died, and its tasks with it")));
-  if (const auto& refused = link_.refused(); refused.has_value())
+  if (const auto& refused = link_->refused(); refused.has_value())
     return BecomeGone(absl::UnavailableError(absl::StrCat("the agent on ", name(), " takes no commands: ",
                                                           refused->reason == Refusal::kEnding
                                                               ? "it hasn't heard from here for too long and is ending"
@@ -95,7 +114,7 @@ void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
 absl::Time HostAgent::deadline() const {
   if (state_ == State::kGone) return absl::InfiniteFuture();
   // Before there is a stream, the engine's patience counts.
-  const absl::Time first = std::min(redial_at_, state_ == State::kReady ? link_.deadline() : answer_by_);
+  const absl::Time first = std::min(redial_at_, state_ == State::kReady ? link_->deadline() : answer_by_);
   return connection_ == nullptr ? first : std::min(first, clock_.Now() + kNumberPeriod);
 }
 
@@ -103,23 +122,20 @@ void HostAgent::OnTime() {
   if (state_ == State::kGone) return;
   const absl::Time now = clock_.Now();
   // A run in the foreground has one supervisor from its beginning to its end, so nobody takes its number.
-  link_.OnNumberRead(now);
-  if (state_ == State::kReady) link_.OnTime(now);
-  if (link_.lost())
+  link_->OnNumberRead(now);
+  if (state_ == State::kReady) link_->OnTime(now);
+  if (link_->lost())
     return BecomeGone(absl::UnavailableError(absl::StrCat(name(), " is lost: nothing was heard of it for ",
                                                           absl::FormatDuration(options_.limits.lost()),
                                                           ", so its tasks have ended")));
   if (state_ == State::kConnecting && now >= answer_by_)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));
-  if (now >= redial_at_) {
-    redial_at_ = absl::InfiniteFuture();
-    engine_.Connect(name());
-  }
+  if (now >= redial_at_) Connect();
   SendQueued();
   if (connection_ == nullptr) return;
   connection_->Write();
-  if (connection_->passed() && !link_.has_stream()) OnConnectionEnd(absl::InternalError("the link has given it up"));
+  if (connection_->passed() && !link_->has_stream()) OnConnectionEnd(absl::InternalError("the link has given it up"));
 }
 
 void HostAgent::OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>&) {
@@ -144,7 +160,7 @@ void HostAgent::Queue(Queued command) {
 }
 
 void HostAgent::SendQueued() {
-  while (!queue_.empty() && link_.may_send()) {
+  while (!queue_.empty() && link_->may_send()) {
     const Queued command = std::move(queue_.front());
     queue_.pop_front();
     command.send();
@@ -154,14 +170,18 @@ void HostAgent::SendQueued() {
 void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
   if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
   if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
-  Queue({.send = [this, task, ports] { SendReserve(task, ports); }, .asked = Asked{.task = task}});
+  const Asked asked{.task = task};
+  Queue({.send = [this, asked, ports] { SendReserve(asked, ports); }, .asked = asked});
 }
 
-void HostAgent::SendReserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+void HostAgent::SendReserve(const Asked& asked, const std::vector<uint16_t>& ports) {
   const auto command =
-      link_.Reserve({.task = task, .ports = static_cast<uint32_t>(ports.size()), .address = host_.address});
-  if (!command.ok()) return later_.Add([this, task, why = command.status()] { events_.OnNotReserved(task, why); });
-  asked_[*command] = {.task = task};
+      link_->Reserve({.task = asked.task, .ports = {ports.begin(), ports.end()}, .address = host_.address});
+  if (command.ok()) {
+    asked_[*command] = asked;
+  } else if (!asked.renewed) {
+    later_.Add([this, task = asked.task, why = command.status()] { events_.OnNotReserved(task, why); });
+  }
 }
 
 void HostAgent::Launch(const ProcessSpec& process) {
@@ -169,8 +189,28 @@ void HostAgent::Launch(const ProcessSpec& process) {
   Queue({.send = [this, process] { SendLaunch(process); }, .asked = Asked{.task = process.task, .launch = true}});
 }
 
+void HostAgent::LaunchOnNewAgent(const ProcessSpec& process) {
+  if (stopping_) return;
+  if (state_ == State::kGone) GetNewAgent();
+  Launch(process);
+}
+
+void HostAgent::GetNewAgent() {
+  state_ = State::kConnecting;
+  why_gone_ = absl::OkStatus();
+  answer_by_ = absl::InfiniteFuture();
+  paused_ = false;  // PauseOutput comes again
+  pause_.Reset();
+  MakeLink();
+  Connect();
+  for (const auto& [task, ports] : reserved_) {
+    const Asked asked{.task = task, .renewed = true};
+    Queue({.send = [this, asked, ports = ports] { SendReserve(asked, ports); }, .asked = asked});
+  }
+}
+
 void HostAgent::SendLaunch(const ProcessSpec& process) {
-  const auto command = link_.Launch(LaunchEntry::Of(process));
+  const auto command = link_->Launch(LaunchEntry::Of(process));
   if (!command.ok())
     return later_.Add([this, task = process.task, why = command.status()] { events_.OnNotStarted(task, why); });
   asked_[*command] = {.task = process.task, .launch = true};
@@ -185,7 +225,7 @@ std::optional<CommandId> HostAgent::LaunchOf(const TaskId& task) const {
 void HostAgent::End(const TaskId& task, EndMode mode) {
   if (state_ == State::kGone) return;
   const auto send = [this, task, mode] {
-    if (const std::optional<CommandId> launch = LaunchOf(task)) link_.End(*launch, mode).IgnoreError();
+    if (const std::optional<CommandId> launch = LaunchOf(task)) link_->End(*launch, mode).IgnoreError();
   };
   Queue({.send = send, .asked = std::nullopt});
 }
@@ -193,20 +233,23 @@ void HostAgent::End(const TaskId& task, EndMode mode) {
 void HostAgent::PauseOutput(bool paused) {
   if (std::exchange(paused_, paused) == paused) return;
   // After an error the link has no stream any more, which OnTime sees.
-  later_.Add([this, paused] { link_.PauseOutput(paused).IgnoreError(); });
+  later_.Add([this, paused] { link_->PauseOutput(paused).IgnoreError(); });
 }
 
 void HostAgent::Stop() {
   stopping_ = true;
   queue_.clear();
-  link_.PauseOutput(false).IgnoreError();
-  if (state_ == State::kGone || !link_.Stop().ok()) return;
+  link_->PauseOutput(false).IgnoreError();
+  if (state_ == State::kGone || !link_->Stop().ok()) return;
   if (connection_ != nullptr) connection_->Write();
 }
 
 void HostAgent::OnReserved(const CommandId& command, const TaskId& task, const std::vector<std::string>& addresses) {
-  asked_.erase(command);
-  if (!stopping_) events_.OnReserved(task, addresses);
+  const bool renewed = asked_.extract(command).mapped().renewed;
+  if (stopping_ || renewed) return;
+  std::vector<uint16_t>& numbers = reserved_[task];
+  for (const std::string& address : addresses) numbers.push_back(PortIn(address));
+  events_.OnReserved(task, addresses);
 }
 
 void HostAgent::OnStarted(const CommandId& launch, const TaskId& task, int64_t pid) {
@@ -217,11 +260,14 @@ void HostAgent::OnStarted(const CommandId& launch, const TaskId& task, int64_t p
 void HostAgent::OnFailed(const CommandId& command, const TaskId& task, const absl::Status& status) {
   const auto found = asked_.find(command);
   if (found == asked_.end()) return;
-  const bool launch = found->second.launch;
+  const Asked asked = found->second;
   asked_.erase(found);
   if (stopping_) return;
   const absl::Status why(status.code(), absl::StrCat("on ", name(), ": ", std::string(status.message())));
-  if (launch) return events_.OnNotStarted(task, why);
+  if (asked.renewed)
+    return options_.note(
+        absl::StrCat("the port of ", task.ToString(), " isn't free any more ", std::string(why.message())));
+  if (asked.launch) return events_.OnNotStarted(task, why);
   events_.OnNotReserved(task, why);
 }
 
@@ -265,7 +311,7 @@ void HostAgent::BecomeGone(const absl::Status& why) {
 }
 
 void HostAgent::TellGone(const Asked& asked) {
-  if (stopping_) return;
+  if (stopping_ || asked.renewed) return;
   if (!asked.launch) return events_.OnNotReserved(asked.task, why_gone_);
   if (!asked.started) return events_.OnNotStarted(asked.task, why_gone_);
   events_.OnExit(asked.task, {.signal = SIGKILL});

@@ -1,6 +1,7 @@
 // One host of a run, as a supervisor sees it: gets streams to the host's agent from an engine, sends it commands, and
-// tells what becomes of its tasks. Dials again when a stream breaks, until the host counts as lost. Used by the loop's
-// thread.
+// tells what becomes of its tasks. Dials again when a stream breaks, until the host counts as lost. A task that is
+// launched after that gets a new agent, if the host can be reached, with the ports that were reserved before. Used by
+// the loop's thread.
 #pragma once
 
 #include <deque>
@@ -42,7 +43,7 @@ class HostAgent final : public AgentLinkEvents {
   enum class State {
     kConnecting,  // no agent has answered yet
     kReady,       // one has; it may be silent now
-    kGone,        // there is none: it was never reached, is lost, or has refused; see why_gone
+    kGone,        // there is none: it was never reached, has died, is lost, or has refused; see why_gone
   };
   State state() const { return state_; }
   const absl::Status& why_gone() const { return why_gone_; }
@@ -51,7 +52,7 @@ class HostAgent final : public AgentLinkEvents {
   bool stopped() const { return stopped_ && connection_ == nullptr; }
   // Processes that tasks had left behind, once the agent has stopped.
   int strays() const { return strays_; }
-  bool suspect() const { return link_.suspect(); }
+  bool suspect() const { return link_->suspect(); }
 
   // The engine's answers.
   void OnStream(AgentStream stream);
@@ -86,6 +87,7 @@ class HostAgent final : public AgentLinkEvents {
     TaskId task;
     bool launch = false;
     bool started = false;
+    bool renewed = false;  // a reservation that the agent before had
   };
   struct Queued {
     std::function<void()> send;
@@ -96,7 +98,12 @@ class HostAgent final : public AgentLinkEvents {
   void Queue(Queued command);
   void SendQueued();
   void SendLaunch(const ProcessSpec& process);
-  void SendReserve(const TaskId& task, const std::vector<uint16_t>& ports);
+  void SendReserve(const Asked& asked, const std::vector<uint16_t>& ports);
+  void LaunchOnNewAgent(const ProcessSpec& process);
+  // Begins anew after the agent is gone.
+  void GetNewAgent();
+  void MakeLink();
+  void Connect();
   void Redial();
   void OnConnectionEnd(const absl::Status& why);
   // The host has no agent any more: tells what became of everything that was asked for.
@@ -116,14 +123,16 @@ class HostAgent final : public AgentLinkEvents {
   LaterCalls later_;
   State state_ = State::kConnecting;
   absl::Status why_gone_;
-  AgentLink link_;
+  std::optional<AgentLink> link_;                // always has a value
   AgentStream stream_;                           // of connection_
   std::unique_ptr<AgentConnection> connection_;  // null: none now
   RetryPause pause_;
-  absl::Time redial_at_;  // InfiniteFuture: the engine has been asked, or there is a stream
-  absl::Time answer_by_;  // while connecting: of the agent, once there is a stream
+  absl::Time redial_at_;     // InfiniteFuture: the engine has been asked, or there is a stream
+  bool connecting_ = false;  // the engine has been asked
+  absl::Time answer_by_;     // while connecting: of the agent, once there is a stream
   std::deque<Queued> queue_;
   std::map<CommandId, Asked> asked_;
+  std::map<TaskId, std::vector<uint16_t>> reserved_;  // ports by their numbers
   bool paused_ = false;
   bool stopping_ = false;
   bool stopped_ = false;

@@ -113,8 +113,6 @@ void HostsBackend::ReserveWaiting() {
       events_.OnNotReserved(task, *usable_);
     } else if (host == nullptr) {
       ReserveHere(task, ports);
-    } else if (std::any_of(ports.begin(), ports.end(), [](uint16_t port) { return port != 0; })) {
-      events_.OnNotReserved(task, absl::InvalidArgumentError("on other hosts ports can't be chosen by their numbers"));
     } else {
       host->Reserve(task, ports);
     }

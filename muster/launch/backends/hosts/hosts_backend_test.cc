@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
@@ -63,6 +64,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
     lines_.push_back(absl::StrCat(task.ToString(), " has ", addresses.size(), " ports"));
+    if (!addresses.empty()) port_ = static_cast<uint16_t>(std::stoi(addresses[0].substr(addresses[0].rfind(':') + 1)));
   }
   void OnNotReserved(const TaskId& task, const absl::Status& why) override {
     lines_.push_back(absl::StrCat(task.ToString(), " has no ports: ", std::string(why.message())));
@@ -83,6 +85,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
   BackendOptions options_{.run_id = RandomHex(8), .environment = {"PATH=/usr/bin:/bin"}};
   FdLoop loop_{RealClock()};
   std::unique_ptr<HostsBackend> backend_;
+  uint16_t port_ = 0;  // reserved last
   std::vector<std::string> lines_;
   std::vector<std::string> notes_;
   std::map<TaskId, std::string> out_;
@@ -192,8 +195,20 @@ TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
   engine.KillAgent("a");
   Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("the agent on a has died, and its tasks with it")));
+  // The next life of the task is on a new agent, which keeps the same port for it.
+  lines_.clear();
+  Launch(kTask, "exit 3");
+  Await("worker:0 runs on a");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.code = 3}.ToString()));
+  EXPECT_FALSE(FreePorts::Take({.first = port_, .count = 1}).ok());
+  engine.KillAgent("a");
+  engine.unreachable = {{"a", "a is off"}};
+  lines_.clear();
+  while (notes_.size() < 2) Round();
   Launch(kTask, "true");
-  Await("worker:0 isn't started: the agent on a has died, and its tasks with it");
+  Await("worker:0 isn't started: a is off");
+  backend_->Stop();
+  EXPECT_TRUE(FreePorts::Take({.first = port_, .count = 1}).ok());
 }
 
 TEST_F(HostsBackendTest, AProgramThatIsMissingIsNamedWithItsHost) {
