@@ -99,7 +99,7 @@ TEST(EntriesTest, OtherEntriesHaveLimits) {
   ExpectRefused(AttachEntry{std::string(257, 'j'), 1, std::string(16, 'a')}, "accepted: up to 256");
   ExpectRefused(AttachedEntry{std::string(16, 'a'), 0}, "life is 0");
   ExpectRefused(AttachedEntry{std::string(16, 'a'), 1, 0, 1, {{kCommand, kTask, -1}}}, "negative");
-  ExpectRefused(ReserveEntry{kTask, 65}, "accepted: 1 to 64");
+  ExpectRefused(ReserveEntry{kTask, std::vector<uint32_t>(65)}, "accepted: 1 to 64");
   ExpectRefused(ReservedEntry{kCommand, {std::string(301, 'h')}}, "accepted: up to 300");
   ExpectRefused(StartedEntry{kCommand, kTask, -1}, "negative");
   ExpectRefused(StartedEntry{{0, 1}, kTask, 1}, "has a zero");

@@ -202,9 +202,9 @@ TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
   Await(absl::StrCat("worker:0 ", ExitStatus{.code = 3}.ToString()));
   EXPECT_FALSE(FreePorts::Take({.first = port_, .count = 1}).ok());
   engine.KillAgent("a");
+  while (notes_.size() < 2) Round();
   engine.unreachable = {{"a", "a is off"}};
   lines_.clear();
-  while (notes_.size() < 2) Round();
   Launch(kTask, "true");
   Await("worker:0 isn't started: a is off");
   backend_->Stop();
