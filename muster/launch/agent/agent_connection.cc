@@ -27,7 +27,8 @@ AgentConnection::AgentConnection(FdLoop& loop, int in_fd, int out_fd, std::uniqu
   loop_.Watch(in_, POLLIN, [this](short found) { OnReady(found); });
   if (out_ != in_) loop_.Watch(out_, 0, [this](short) { Write(); });
   // A client's handshake speaks first.
-  later_.Add([this, read = std::move(read_already)] { Take(BytesOf(read)); });
+  received_ = std::move(read_already);
+  later_.Add([this] { Take({}); });
 }
 
 AgentConnection::~AgentConnection() {

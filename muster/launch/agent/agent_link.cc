@@ -20,7 +20,8 @@ AgentLink::AgentLink(AgentLinkOptions options, AgentLinkEvents& events, absl::Ti
 
 void AgentLink::OnStream(absl::Time now, const std::optional<FrameMac>& mac) {
   OnStreamEnd();
-  if (lost_ || refused_) return;
+  if (lost_ || (refused_ && refused_->reason != Refusal::kEnding)) return;
+  refused_.reset();  // the next agent may answer
   stream_ = std::make_unique<FrameStream>(FrameDirection::kToAgent, now, mac);
   sender_.Rewind();
   if (Has(PlantedAgentBug::kDropHighest)) sender_.DropNewest();
@@ -125,6 +126,7 @@ void AgentLink::CountTaken() {
 
 absl::Status AgentLink::PauseOutput(bool paused) {
   paused_ = paused;
+  acknowledge_ |= !paused;
   const absl::Status taken = paused ? absl::OkStatus() : TakeKept(std::nullopt);
   if (!taken.ok()) OnStreamEnd();
   return taken;

@@ -100,8 +100,8 @@ class AgentLink {
   absl::Time deadline() const;
 
   // While true, output is kept here and not acknowledged, so that the agent sends no more than
-  // AgentLimits::in_flight_bytes of it. Other events are told at once; a launch's end brings its output along. An error
-  // as from OnBytes.
+  // AgentLimits::in_flight_bytes of it and of what follows it. Other events that come are told at once; a launch's end
+  // brings its output along. An error as from OnBytes.
   [[nodiscard]] absl::Status PauseOutput(bool paused);
 
   // InvalidArgument: no agent would accept that. ResourceExhausted: not now, see may_send. FailedPrecondition: the

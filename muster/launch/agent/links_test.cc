@@ -376,7 +376,7 @@ TEST_F(LinksTest, TheNextLifeFinishesWhatWasTakenIn) {
   Connect();
   const CommandId first = Launch("first");
   Launch("second");
-  (void)supervisor_->Reserve({.task = kTask});
+  (void)supervisor_->Reserve({.task = kTask, .ports = {0}});
   Exchange();
   host_.Taken();
   events_.Taken();
@@ -537,7 +537,7 @@ TEST_F(LinksTest, ASupervisorHoldsCommandsBack) {
     ++sent;
   }
   EXPECT_EQ(sent, 42);
-  EXPECT_EQ(supervisor_->Reserve({.task = kTask}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(supervisor_->Reserve({.task = kTask, .ports = {0}}).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(supervisor_->End({1, 1}, EndMode::kAtOnce).ok());  // to end something is always possible
   Connect();
   Pass(absl::Seconds(1));

@@ -9,21 +9,21 @@ namespace muster {
 namespace {
 
 constexpr char kSshConnection[] = "SSH_CONNECTION=";
-constexpr char kPath[] = "PATH=";
+constexpr absl::string_view kPath = "PATH=";
 
 }  // namespace
 
 std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own, const std::string& program_folder) {
   std::vector<std::string> environment;
-  std::string path = absl::StrCat(kPath, "/usr/local/bin:/usr/bin:/bin");
+  std::string path = "/usr/local/bin:/usr/bin:/bin";
   for (const std::string& variable : own) {
     if (absl::StartsWith(variable, kPath)) {
-      path = variable;
+      path = variable.substr(kPath.size());
     } else if (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_")) {
       environment.push_back(variable);
     }
   }
-  environment.push_back(absl::StrCat(path, ":", program_folder));
+  environment.push_back(absl::StrCat(kPath, program_folder, ":", path));
   return environment;
 }
 

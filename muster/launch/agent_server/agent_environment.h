@@ -7,8 +7,8 @@
 namespace muster {
 
 // Returns the environment for tasks: `own` ("NAME=VALUE") without what belongs to the login (SSH_*) and to muster
-// (MUSTER_*), which each task is told anew. `program_folder`, where this muster is, comes last in the PATH, so that
-// `muster ps` runs where no muster is installed.
+// (MUSTER_*), which each task is told anew. `program_folder`, where this muster is, comes first in the PATH, so that
+// `muster ps` there is of the same build as the run.
 std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own, const std::string& program_folder);
 
 // Returns the address at which this host was reached: the third word of SSH_CONNECTION, otherwise "127.0.0.1".

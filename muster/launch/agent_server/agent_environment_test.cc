@@ -11,11 +11,11 @@ TEST(AgentEnvironmentTest, TasksGetNothingOfTheLoginAndOfMuster) {
   EXPECT_THAT(TaskEnvironment({"PATH=/bin", "SSH_AUTH_SOCK=/tmp/x", "SSH_CONNECTION=a 1 b 2", "MUSTER_RUN_ID=7",
                                "NOT_MUSTER_=1", "HOME=/root"},
                               "/copy"),
-              ElementsAre("NOT_MUSTER_=1", "HOME=/root", "PATH=/bin:/copy"));
+              ElementsAre("NOT_MUSTER_=1", "HOME=/root", "PATH=/copy:/bin"));
 }
 
-TEST(AgentEnvironmentTest, TasksFindTheAgentsOwnMusterWhereThereIsNoOther) {
-  EXPECT_THAT(TaskEnvironment({}, "/copy"), ElementsAre("PATH=/usr/local/bin:/usr/bin:/bin:/copy"));
+TEST(AgentEnvironmentTest, TasksFindTheAgentsOwnMuster) {
+  EXPECT_THAT(TaskEnvironment({}, "/copy"), ElementsAre("PATH=/copy:/usr/local/bin:/usr/bin:/bin"));
 }
 
 TEST(AgentEnvironmentTest, TheHostIsWhereSshReachedIt) {

@@ -300,6 +300,8 @@ TEST_F(AgentServerTest, StreamsThatOnlyWaitMakeRoom) {
 // Starts a process of another user that connects, and writes "closed" to `result` if its stream ends without a word.
 void ConnectAsAnotherUser(const std::string& path, int result) {
   if (fork() != 0) return;  // the agent's backend waits for it
+  dup2(result, 3);
+  close_range(4, ~0U, 0);  // the pipe of the agent's guard, too, which waits for its end
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -309,7 +311,7 @@ void ConnectAsAnotherUser(const std::string& path, int result) {
   if (setgid(65534) == 0 && setuid(65534) == 0 &&
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
     word = read(fd, &byte, 1) == 0 ? "closed" : "heard";
-  _exit(write(result, word.data(), word.size()) > 0 ? 0 : 1);
+  _exit(write(3, word.data(), word.size()) > 0 ? 0 : 1);
 }
 
 // The folder keeps other users out; here it is opened to them.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -99,6 +100,11 @@ void BackendExecutor::AnswerReserve(const CommandId& command, const ReserveEntry
         absl::FailedPreconditionError(absl::StrCat("the task has ", reservation.ports.size(),
                                                    " reserved ports and can't get more; end the run and start it with ",
                                                    reserve.ports.size())));
+  for (size_t i = 0; i < reserve.ports.size(); ++i)
+    if (reserve.ports[i] != 0 && !absl::EndsWith(reservation.ports[i], absl::StrCat(":", reserve.ports[i])))
+      return link_->SendFailed(
+          command, reserve.task,
+          absl::InvalidArgumentError(absl::StrCat("the task has other ports than ", reserve.ports[i])));
   std::vector<std::string> addresses;
   for (size_t i = 0; i < reserve.ports.size(); ++i)
     addresses.push_back(AtAddress(reserve.address.empty() ? options_.address : reserve.address, reservation.ports[i]));

@@ -132,7 +132,8 @@ class ForegroundRun final : public TaskRunClient {
   void Say(const std::string& line) override { log_.Say(line); }
   void Wait() override {
     run_.RunRound(absl::InfiniteFuture());
-    run_.PauseOutput(waiting_bytes() > kMostWaitingBytes);
+    // An impatient user waits for no reader.
+    run_.PauseOutput(run_.interrupts() < 2 && waiting_bytes() > kMostWaitingBytes);
   }
 
  private:

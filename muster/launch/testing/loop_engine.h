@@ -25,6 +25,8 @@ class LoopEngine final : public Engine {
 
   // Hosts that don't exist.
   std::map<std::string, std::string> unreachable;
+  // Further names of hosts.
+  std::map<std::string, std::string> aliases;
 
   absl::Status Start(EngineEvents& events) override {
     events_ = &events;
@@ -43,7 +45,7 @@ class LoopEngine final : public Engine {
       if (unreachable.contains(host)) {
         events_->OnNoStream(host, absl::UnavailableError(unreachable[host]));
       } else {
-        GiveStream(host);
+        GiveStream(host, aliases.contains(host) ? aliases[host] : host);
       }
     }
   }
@@ -52,6 +54,8 @@ class LoopEngine final : public Engine {
   void KillAgent(const std::string& host) { servers_.erase(host); }
   // Ends the newest stream to the host.
   void Cut(const std::string& host) { shutdown(sockets_.at(host)->fd(), SHUT_RDWR); }
+  // The agent on the host ends its tasks, as without a supervisor for the grace.
+  void EndAgent(const std::string& host) { servers_.at(host)->EndNow(); }
   size_t agents() const { return servers_.size(); }
 
  private:
@@ -60,16 +64,13 @@ class LoopEngine final : public Engine {
     MUSTER_CHECK(folder.ok());
     return *std::move(folder);
   }
-  void GiveStream(const std::string& host) {
+  void GiveStream(const std::string& name, const std::string& host) {
     if (!servers_.contains(host)) {
       AgentFolder folder = FolderOf(host);
       MUSTER_CHECK(folder.Lock(absl::Seconds(60)).ok());
-      auto server = AgentServer::Start({.job = job_,
-                                        .limits = limits_,
-                                        .address = "127.0.0.1",
-                                        .backend = backend_,
-                                        .clock = &RealClock()},
-                                       std::move(folder), loop_);
+      auto server = AgentServer::Start(
+          {.job = job_, .limits = limits_, .address = "127.0.0.1", .backend = backend_, .clock = &RealClock()},
+          std::move(folder), loop_);
       MUSTER_CHECK(server.ok());
       servers_[host] = *std::move(server);
     }
@@ -77,7 +78,7 @@ class LoopEngine final : public Engine {
     MUSTER_CHECK(connected.ok());
     const auto socket = std::make_shared<Socket>(*std::move(connected));
     sockets_[host] = socket;
-    events_->OnStream(host, {.in_fd = socket->fd(), .out_fd = socket->fd(), .read_already = "", .carrier = socket});
+    events_->OnStream(name, {.in_fd = socket->fd(), .out_fd = socket->fd(), .read_already = "", .carrier = socket});
   }
 
   const std::string job_;

@@ -2,9 +2,13 @@
 // processes, a host, the command itself.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/types.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
@@ -22,6 +26,13 @@ constexpr absl::Duration kNotTheDefaultGrace = absl::Seconds(22);
 
 class SshFailure : public HostsRunTest {};
 
+// Returns the processes that a process without threads has started itself.
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  const std::string number = std::to_string(pid);
+  std::ifstream list("/proc/" + number + "/task/" + number + "/children");
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
 TEST_F(SshFailure, ABrokenConnectionCostsNothing) {
   const auto run = Train();
   for (int i = 0; i < 3; ++i) {
@@ -36,6 +47,20 @@ TEST_F(SshFailure, AHostThatIsSilentForLessThanTheGraceGoesOn) {
   hosts().Cut("h2");
   run->WaitForErr("h2 hasn't been heard");
   hosts().Heal("h2");
+  run->WaitForErr("h2 is heard again");
+  AwaitSteps(*run);
+  EndTraining(*run);
+}
+
+// As where a network forgets a connection: neither end hears of it.
+TEST_F(SshFailure, AConnectionOverWhichNothingComesIsMadeAnew) {
+  const auto run = Train();
+  std::vector<pid_t> stopped;
+  for (const pid_t child : ChildrenOf(run->pid()))
+    if (kill(child, SIGSTOP) == 0) stopped.push_back(child);
+  EXPECT_EQ(stopped.size(), hosts().names().size());
+  run->WaitForErr("h1 hasn't been heard");
+  run->WaitForErr("h1 is heard again");
   run->WaitForErr("h2 is heard again");
   AwaitSteps(*run);
   EndTraining(*run);

@@ -9,11 +9,24 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/choice/make_backend.h"
 
 namespace muster {
 namespace {
+
+constexpr absl::Duration kMostGrace = absl::Hours(24);
+
+absl::StatusOr<absl::Duration> ParseGrace(const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds) && absl::Seconds(seconds) >= kLeastGrace &&
+      absl::Seconds(seconds) <= kMostGrace)
+    return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(absl::StrCat("--grace '", text, "': accepted are seconds from ",
+                                                 absl::ToInt64Seconds(kLeastGrace), " to ",
+                                                 absl::ToInt64Seconds(kMostGrace)));
+}
 
 absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
   const std::vector<std::string> names = BackendNames();
@@ -58,6 +71,8 @@ absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {
   if (!flags.hosts.empty() && !flags.host_file.empty())
     return absl::InvalidArgumentError("--hosts and --host_file: accepted is one of them");
   if (!flags.host_file.empty()) return ReadHostFile(flags.host_file);
+  if (flags.hosts.empty() && (!flags.grace.empty() || !flags.ssh_config.empty()))
+    return absl::InvalidArgumentError("--grace and --ssh_config: accepted with --hosts or --host_file only");
   if (flags.hosts.empty()) return std::vector<Host>();
   const absl::StatusOr<std::vector<Host>> hosts = ParseHostList(flags.hosts);
   if (hosts.ok()) return hosts;
@@ -66,11 +81,9 @@ absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {
 
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts) {
   HostPlan plan{.hosts = std::move(hosts), .ssh_config = flags.ssh_config};
-  double grace = 0;
-  if (!absl::SimpleAtod(flags.grace, &grace) || !std::isfinite(grace) || absl::Seconds(grace) < kLeastGrace)
-    return absl::InvalidArgumentError(absl::StrCat("--grace '", flags.grace, "': accepted is a number of seconds from ",
-                                                   absl::ToInt64Seconds(kLeastGrace)));
-  plan.grace = absl::Seconds(grace);
+  if (!flags.grace.empty()) {
+    ASSIGN_OR_RETURN(plan.grace, ParseGrace(flags.grace));
+  }
   if (!plan.ssh_config.empty() && !std::filesystem::exists(plan.ssh_config))
     return absl::NotFoundError(absl::StrCat("--ssh_config '", plan.ssh_config, "': there is no such file"));
   std::error_code no_proc;

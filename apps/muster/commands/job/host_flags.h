@@ -18,7 +18,7 @@ struct HostFlags {
   std::string on;  // empty: ssh if there are hosts, else this machine
   std::string hosts;
   std::string host_file;
-  std::string grace = "30";
+  std::string grace;  // seconds; empty: HostPlan's
   std::string ssh_config;
 };
 

@@ -193,7 +193,7 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
     ASSIGN_OR_RETURN(request.hosts, PlaceOnHosts(placement));
   }
   request.directory = std::filesystem::current_path().string();
-  request.muster_command = "muster";  // each agent has its own on the PATH
+  request.muster_command = "muster";  // each agent has its own first in the PATH
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
   options.plan.placement = request.hosts;
   options.engine = kSshEngine;

@@ -25,8 +25,8 @@
 namespace muster::backend_contract_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr, ::testing::IsEmpty,
-    ::testing::Not, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::EndsWith, ::testing::HasSubstr,
+    ::testing::IsEmpty, ::testing::Not, ::testing::StartsWith;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};

@@ -7,7 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/check.h"
+#include "muster/launch/system/random_hex.h"
 
 namespace muster {
 namespace {
@@ -17,6 +17,11 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 // Within this an agent answers once ssh has started it.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
+// A stream over which nothing comes for that much longer than a host may be silent is given up: the network may have
+// forgotten it, and ssh notices that later than the host counts as lost.
+constexpr absl::Duration kSilentStream = absl::Seconds(2);
+// A stream that takes nothing isn't looked at more often.
+constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
 // How old the supervisor's number may be: half of AgentLimits::number_age.
 constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
 
@@ -36,6 +41,7 @@ HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine,
       clock_(clock),
       events_(events),
       changed_(std::move(changed)),
+      supervisor_id_(RandomHex(kIdBytes / 2)),
       later_(loop),
       pause_(kFirstPause, kLongestPause),
       redial_at_(absl::InfiniteFuture()),
@@ -45,8 +51,7 @@ HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine,
 }
 
 void HostAgent::MakeLink() {
-  const AgentLinkOptions options{
-      .job = options_.job, .supervisor_id = options_.supervisor_id, .limits = options_.limits};
+  const AgentLinkOptions options{.job = options_.job, .supervisor_id = supervisor_id_, .limits = options_.limits};
   link_.emplace(options, *this, clock_.Now());
 }
 
@@ -60,7 +65,7 @@ HostAgent::~HostAgent() = default;
 void HostAgent::OnStream(AgentStream stream) {
   connecting_ = false;
   if (state_ == State::kGone) return;
-  answer_by_ = clock_.Now() + kAnswerPatience;
+  answer_by_ = std::min(answer_by_, clock_.Now() + kAnswerPatience);
   stream_ = std::move(stream);
   StreamOwner owner;
   owner.passed = [this](const std::string&) {
@@ -86,10 +91,12 @@ void HostAgent::OnNoStream(const absl::Status& why) {
   connecting_ = false;
   if (state_ == State::kGone) return;
   if (state_ == State::kConnecting) return BecomeGone(why);
+  last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
   Redial();
 }
 
 void HostAgent::OnConnectionEnd(const absl::Status& why) {
+  hang_up_at_ = absl::InfiniteFuture();
   const std::string words = stream_.last_words();
   connection_.reset();
   stream_ = {};
@@ -98,11 +105,14 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   if (link_->replaced())
     return BecomeGone(
         absl::UnavailableError(absl::StrCat("the agent on ", name(), " has died, and its tasks with it")));
-  if (const auto& refused = link_->refused(); refused.has_value())
-    return BecomeGone(absl::UnavailableError(absl::StrCat("the agent on ", name(), " takes no commands: ",
-                                                          refused->reason == Refusal::kEnding
-                                                              ? "it hasn't heard from here for too long and is ending"
-                                                              : "it obeys another run")));
+  if (const auto& refused = link_->refused(); refused.has_value()) {
+    // The next agent starts once the tasks of this one have ended.
+    if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
+    return BecomeGone(absl::UnavailableError(absl::StrCat(
+        "the agent on ", name(), " takes no commands: ",
+        refused->reason == Refusal::kEnding ? "it hasn't heard from here for too long and ends its tasks"
+                                            : "it obeys another one; is the host in the list under two names?")));
+  }
   if (state_ == State::kConnecting)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has ended before it answered: ", std::string(why.message()), words)));
@@ -114,24 +124,27 @@ void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
 absl::Time HostAgent::deadline() const {
   if (state_ == State::kGone) return absl::InfiniteFuture();
   // Before there is a stream, the engine's patience counts.
-  const absl::Time first = std::min(redial_at_, state_ == State::kReady ? link_->deadline() : answer_by_);
+  const absl::Time of_link = std::max(link_->deadline(), looked_ + kShortestWait);
+  const absl::Time first = std::min({redial_at_, hang_up_at_, state_ == State::kReady ? of_link : answer_by_});
   return connection_ == nullptr ? first : std::min(first, clock_.Now() + kNumberPeriod);
 }
 
 void HostAgent::OnTime() {
   if (state_ == State::kGone) return;
   const absl::Time now = clock_.Now();
+  looked_ = now;
   // A run in the foreground has one supervisor from its beginning to its end, so nobody takes its number.
   link_->OnNumberRead(now);
   if (state_ == State::kReady) link_->OnTime(now);
   if (link_->lost())
     return BecomeGone(absl::UnavailableError(absl::StrCat(name(), " is lost: nothing was heard of it for ",
                                                           absl::FormatDuration(options_.limits.lost()),
-                                                          ", so its tasks have ended")));
+                                                          ", so its tasks have ended", last_try_)));
   if (state_ == State::kConnecting && now >= answer_by_)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));
   if (now >= redial_at_) Connect();
+  if (now >= hang_up_at_ && connection_ != nullptr) OnConnectionEnd(absl::UnavailableError("nothing comes over it"));
   SendQueued();
   if (connection_ == nullptr) return;
   connection_->Write();
@@ -140,12 +153,14 @@ void HostAgent::OnTime() {
 
 void HostAgent::OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>&) {
   pause_.Reset();
+  last_try_.clear();
   if (state_ != State::kConnecting) return;
   state_ = State::kReady;
   later_.Add(changed_);
 }
 
 void HostAgent::OnSuspect(bool suspect) {
+  hang_up_at_ = suspect ? clock_.Now() + kSilentStream : absl::InfiniteFuture();
   if (stopping_) return;
   options_.note(suspect ? absl::StrCat(name(), " hasn't been heard for ", absl::FormatDuration(options_.limits.suspect),
                                        "; its tasks may go on (lost after ",
@@ -170,7 +185,7 @@ void HostAgent::SendQueued() {
 void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
   if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
   if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
-  const Asked asked{.task = task};
+  const Asked asked{.task = task, .ports = ports.size()};
   Queue({.send = [this, asked, ports] { SendReserve(asked, ports); }, .asked = asked});
 }
 
@@ -185,7 +200,8 @@ void HostAgent::SendReserve(const Asked& asked, const std::vector<uint16_t>& por
 }
 
 void HostAgent::Launch(const ProcessSpec& process) {
-  if (state_ == State::kGone) return later_.Add([this, task = process.task] { events_.OnNotStarted(task, why_gone_); });
+  // Later, as what was asked of the agent before is answered first.
+  if (state_ == State::kGone) return later_.Add([this, process] { LaunchOnNewAgent(process); });
   Queue({.send = [this, process] { SendLaunch(process); }, .asked = Asked{.task = process.task, .launch = true}});
 }
 
@@ -233,31 +249,44 @@ void HostAgent::End(const TaskId& task, EndMode mode) {
 void HostAgent::PauseOutput(bool paused) {
   if (std::exchange(paused_, paused) == paused) return;
   // After an error the link has no stream any more, which OnTime sees.
-  later_.Add([this, paused] { link_->PauseOutput(paused).IgnoreError(); });
+  later_.Add([this, paused] {
+    link_->PauseOutput(paused).IgnoreError();
+    if (connection_ != nullptr) connection_->Write();
+  });
 }
 
 void HostAgent::Stop() {
   stopping_ = true;
+  later_.Clear();
   queue_.clear();
   link_->PauseOutput(false).IgnoreError();
   if (state_ == State::kGone || !link_->Stop().ok()) return;
   if (connection_ != nullptr) connection_->Write();
 }
 
-void HostAgent::OnReserved(const CommandId& command, const TaskId& task, const std::vector<std::string>& addresses) {
-  const bool renewed = asked_.extract(command).mapped().renewed;
-  if (stopping_ || renewed) return;
-  std::vector<uint16_t>& numbers = reserved_[task];
+void HostAgent::OnReserved(const CommandId& command, const TaskId&, const std::vector<std::string>& addresses) {
+  const auto found = asked_.find(command);
+  if (found == asked_.end()) return;
+  const Asked asked = found->second;
+  asked_.erase(found);
+  if (stopping_ || asked.renewed) return;
+  std::vector<uint16_t> numbers;
   for (const std::string& address : addresses) numbers.push_back(PortIn(address));
-  events_.OnReserved(task, addresses);
+  if (numbers.size() != asked.ports || std::find(numbers.begin(), numbers.end(), 0) != numbers.end())
+    return events_.OnNotReserved(
+        asked.task, absl::InternalError(absl::StrCat("the agent on ", name(), " reserved other ports than asked for")));
+  reserved_[asked.task] = numbers;
+  events_.OnReserved(asked.task, addresses);
 }
 
-void HostAgent::OnStarted(const CommandId& launch, const TaskId& task, int64_t pid) {
-  asked_.at(launch).started = true;
-  if (!stopping_) events_.OnStarted(task, {.host = name(), .pid_on_host = pid});
+void HostAgent::OnStarted(const CommandId& launch, const TaskId&, int64_t pid) {
+  const auto found = asked_.find(launch);
+  if (found == asked_.end() || !found->second.launch) return;
+  found->second.started = true;
+  if (!stopping_) events_.OnStarted(found->second.task, {.host = name(), .pid_on_host = pid});
 }
 
-void HostAgent::OnFailed(const CommandId& command, const TaskId& task, const absl::Status& status) {
+void HostAgent::OnFailed(const CommandId& command, const TaskId&, const absl::Status& status) {
   const auto found = asked_.find(command);
   if (found == asked_.end()) return;
   const Asked asked = found->second;
@@ -266,9 +295,9 @@ void HostAgent::OnFailed(const CommandId& command, const TaskId& task, const abs
   const absl::Status why(status.code(), absl::StrCat("on ", name(), ": ", std::string(status.message())));
   if (asked.renewed)
     return options_.note(
-        absl::StrCat("the port of ", task.ToString(), " isn't free any more ", std::string(why.message())));
-  if (asked.launch) return events_.OnNotStarted(task, why);
-  events_.OnNotReserved(task, why);
+        absl::StrCat("the port of ", asked.task.ToString(), " isn't free any more ", std::string(why.message())));
+  if (asked.launch) return events_.OnNotStarted(asked.task, why);
+  events_.OnNotReserved(asked.task, why);
 }
 
 void HostAgent::OnStopped(uint64_t strays) {
@@ -288,8 +317,12 @@ void HostAgent::OnOutputLost(const CommandId& launch, OutputStream, uint64_t, ui
                                " wrote died with the agent on ", name()));
 }
 
-void HostAgent::OnExit(const CommandId& launch, const TaskId& task, const ExitStatus& status, bool) {
-  if (asked_.erase(launch) > 0 && !stopping_) events_.OnExit(task, status);
+void HostAgent::OnExit(const CommandId& launch, const TaskId&, const ExitStatus& status, bool) {
+  const auto found = asked_.find(launch);
+  if (found == asked_.end() || !found->second.started) return;
+  const TaskId task = found->second.task;
+  asked_.erase(found);
+  if (!stopping_) events_.OnExit(task, status);
 }
 
 void HostAgent::OnNote(const std::string& line) { options_.note(absl::StrCat(name(), ": ", line)); }

@@ -27,8 +27,7 @@
 namespace muster {
 
 struct HostAgentOptions {
-  std::string job;            // of the agent, letters, digits and '-'
-  std::string supervisor_id;  // kIdBytes random bytes
+  std::string job;  // of the agent, letters, digits and '-'
   AgentLimits limits;
   std::function<void(const std::string& line)> note;  // takes a line for the user; must be set
 };
@@ -58,7 +57,7 @@ class HostAgent final : public AgentLinkEvents {
   void OnStream(AgentStream stream);
   void OnNoStream(const absl::Status& why);
 
-  // As of Backend; the answers are calls of BackendEvents.
+  // These are as in Backend; the answers are calls of BackendEvents.
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports);
   void Launch(const ProcessSpec& process);
   void End(const TaskId& task, EndMode mode);
@@ -88,6 +87,7 @@ class HostAgent final : public AgentLinkEvents {
     bool launch = false;
     bool started = false;
     bool renewed = false;  // a reservation that the agent before had
+    size_t ports = 0;      // of a reservation
   };
   struct Queued {
     std::function<void()> send;
@@ -119,6 +119,7 @@ class HostAgent final : public AgentLinkEvents {
   const Clock& clock_;
   BackendEvents& events_;
   const std::function<void()> changed_;
+  const std::string supervisor_id_;  // one for each: the same host under two names refuses the second
 
   LaterCalls later_;
   State state_ = State::kConnecting;
@@ -127,9 +128,12 @@ class HostAgent final : public AgentLinkEvents {
   AgentStream stream_;                           // of connection_
   std::unique_ptr<AgentConnection> connection_;  // null: none now
   RetryPause pause_;
-  absl::Time redial_at_;     // InfiniteFuture: the engine has been asked, or there is a stream
-  bool connecting_ = false;  // the engine has been asked
-  absl::Time answer_by_;     // while connecting: of the agent, once there is a stream
+  absl::Time redial_at_;                            // InfiniteFuture: the engine has been asked, or there is a stream
+  bool connecting_ = false;                         // the engine has been asked
+  absl::Time hang_up_at_ = absl::InfiniteFuture();  // a silent stream
+  absl::Time looked_ = absl::InfinitePast();        // OnTime's last call
+  std::string last_try_;                            // why the host couldn't be reached again
+  absl::Time answer_by_;                            // while connecting: of the agent, once there is a stream
   std::deque<Queued> queue_;
   std::map<CommandId, Asked> asked_;
   std::map<TaskId, std::vector<uint16_t>> reserved_;  // ports by their numbers

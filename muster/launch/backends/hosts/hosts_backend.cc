@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/system/random_hex.h"
 
 namespace muster {
 namespace {
@@ -16,8 +15,7 @@ namespace {
 constexpr absl::Duration kStopPatience = absl::Seconds(30);
 
 HostAgentOptions OptionsOfHosts(const BackendOptions& options) {
-  HostAgentOptions of_hosts{
-      .job = options.run_id, .supervisor_id = RandomHex(kIdBytes / 2), .limits = {}, .note = options.note};
+  HostAgentOptions of_hosts{.job = options.run_id, .limits = {}, .note = options.note};
   of_hosts.limits.grace = options.plan.grace;
   if (!of_hosts.note) of_hosts.note = [](const std::string&) {};
   return of_hosts;
@@ -42,6 +40,8 @@ absl::Status HostsBackend::Start() {
   RETURN_IF_ERROR(CheckAgentLimits(host_options_.limits));
   RETURN_IF_ERROR(engine_->Start(*this));
   later_.emplace(loop_);
+  const size_t hosts = options_.plan.hosts.size();
+  Note(absl::StrCat("reaching ", hosts, hosts == 1 ? " host" : " hosts"));
   for (const Host& host : options_.plan.hosts)
     agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock,
                                                      static_cast<BackendEvents&>(*this), [this] { OnHostChanged(); });
@@ -52,6 +52,8 @@ int HostsBackend::Stop() {
   if (!later_.has_value()) return 0;
   later_.reset();
   waiting_.clear();
+  int strays = local_.Stop();
+  local_started_ = false;
   for (const auto& [name, agent] : agents_) agent->Stop();
   const absl::Time until = options_.clock->Now() + kStopPatience;
   const auto is_awaited = [](const auto& host) {
@@ -62,8 +64,6 @@ int HostsBackend::Stop() {
     loop_.RunOnce(std::min(deadline(), until));
     OnTime();
   }
-  int strays = local_.Stop();
-  local_started_ = false;
   check_.reset();
   usable_.reset();
   for (const auto& [name, agent] : agents_) {

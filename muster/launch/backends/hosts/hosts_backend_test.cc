@@ -22,7 +22,7 @@
 namespace muster::hosts_backend_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
@@ -55,7 +55,11 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
     backend_->OnTime();
   }
   void Await(const std::string& line) {
-    while (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) Round();
+    const absl::Time hang = RealClock().Now() + absl::Minutes(1);
+    while (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) {
+      ASSERT_LT(RealClock().Now(), hang) << line << " hasn't come";
+      Round();
+    }
   }
   void Launch(const TaskId& task, const std::string& script) {
     backend_->Launch(
@@ -114,7 +118,7 @@ TEST_F(HostsBackendTest, ABrokenStreamCostsNothing) {
   }
   backend_->End(kTask, EndMode::kAtOnce);
   Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
-  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre("reaching 1 host"));
 }
 
 TEST_F(HostsBackendTest, ATaskWithoutAPlaceRunsHere) {
@@ -194,7 +198,7 @@ TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
   Await("worker:0 runs on a");
   engine.KillAgent("a");
   Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the agent on a has died, and its tasks with it")));
+  EXPECT_THAT(notes_, ElementsAre("reaching 1 host", "the agent on a has died, and its tasks with it"));
   // The next life of the task is on a new agent, which keeps the same port for it.
   lines_.clear();
   Launch(kTask, "exit 3");
@@ -202,13 +206,37 @@ TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
   Await(absl::StrCat("worker:0 ", ExitStatus{.code = 3}.ToString()));
   EXPECT_FALSE(FreePorts::Take({.first = port_, .count = 1}).ok());
   engine.KillAgent("a");
-  while (notes_.size() < 2) Round();
+  while (notes_.size() < 3) Round();
   engine.unreachable = {{"a", "a is off"}};
   lines_.clear();
   Launch(kTask, "true");
   Await("worker:0 isn't started: a is off");
   backend_->Stop();
   EXPECT_TRUE(FreePorts::Take({.first = port_, .count = 1}).ok());
+}
+
+// It asks its tasks to end, and lets no supervisor attach until they have; the next agent starts after that.
+TEST_F(HostsBackendTest, ATaskIsStartedAgainOnceAnEndingAgentIsGone) {
+  LoopEngine& engine = Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, "trap 'sleep 0.2; exit' TERM; echo ready; while :; do sleep 0.01; done");
+  while (out_[kTask].empty()) Round();
+  engine.EndAgent("a");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  lines_.clear();
+  Launch(kTask, "exit 3");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.code = 3}.ToString()));
+}
+
+TEST_F(HostsBackendTest, AHostUnderTwoNamesIsNamed) {
+  options_.plan.hosts.push_back({.name = "b"});
+  LoopEngine& engine = Start();
+  engine.aliases = {{"b", "a"}};
+  backend_->Reserve(kTask, {0});
+  while (lines_.empty()) Round();
+  EXPECT_THAT(lines_.front(), HasSubstr("takes no commands: it obeys another one; is the host in the list under two "
+                                        "names?"));
 }
 
 TEST_F(HostsBackendTest, AProgramThatIsMissingIsNamedWithItsHost) {
@@ -229,7 +257,7 @@ TEST_F(HostsBackendTest, StopEndsTheAgents) {
   EXPECT_EQ(backend_->Stop(), 1) << "it has left the group of its task";
   engine.OnTime();
   EXPECT_EQ(engine.agents(), 0U);
-  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre("reaching 1 host"));
 }
 
 }  // namespace

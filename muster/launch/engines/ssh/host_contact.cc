@@ -37,8 +37,8 @@ HostContact::HostContact(std::string host, const ContactOptions& options, FdLoop
       options_(options),
       loop_(loop),
       clock_(clock),
-      give_up_(clock.Now() + options.patience),
       done_(std::move(done)),
+      give_up_(clock.Now() + options.patience),
       pause_(kFirstPause, kLongestPause),
       redial_at_(clock.Now()) {}
 
@@ -125,6 +125,7 @@ void HostContact::Write() {
     // A broken pipe is told by ssh's end.
     if (put < 0) return errno == EAGAIN ? void() : loop_.SetEvents(ssh_->stdin_fd(), 0);
     outgoing_.erase(0, static_cast<size_t>(put));
+    give_up_ = std::max(give_up_, clock_.Now() + options_.patience);
   }
 }
 

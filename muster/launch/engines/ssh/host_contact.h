@@ -75,9 +75,9 @@ class HostContact {
   const ContactOptions& options_;
   FdLoop& loop_;
   const Clock& clock_;
-  const absl::Time give_up_;
 
   Done done_;
+  absl::Time give_up_;  // moves on while the file is taken
   std::optional<PipedProgram> ssh_;
   FirstContact contact_;
   std::string errors_;
