@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -89,17 +90,19 @@ void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
   for (const std::string& line : lines) log.Say(absl::StrCat("  ", line));
 }
 
+TaskRunOptions OptionsOf(const ForegroundOptions& options, std::function<void(const std::string& line)> note) {
+  return {
+      .engine = options.engine,
+      .backend = {
+          .run_id = options.run_id, .environment = options.environment, .note = std::move(note), .plan = options.plan}};
+}
+
 class ForegroundRun final : public TaskRunClient {
  public:
   ForegroundRun(ClusterRequest request, const ForegroundOptions& options)
       : options_(options),
         request_(std::move(request)),
-        run_({.engine = options.engine,
-              .backend = {.run_id = options.run_id,
-                          .environment = options.environment,
-                          .note = [this](const std::string& line) { log_.Say(line); },
-                          .plan = options.plan}},
-             *this),
+        run_(OptionsOf(options, [this](const std::string& line) { log_.Say(line); }), *this),
         stdout_(run_.loop(), STDOUT_FILENO),
         stderr_(run_.loop(), STDERR_FILENO),
         log_(OnTerminals(options.log), PosixFileSystem(),

@@ -23,8 +23,8 @@ inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 // Set for every process by the backend that starts it, which ends only processes with its own.
 inline constexpr char kAgentIdVariable[] = "MUSTER_AGENT_ID";
 
-// The path of the file in which the agent of the host keeps the addresses of all tasks: "worker:0 10.0.0.1:20000", one
-// line each, replaced whenever one changes.
+// The path at which the agent of a host keeps the addresses of all tasks once a supervisor has sent them: "worker:0
+// 10.0.0.1:20000", one line each, replaced whenever one changes.
 inline constexpr char kClusterFileVariable[] = "MUSTER_CLUSTER_FILE";
 
 }  // namespace muster
