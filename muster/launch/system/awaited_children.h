@@ -1,6 +1,6 @@
 // The child processes of this one whose ends some code of its own waits for. Code that reaps
-// orphans, which a subreaper gets as children, leaves these alone. For a process with one thread, whose children are one
-// set, whatever starts them.
+// orphans, which a subreaper gets as children, leaves these alone. For a process with one thread, whose children are
+// one set, whatever starts them.
 #pragma once
 
 #include <sys/types.h>
