@@ -424,10 +424,12 @@ absl::Status ExperimentRun::WhyItFailed() {
   if (!tasks_.supervisor()->first_failure().has_value())
     return tasks_.interrupts() > 0 ? absl::CancelledError()
                                    : absl::InternalError("its tasks ended without having finished");
-  const auto& [task, status] = *tasks_.supervisor()->first_failure();
+  const auto& [task, status, not_started] = *tasks_.supervisor()->first_failure();
   const int restarts = tasks_.supervisor()->restarts(task);
   const std::string what =
-      absl::StrCat(LabelOf(task), " ", status.ToString(), std::string(WhatTheShellMeant(status)),
+      absl::StrCat(LabelOf(task), " ",
+                   not_started.empty() ? absl::StrCat(status.ToString(), std::string(WhatTheShellMeant(status)))
+                                       : absl::StrCat("could not be started again: ", not_started),
                    restarts > 0 ? absl::StrCat(" after ", restarts, restarts == 1 ? " restart" : " restarts") : "");
   progress_.run().exit_code = status.ShellCode();
   if (task == kBuildTask) return absl::InternalError(what);
@@ -442,7 +444,7 @@ std::string ExperimentRun::WhyItWasEnded(TaskChange change, const ExitStatus& st
   if (change != TaskChange::kKilled) return "";
   if (tasks_.interrupts() > 0) return "ended by muster kill";
   if (!tasks_.supervisor()->first_failure().has_value()) return "ended by muster";
-  const auto& [task, how] = *tasks_.supervisor()->first_failure();
+  const auto& [task, how, not_started] = *tasks_.supervisor()->first_failure();
   return absl::StrCat("ended by muster, because ", LabelOf(task), " ", how.ToString());
 }
 

@@ -85,7 +85,10 @@ absl::Status AddToLog(const TaskId& task, LogMux& log) {
 
 void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
   const auto& lines = log.LastLines(failure.task);
-  log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", failure.status.ToString(),
+  const std::string what = failure.why_not_started.empty()
+                               ? failure.status.ToString()
+                               : absl::StrCat("could not be started again: ", failure.why_not_started);
+  log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", what,
                        lines.empty() ? "; it wrote nothing" : " — its last lines:"));
   for (const std::string& line : lines) log.Say(absl::StrCat("  ", line));
 }

@@ -43,7 +43,8 @@ void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   }
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
   if (by_itself && Heal(task, status)) return;
-  if (by_itself && !status.ok() && !first_failure_.has_value()) first_failure_ = Failure{task, status};
+  if (by_itself && !status.ok() && !first_failure_.has_value())
+    first_failure_ = Failure{task, status, why_not_started_};
   if (task == options_.chief) chief_code_ = status.ShellCode();
   if (by_itself) {
     Tell(task, status.ok() ? TaskChange::kFinished : TaskChange::kFailed);
@@ -107,7 +108,9 @@ void TaskSupervisor::OnStarted(const TaskId& task) {
 
 void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
   report_(absl::StrCat(NameOf(task), " could not be started again: ", why.message()));
+  why_not_started_ = std::string(why.message());
   OnExit(task, {.code = 1});
+  why_not_started_.clear();
 }
 
 // The run is over: tasks that wait for a restart don't get it.

@@ -92,6 +92,7 @@ class TaskSupervisor {
   struct Failure {
     TaskId task;
     ExitStatus status;
+    std::string why_not_started;  // again, after an end that would have been healed; empty: it ran
   };
   // Takes one line for the user.
   using Report = std::function<void(const std::string& line)>;
@@ -189,6 +190,7 @@ class TaskSupervisor {
   absl::Time deadline_ = absl::InfiniteFuture();
   int chief_code_ = 1;  // until the chief has its own
   std::optional<Failure> first_failure_;
+  std::string why_not_started_;  // while OnExit is told of it
   int interrupts_ = 0;
   bool succeeded_ = false;
   bool server_lost_ = false;  // for good: a task that gives up because of it isn't restarted

@@ -140,7 +140,8 @@ TEST_F(SshFailure, TheTasksOfAKilledAgentAreStartedAgain) {
     run->WaitForErr("worker:1 is process ", died);
     AwaitSteps(*run);
   }
-  EndTraining(*run);
+  run->Signal(SIGINT);
+  EXPECT_EQ(run->Wait(), 0) << run->err;
 }
 
 }  // namespace

@@ -101,7 +101,9 @@ SshFailure WhySshFailed(const ExitStatus& status, std::string_view errors) {
 
 std::string ExplainSshFailure(SshFailure failure, const std::string& host, std::string_view errors) {
   const std::string words = LastLineOf(errors);
-  return absl::StrCat(host, " ", WhatToDo(failure, host), words.empty() ? "" : absl::StrCat(" (ssh: ", words, ")"));
+  if (words.empty()) return absl::StrCat(host, " ", WhatToDo(failure, host));
+  const std::string_view name = words.starts_with("ssh: ") ? "" : "ssh: ";
+  return absl::StrCat(host, " ", WhatToDo(failure, host), " (", AbslView(name), words, ")");
 }
 
 }  // namespace muster
