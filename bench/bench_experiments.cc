@@ -12,9 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +22,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "bench/support/figure_table.h"
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
 #include "bench/support/past_experiments.h"
@@ -46,14 +44,7 @@ constexpr char kProject[] = "bench";
 constexpr std::string_view kGreeting = "the first line";
 constexpr absl::Duration kPatience = absl::Minutes(2);
 
-enum class Goal { kNone, kAtMost, kAtLeast };
-
-struct Figure {
-  const char* name;
-  Goal kind;
-  double goal;
-  const char* what;
-};
+using Goal = FigureGoal;
 
 constexpr Figure kFigures[] = {
     {"beyond_program_ms", Goal::kAtMost, 150, "`muster train`: until each task's first line was shown, less the next"},
@@ -117,7 +108,7 @@ class ExperimentsBench {
   // Runs all rounds.
   absl::Status Measure();
   // Returns whether all goals are met.
-  bool Report() const;
+  bool Report() const { return PrintFigures("experiments", kFigures, values_); }
 
  private:
   struct Contender {
@@ -154,7 +145,7 @@ class ExperimentsBench {
   const std::string folder_;
   const Home home_;
   const std::string muster_;
-  std::map<std::string, std::vector<double>> values_;  // by the name of the figure
+  FigureValues values_;
 };
 
 ExperimentsBench::~ExperimentsBench() {
@@ -372,34 +363,6 @@ absl::Status ExperimentsBench::MeasureCat() {
   for (int i = 0; i < options_.tasks; ++i) std::filesystem::remove(absl::StrCat(folder_, "/cat.", i));
   Note("cat_lines_a_minute", static_cast<double>(options_.lines_of_task() * options_.tasks) / milliseconds * 60'000);
   return absl::OkStatus();
-}
-
-bool ExperimentsBench::Report() const {
-  bool all_met = true;
-  std::fprintf(stderr, "%-22s %14s %14s %14s %12s  %s\n", "figure", "median", "least", "most", "goal", "what");
-  for (const Figure& figure : kFigures) {
-    const auto found = values_.find(figure.name);
-    if (found == values_.end()) continue;
-    const std::vector<double>& values = found->second;
-    const auto [median, least, most] = SpreadOf(values);
-    nlohmann::json row = {{"bench", "experiments"}, {"what", figure.name}, {"median", median},
-                          {"least", least},         {"most", most},        {"runs", values.size()}};
-    std::string goal;
-    if (figure.kind != Goal::kNone) {
-      const bool at_most = figure.kind == Goal::kAtMost;
-      const double judged = figure.goal == 0 ? most : median;
-      const bool met = at_most ? judged <= figure.goal : judged >= figure.goal;
-      all_met = all_met && met;
-      row["goal"] = figure.goal;
-      row["met"] = met;
-      goal = absl::StrFormat("%s %.0f %s", at_most ? "<=" : ">=", figure.goal, met ? "met" : "MISSED");
-    }
-    std::printf("%s\n", row.dump().c_str());
-    const int digits = median >= 1000 ? 0 : 2;
-    std::fprintf(stderr, "%-22s %14.*f %14.*f %14.*f %14s  %s\n", figure.name, digits, median, digits, least, digits,
-                 most, goal.c_str(), figure.what);
-  }
-  return all_met;
 }
 
 int Main(int argc, char** argv) {
