@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/system/pid_fd.h"
@@ -35,8 +36,12 @@ echo 'the switch is up'
 exec sleep infinity
 )";
 
-// $1: the process that holds the switch, $2: the host's number. In a new namespace of processes, $$ is 1. A host that
-// is restarted has the same hardware address, as its neighbours remember it.
+// More hosts than this get fixed tables of their neighbours: one kernel keeps no more than 1,024 learned ones in all
+// its networks together, and each host may talk to each.
+constexpr int kMostLearning = 24;
+
+// $1: the process that holds the switch, $2: the host's number, $3: the scratch folder of the hosts. In a new namespace
+// of processes, $$ is 1. A host that is restarted has the same hardware address, as its neighbours remember it.
 constexpr char kPlugScript[] = R"(
 at_switch="nsenter --net=/proc/$1/ns/net ip link"
 ip link set lo up
@@ -44,6 +49,7 @@ $at_switch add "p$2" type veth peer name eth0 address $(printf 02:00:0a:4d:00:%0
 $at_switch set "p$2" master br0 up
 ip addr add "10.77.0.$((10 + $2))/24" dev eth0
 ip link set eth0 up
+ip -batch "$3/neighbours"
 )";
 
 constexpr char kHereScript[] = R"(
@@ -51,9 +57,9 @@ echo 'h0 is up'
 exec sleep infinity
 )";
 
-// $3: the scratch folder of the hosts, $4: the home directory; the other words are folders that stay visible below what
-// is hidden. Says first which number the host's first process has outside. The login shell is sh, and whether root is
-// locked on this machine doesn't matter.
+// $4: the home directory; the other words are folders that stay visible below what is hidden. Says first which number
+// the host's first process has outside. The login shell is sh, and whether root is locked on this machine doesn't
+// matter.
 constexpr char kHostScript[] = R"(
 read -r pid rest </proc/self/stat
 echo "first process: $pid"
@@ -211,6 +217,7 @@ void SimulatedHosts::WriteKeys() const {
 
 void SimulatedHosts::WriteSettings() const {
   const std::string key = scratch_.Read("host_key.pub");
+  scratch_.Write("neighbours", Neighbours());
   std::string hosts = absl::StrCat("127.0.0.1 localhost\n", AddressOf(kHere), " ", kHere, "\n"), known, config;
   for (const std::string& name : names_) {
     absl::StrAppend(&hosts, AddressOf(name), " ", name, "\n");
@@ -224,20 +231,29 @@ void SimulatedHosts::WriteSettings() const {
   scratch_.Write("sshd_config", here(kSshdConfig));
 }
 
+std::string SimulatedHosts::Neighbours() const {
+  std::string commands;
+  if (static_cast<int>(names_.size()) <= kMostLearning) return commands;
+  for (int number = 0; number <= static_cast<int>(names_.size()); ++number)
+    absl::StrAppendFormat(&commands, "neigh add %s lladdr 02:00:0a:4d:00:%02x dev eth0 nud permanent\n",
+                          AddressOf(absl::StrCat("h", number)), number);
+  return commands;
+}
+
 void SimulatedHosts::StartSwitch() {
   switch_ = std::make_unique<Process>(DyingWithTest(Joined({"unshare", "--net"}, Shell(kSwitchScript, {}))), kTogether);
   switch_->WaitForOut(kReady);
 }
 
 void SimulatedHosts::Start(const std::string& name) {
-  const std::vector<std::string> plug = {std::to_string(switch_->pid()), std::to_string(NumberOf(name))};
+  const std::vector<std::string> plug = {std::to_string(switch_->pid()), std::to_string(NumberOf(name)),
+                                         scratch_.path()};
   if (name == kHere) {
     hosts_[name].process = std::make_unique<Process>(
         DyingWithTest(Joined({"unshare", "--net"}, Shell(absl::StrCat(kPlugScript, kHereScript), plug))), kTogether);
     return;
   }
-  const std::vector<std::string> arguments =
-      Joined(plug, {scratch_.path(), home(), SourceFolder(), BinFolder(), scratch_.path()});
+  const std::vector<std::string> arguments = Joined(plug, {home(), SourceFolder(), BinFolder(), scratch_.path()});
   hosts_[name].process = std::make_unique<Process>(
       DyingWithTest(Joined({"unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child"},
                            Shell(absl::StrCat(kPlugScript, kHostScript), arguments))),

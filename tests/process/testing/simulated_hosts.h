@@ -61,6 +61,9 @@ class SimulatedHosts {
   // Kills the processes of sshd that serve connections to the host.
   void CutSsh(const std::string& host);
 
+  // Returns the host's first process, its sshd. It waits for all that has no other parent there, so its processor time
+  // with that of its children is the time of all that has ended on the host.
+  pid_t FirstOf(const std::string& host) const;
   // Returns what runs on a host, except sshd; nothing if it has crashed.
   std::vector<Running> ProcessesOf(const std::string& host) const;
   // Waits until nothing but sshd runs on a host. Fails if it takes as long as a hanging test.
@@ -76,13 +79,14 @@ class SimulatedHosts {
 
   void WriteKeys() const;
   void WriteSettings() const;
+  // Returns what `ip -batch` makes a host's table of neighbours from.
+  std::string Neighbours() const;
   void StartSwitch();
   void Start(const std::string& host);
   void AwaitStart(const std::string& host);
   void End(const std::string& name);
   // Runs a command of iproute2 at the switch.
   void AtSwitch(const std::vector<std::string>& words) const;
-  pid_t FirstOf(const std::string& host) const;
   std::vector<Running> AllProcessesOf(const std::string& host) const;
 
   const ScratchFolder scratch_;
