@@ -76,6 +76,19 @@ CpuTime CpuTimeOf(pid_t process) {
   return {ticks.user / a_second, ticks.system / a_second};
 }
 
+double CpuSecondsWithEnded(pid_t process) {
+  std::istringstream fields = StatOf(process);
+  std::string other;
+  for (int i = 0; i < 11; ++i) fields >> other;
+  double ticks = 0;
+  for (int i = 0; i < 4; ++i) {
+    double part = 0;
+    fields >> part;
+    ticks += part;
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 std::string SiblingProgram(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }

@@ -35,6 +35,9 @@ inline CpuTime operator-(const CpuTime& a, const CpuTime& b) { return {a.user - 
 // Returns a process's processor time so far, in ticks of the kernel's clock (10 ms); zeros if there is no such process.
 CpuTime CpuTimeOf(pid_t process);
 
+// Returns the seconds of a process, and of its children that have ended and of theirs, in ticks as above.
+double CpuSecondsWithEnded(pid_t process);
+
 // Blocks until the process ends; returns its exit code, or 128 + the signal. `cpu_seconds` gets its processor time.
 int WaitFor(pid_t child, double* cpu_seconds = nullptr);
 

@@ -1,0 +1,414 @@
+// `bench hosts`: what `muster run --hosts` costs, in real processes over real ssh: the time until the tasks' first
+// lines on a few hosts and on many, beside `ssh HOST true`; the lines a second that one agent carries, without losing
+// one, beside a plain pipe and plain ssh; the agent's memory. The hosts are namespaces of this machine, each with its
+// own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal
+// is missed.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "bench/support/figure_table.h"
+#include "bench/support/lines_of_process.h"
+#include "bench/support/numbered_lines.h"
+#include "bench/support/process.h"
+#include "bench/support/rounds.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/monotonic.h"
+#include "muster/base/status_macros.h"
+#include "tests/process/testing/simulated_hosts.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr size_t kLineBytes = 100;
+constexpr std::string_view kGreeting = "the first line";
+constexpr absl::Duration kPatience = absl::Minutes(2);
+
+constexpr Figure kFigures[] = {
+    {"ssh_true_ms", FigureGoal::kNone, 0, "`ssh HOST true`, from before its fork to its end"},
+    {"run_ms", FigureGoal::kNone, 0, "`muster run` on --hosts, until the first line of each task was read"},
+    {"beyond_ssh_ms", FigureGoal::kAtMost, 1000, "the second less the first"},
+    {"run_to_end_ms", FigureGoal::kNone, 0, "that `muster run`, until it has ended"},
+    {"many_ssh_s", FigureGoal::kNone, 0, "`ssh HOST true` for each of --many hosts, 8 at a time"},
+    {"many_s", FigureGoal::kAtMost, 5, "`muster run` on --many hosts, until the first line of each task was read"},
+    {"many_ssh_cpu_s", FigureGoal::kNone, 0, "processor time of those `ssh HOST true` here and on the hosts"},
+    {"many_cpu_s", FigureGoal::kNone, 0, "likewise of that `muster run`, to its end"},
+    {"run_lines_s", FigureGoal::kAtLeast, 200'000, "lines a second of one task, as `muster run` prints them"},
+    {"pipe_lines_s", FigureGoal::kNone, 0, "the same program into a pipe"},
+    {"ssh_lines_s", FigureGoal::kNone, 0, "`ssh HOST PROGRAM`"},
+    {"lost_lines", FigureGoal::kAtMost, 0,
+     "by `muster run`: not whole, or not in order; the most of all rounds counts"},
+    {"run_us_a_line", FigureGoal::kNone, 0, "processor time of `muster run` and its ssh"},
+    {"agent_mb", FigureGoal::kAtMost, 10, "private memory of an agent with --tasks tasks"},
+    {"agent_flooded_mb", FigureGoal::kAtMost, 10, "likewise, when they have printed --lines lines"},
+    {"agent_pss_mb", FigureGoal::kNone, 0, "likewise, with its share of what it has in common with others (PSS)"},
+    {"companions_mb", FigureGoal::kNone, 0, "private memory of the agent's other processes: guard, bridge"},
+};
+
+struct Options {
+  int rounds = 5;
+  int hosts = 4;
+  int many = 64;
+  int tasks = 8;
+  int64_t lines = 1'000'000;
+  std::vector<std::string> cases;
+  std::string muster = SiblingProgram("muster");
+
+  bool Wants(const std::string& one) const {
+    return cases.empty() || std::find(cases.begin(), cases.end(), one) != cases.end();
+  }
+};
+
+double Milliseconds(int64_t from) { return static_cast<double>(MonotonicNanos() - from) * 1e-6; }
+
+struct Memory {
+  double own_mb = 0;
+  double pss_mb = 0;
+};
+
+absl::StatusOr<Memory> MemoryOf(pid_t process) {
+  std::ifstream rollup(absl::StrCat("/proc/", process, "/smaps_rollup"));
+  Memory memory;
+  for (std::string line; std::getline(rollup, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());  // Pss: 1234 kB
+    double kilobytes = 0;
+    if (words.size() != 3 || !absl::SimpleAtod(words[1], &kilobytes)) continue;
+    if (absl::StartsWith(words[0], "Private_")) memory.own_mb += kilobytes / 1024;
+    if (words[0] == "Pss:") memory.pss_mb = kilobytes / 1024;
+  }
+  if (memory.pss_mb == 0) return absl::NotFoundError(absl::StrCat("cannot read the memory of process ", process));
+  return memory;
+}
+
+class HostsBench {
+ public:
+  explicit HostsBench(const Options& options)
+      : options_(options),
+        hosts_(options.Wants("many") ? std::max(options.hosts, options.many) : options.hosts),
+        self_(std::filesystem::read_symlink("/proc/self/exe")) {
+    std::filesystem::current_path(hosts_.shared());
+  }
+  ~HostsBench() { std::filesystem::current_path("/"); }
+  HostsBench(const HostsBench&) = delete;
+  HostsBench& operator=(const HostsBench&) = delete;
+
+  // Runs all rounds; before them once on each host, so that muster is there.
+  absl::Status Measure();
+  // Returns whether all goals are met.
+  bool Report() const { return PrintFigures("hosts", kFigures, values_); }
+
+ private:
+  struct Contender {
+    const char* of_case;
+    std::function<absl::Status()> measure;
+  };
+  // The way of numbered lines from a program to here.
+  struct Printed {
+    double a_second = 0;  // from the first to the last
+    int64_t whole = 0;
+    double cpu_seconds = 0;
+  };
+
+  void Note(const std::string& name, double value) { values_[name].push_back(value); }
+  std::string FirstNames(int count) const {
+    return absl::StrJoin(hosts_.names().begin(), hosts_.names().begin() + count, ",");
+  }
+  std::vector<std::string> Ssh(const std::string& host, const std::string& command) const;
+  std::vector<std::string> Run(int hosts, int workers, const std::vector<std::string>& program) const;
+  std::vector<std::string> Printer(int64_t lines) const {
+    return {self_, "--print", absl::StrCat(lines), "--line_bytes", absl::StrCat(kLineBytes)};
+  }
+
+  // Returns the processor time that all hosts have used so far, once nothing runs there any more.
+  double CpuOfHosts() const;
+  absl::Status MeasureSsh();
+  absl::Status MeasureManySsh();
+  // Returns the milliseconds from before the fork until each task's first line was read, then waits for the end.
+  // `cpu_seconds` gets the processor time of `muster run`.
+  absl::StatusOr<double> UntilGreetings(int hosts, double* cpu_seconds = nullptr);
+  absl::Status MeasureRun();
+  absl::Status MeasureMany();
+  absl::StatusOr<Printed> Print(const std::vector<std::string>& command);
+  absl::Status MeasureRunLines();
+  absl::Status MeasurePlainLines(const char* name, const std::vector<std::string>& command);
+  absl::Status MeasureMemory(bool flooded);
+  absl::Status NoteMemory(bool flooded);
+
+  const Options options_;
+  const SimulatedHosts hosts_;
+  const std::string self_;
+  FigureValues values_;
+};
+
+std::vector<std::string> HostsBench::Ssh(const std::string& host, const std::string& command) const {
+  return hosts_.On("h0", {"ssh", "-F", hosts_.ssh_config(), "-o", "BatchMode=yes", "-T", "--", host, command});
+}
+
+std::vector<std::string> HostsBench::Run(int hosts, int workers, const std::vector<std::string>& program) const {
+  std::vector<std::string> words = {options_.muster,
+                                    "run",
+                                    "--hosts",
+                                    FirstNames(hosts),
+                                    "--ssh_config",
+                                    hosts_.ssh_config(),
+                                    "--ps",
+                                    "0",
+                                    "--workers",
+                                    absl::StrCat(workers),
+                                    "--"};
+  words.insert(words.end(), program.begin(), program.end());
+  return hosts_.On("h0", words);
+}
+
+double HostsBench::CpuOfHosts() const {
+  double seconds = 0;
+  for (const std::string& host : hosts_.names()) {
+    hosts_.AwaitNothingOn(host);
+    seconds += CpuSecondsWithEnded(hosts_.FirstOf(host));
+  }
+  return seconds;
+}
+
+absl::Status HostsBench::MeasureSsh() {
+  const std::string output = hosts_.shared() + "/output";
+  const int64_t start = MonotonicNanos();
+  const int code = WaitFor(Start(Ssh("h1", "true"), {}, output));
+  const double milliseconds = Milliseconds(start);
+  if (code != 0) {
+    ShowEnd(output);
+    return absl::InternalError(absl::StrCat("ssh exited with ", code));
+  }
+  Note("ssh_true_ms", milliseconds);
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasureManySsh() {
+  std::vector<std::string> words = Ssh("{}", "true");
+  words.insert(words.begin(), {"/usr/bin/xargs", "-P", "8", "-a", "names", "-I", "{}"});
+  std::ofstream("names") << absl::StrJoin(hosts_.names().begin(), hosts_.names().begin() + options_.many, "\n");
+  const double before = CpuOfHosts();
+  double cpu_seconds = 0;
+  const int64_t start = MonotonicNanos();
+  const int code = WaitFor(Start(words, {}, hosts_.shared() + "/output"), &cpu_seconds);
+  Note("many_ssh_s", Milliseconds(start) / 1000);
+  Note("many_ssh_cpu_s", cpu_seconds + CpuOfHosts() - before);
+  return code == 0 ? absl::OkStatus() : absl::InternalError(absl::StrCat("xargs ssh exited with ", code));
+}
+
+absl::StatusOr<double> HostsBench::UntilGreetings(int hosts, double* cpu_seconds) {
+  const int64_t start = MonotonicNanos();
+  LinesOfProcess run(Run(hosts, hosts, {"/bin/echo", std::string(kGreeting)}), {});
+  int greetings = hosts;
+  double milliseconds = 0;
+  std::string lines;
+  RETURN_IF_ERROR(run.Read(kPatience,
+                           [&](std::string_view line) {
+                             absl::StrAppend(&lines, AbslView(line), "\n");
+                             const absl::string_view text = AbslView(line);
+                             if (absl::StartsWith(text, "[worker:") && absl::EndsWith(text, AbslView(kGreeting)) &&
+                                 --greetings == 0)
+                               milliseconds = Milliseconds(start);
+                             return true;
+                           })
+                      .status());
+  if (run.Wait(cpu_seconds) == 0 && greetings == 0) return milliseconds;
+  return absl::InternalError(absl::StrCat("muster run failed, or printed too little:\n", lines));
+}
+
+absl::Status HostsBench::MeasureRun() {
+  const int64_t start = MonotonicNanos();
+  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.hosts));
+  Note("run_to_end_ms", Milliseconds(start));
+  Note("run_ms", milliseconds);
+  if (const auto ssh = values_.find("ssh_true_ms"); ssh != values_.end())
+    Note("beyond_ssh_ms", milliseconds - ssh->second.back());
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasureMany() {
+  const double before = CpuOfHosts();
+  double cpu_seconds = 0;
+  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.many, &cpu_seconds));
+  Note("many_s", milliseconds / 1000);
+  Note("many_cpu_s", cpu_seconds + CpuOfHosts() - before);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HostsBench::Printed> HostsBench::Print(const std::vector<std::string>& command) {
+  LineCount count(kLineBytes);
+  Printed printed;
+  int64_t first = 0, last = 0;
+  std::string others;
+  LinesOfProcess process(command, {});
+  RETURN_IF_ERROR(process
+                      .Read(kPatience,
+                            [&](std::string_view line) {
+                              constexpr std::string_view kTask = "[worker:0] ";
+                              if (absl::StartsWith(AbslView(line), AbslView(kTask))) line.remove_prefix(kTask.size());
+                              if (!count.Take("", line)) {
+                                absl::StrAppend(&others, AbslView(line), "\n");
+                                return true;
+                              }
+                              if (count.whole() == 1) first = MonotonicNanos();
+                              if (count.whole() == options_.lines) last = MonotonicNanos();
+                              return true;
+                            })
+                      .status());
+  if (process.Wait(&printed.cpu_seconds) != 0)
+    return absl::InternalError(absl::StrCat("what prints lines has failed:\n", others));
+  printed.whole = count.whole();
+  if (last > first) printed.a_second = static_cast<double>(options_.lines) * 1e9 / static_cast<double>(last - first);
+  return printed;
+}
+
+absl::Status HostsBench::MeasureRunLines() {
+  ASSIGN_OR_RETURN(const Printed printed, Print(Run(1, 1, Printer(options_.lines))));
+  Note("run_lines_s", printed.a_second);
+  Note("lost_lines", static_cast<double>(options_.lines - printed.whole));
+  Note("run_us_a_line", printed.cpu_seconds * 1e6 / static_cast<double>(options_.lines));
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasurePlainLines(const char* name, const std::vector<std::string>& command) {
+  ASSIGN_OR_RETURN(const Printed printed, Print(command));
+  Note(name, printed.a_second);
+  return absl::OkStatus();
+}
+
+// After printing, the tasks wait until their agent has been looked at.
+absl::Status HostsBench::MeasureMemory(bool flooded) {
+  const std::string gate = hosts_.shared() + "/gate";
+  std::filesystem::remove(gate);
+  const int opened = mkfifo(gate.c_str(), 0600) == 0 ? open(gate.c_str(), O_RDWR | O_CLOEXEC) : -1;
+  if (opened < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the FIFO ", gate));
+  const std::unique_ptr<const int, void (*)(const int*)> closed(&opened, [](const int* fd) { close(*fd); });
+  std::vector<std::string> printer = Printer(flooded ? options_.lines / options_.tasks : 1);
+  printer.insert(printer.end(), {"--gate", gate});
+  int printing = options_.tasks;
+  LinesOfProcess run(Run(1, options_.tasks, printer), {});
+  ASSIGN_OR_RETURN(const bool all, run.Read(kPatience, [&printing](std::string_view line) {
+    if (absl::EndsWith(AbslView(line), AbslView(kAllPrinted))) --printing;
+    return printing > 0;
+  }));
+  if (!all) return absl::InternalError("muster run has ended before its tasks had printed all");
+  RETURN_IF_ERROR(NoteMemory(flooded));
+  const std::string bytes(static_cast<size_t>(options_.tasks), '.');
+  if (write(opened, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    return absl::ErrnoToStatus(errno, "cannot let the tasks go on");
+  RETURN_IF_ERROR(run.Read(kPatience, [](std::string_view) { return true; }).status());
+  return run.Wait() == 0 ? absl::OkStatus() : absl::InternalError("muster run has failed");
+}
+
+absl::Status HostsBench::NoteMemory(bool flooded) {
+  double companions = 0;
+  int agents = 0;
+  for (const SimulatedHosts::Running& running : hosts_.ProcessesOf("h1")) {
+    if (absl::StrContains(running.words, self_)) continue;
+    ASSIGN_OR_RETURN(const Memory memory, MemoryOf(running.pid));
+    if (!absl::StrContains(running.words, " agent --serve ")) {
+      companions += memory.own_mb;
+      continue;
+    }
+    ++agents;
+    Note(flooded ? "agent_flooded_mb" : "agent_mb", memory.own_mb);
+    if (!flooded) Note("agent_pss_mb", memory.pss_mb);
+  }
+  if (!flooded) Note("companions_mb", companions);
+  return agents == 1 ? absl::OkStatus() : absl::InternalError(absl::StrCat("there are ", agents, " agents on h1"));
+}
+
+absl::Status HostsBench::Measure() {
+  std::vector<Contender> contenders = {
+      {"start", [this] { return MeasureSsh(); }},
+      {"start", [this] { return MeasureRun(); }},
+      {"many", [this] { return MeasureManySsh(); }},
+      {"many", [this] { return MeasureMany(); }},
+      {"lines", [this] { return MeasureRunLines(); }},
+      {"lines", [this] { return MeasurePlainLines("pipe_lines_s", Printer(options_.lines)); }},
+      {"lines",
+       [this] { return MeasurePlainLines("ssh_lines_s", Ssh("h1", absl::StrJoin(Printer(options_.lines), " "))); }},
+      {"memory", [this] { return MeasureMemory(/*flooded=*/false); }},
+      {"memory", [this] { return MeasureMemory(/*flooded=*/true); }}};
+  std::erase_if(contenders, [this](const Contender& one) { return !options_.Wants(one.of_case); });
+  const int64_t start = MonotonicNanos();
+  RETURN_IF_ERROR(UntilGreetings(static_cast<int>(hosts_.names().size())).status());
+  std::fprintf(stderr, "bench hosts: muster has been copied to %zu hosts, and run there, in %.1f s\n",
+               hosts_.names().size(), Milliseconds(start) / 1000);
+  for (int round = 0; round < options_.rounds; ++round)
+    for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i].measure());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MeasureAndReport(const Options& options) {
+  // What the hosts check of themselves is an exception here: this is no test.
+  GTEST_FLAG_SET(throw_on_failure, true);
+  try {
+    HostsBench bench(options);
+    RETURN_IF_ERROR(bench.Measure());
+    return bench.Report();
+  } catch (const std::exception& failure) {
+    return absl::InternalError(failure.what());
+  }
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  int64_t print = -1;
+  size_t line_bytes = kNumberedLineBytes;
+  std::string gate;
+  CLI::App app("What a run over hosts costs: the way to its tasks' first lines, their output, the agent's memory.",
+               "bench_hosts");
+  app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--cases", options.cases, "start, many, lines, memory; default: all")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"start", "many", "lines", "memory"}));
+  app.add_option("--hosts", options.hosts, "hosts of `start`")->capture_default_str()->check(CLI::Range(1, 200));
+  app.add_option("--many", options.many, "hosts of `many`")->capture_default_str()->check(CLI::Range(1, 200));
+  app.add_option("--tasks", options.tasks, "tasks of `memory`")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--lines", options.lines, "lines of `lines` and `memory`")
+      ->capture_default_str()
+      ->check(CLI::Range(1000, 1'000'000'000));
+  app.add_option("--muster", options.muster, "the muster to measure")->capture_default_str();
+  app.add_option("--print", print, "(the benchmark's own: be a task that prints so many lines)")->group("");
+  app.add_option("--line_bytes", line_bytes, "(likewise: of so many bytes)")->group("");
+  app.add_option("--gate", gate, "(likewise: the FIFO that it reads a byte from at its end)")->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (print >= 0) return PrintNumberedLines(print, gate, line_bytes);
+  if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) {
+    std::fprintf(stderr, "SKIPPED: %s\n", why.c_str());
+    return 0;
+  }
+  const absl::StatusOr<bool> met = MeasureAndReport(options);
+  if (met.ok()) return *met ? 0 : 1;
+  std::fprintf(stderr, "bench hosts: %s\n", std::string(met.status().message()).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) { return muster::bench::Main(argc, argv); }
