@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/sha256.h"
@@ -55,13 +54,6 @@ class SshCarrier {
   std::string errors_;
 };
 
-absl::StatusOr<std::string> ReadProgram(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file.good() && !file.eof()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
-  return bytes;
-}
-
 }  // namespace
 
 SshEngine::SshEngine(ContactOptions options, FdLoop& loop, const Clock& clock)
@@ -70,7 +62,7 @@ SshEngine::SshEngine(ContactOptions options, FdLoop& loop, const Clock& clock)
 absl::Status SshEngine::Start(EngineEvents& events) {
   events_ = &events;
   if (!options_.muster.hash.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string program, ReadProgram(options_.muster_path));
+  ASSIGN_OR_RETURN(const std::string program, PosixFileSystem().ReadFile(options_.muster_path));
   ASSIGN_OR_RETURN(options_.muster_needs, NeedsOfElf(program));
   Sha256 hash;
   hash.Add(program);
