@@ -172,7 +172,10 @@ class Posix final : public FileSystem {
   absl::StatusOr<std::string> ReadFile(const std::string& path) override {
     Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (fd.get() < 0) return Error("read", path);
+    struct stat info {};
     std::string content;
+    // Saves copying a large file while it grows. Those of /proc have no size.
+    if (fstat(fd.get(), &info) == 0) content.reserve(static_cast<size_t>(info.st_size));
     char buffer[1 << 16];
     for (;;) {
       const ssize_t got = read(fd.get(), buffer, sizeof buffer);
