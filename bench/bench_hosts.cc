@@ -24,16 +24,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "bench/support/figure_table.h"
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
+#include "bench/support/shared_connections.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/monotonic.h"
 #include "muster/base/status_macros.h"
@@ -53,8 +52,9 @@ constexpr Figure kFigures[] = {
     {"run_to_end_ms", FigureGoal::kNone, 0, "that `muster run`, until it has ended"},
     {"many_ssh_s", FigureGoal::kNone, 0, "`ssh HOST true` for each of --many hosts, 8 at a time"},
     {"many_s", FigureGoal::kAtMost, 5, "`muster run` on --many hosts, until the first line of each task was read"},
+    {"many_shared_s", FigureGoal::kAtMost, 5, "the same over connections that are there already (ControlPath of ssh)"},
     {"many_ssh_cpu_s", FigureGoal::kNone, 0, "processor time of those `ssh HOST true` here and on the hosts"},
-    {"many_cpu_s", FigureGoal::kNone, 0, "likewise of that `muster run`, to its end"},
+    {"many_cpu_s", FigureGoal::kNone, 0, "likewise of `muster run`, to its end"},
     {"run_lines_s", FigureGoal::kAtLeast, 200'000, "lines a second of one task, as `muster run` prints them"},
     {"pipe_lines_s", FigureGoal::kNone, 0, "the same program into a pipe"},
     {"ssh_lines_s", FigureGoal::kNone, 0, "`ssh HOST PROGRAM`"},
@@ -83,30 +83,12 @@ struct Options {
 
 double Milliseconds(int64_t from) { return static_cast<double>(MonotonicNanos() - from) * 1e-6; }
 
-struct Memory {
-  double own_mb = 0;
-  double pss_mb = 0;
-};
-
-absl::StatusOr<Memory> MemoryOf(pid_t process) {
-  std::ifstream rollup(absl::StrCat("/proc/", process, "/smaps_rollup"));
-  Memory memory;
-  for (std::string line; std::getline(rollup, line);) {
-    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());  // Pss: 1234 kB
-    double kilobytes = 0;
-    if (words.size() != 3 || !absl::SimpleAtod(words[1], &kilobytes)) continue;
-    if (absl::StartsWith(words[0], "Private_")) memory.own_mb += kilobytes / 1024;
-    if (words[0] == "Pss:") memory.pss_mb = kilobytes / 1024;
-  }
-  if (memory.pss_mb == 0) return absl::NotFoundError(absl::StrCat("cannot read the memory of process ", process));
-  return memory;
-}
-
 class HostsBench {
  public:
   explicit HostsBench(const Options& options)
       : options_(options),
         hosts_(options.Wants("many") ? std::max(options.hosts, options.many) : options.hosts),
+        shared_(hosts_),
         self_(std::filesystem::read_symlink("/proc/self/exe")) {
     std::filesystem::current_path(hosts_.shared());
   }
@@ -136,7 +118,8 @@ class HostsBench {
     return absl::StrJoin(hosts_.names().begin(), hosts_.names().begin() + count, ",");
   }
   std::vector<std::string> Ssh(const std::string& host, const std::string& command) const;
-  std::vector<std::string> Run(int hosts, int workers, const std::vector<std::string>& program) const;
+  std::vector<std::string> Run(int hosts, int workers, const std::string& ssh_config,
+                               const std::vector<std::string>& program) const;
   std::vector<std::string> Printer(int64_t lines) const {
     return {self_, "--print", absl::StrCat(lines), "--line_bytes", absl::StrCat(kLineBytes)};
   }
@@ -147,9 +130,10 @@ class HostsBench {
   absl::Status MeasureManySsh();
   // Returns the milliseconds from before the fork until each task's first line was read, then waits for the end.
   // `cpu_seconds` gets the processor time of `muster run`.
-  absl::StatusOr<double> UntilGreetings(int hosts, double* cpu_seconds = nullptr);
+  absl::StatusOr<double> UntilGreetings(int hosts, const std::string& ssh_config, double* cpu_seconds = nullptr);
   absl::Status MeasureRun();
   absl::Status MeasureMany();
+  absl::Status MeasureManyShared();
   absl::StatusOr<Printed> Print(const std::vector<std::string>& command);
   absl::Status MeasureRunLines();
   absl::Status MeasurePlainLines(const char* name, const std::vector<std::string>& command);
@@ -158,6 +142,7 @@ class HostsBench {
 
   const Options options_;
   const SimulatedHosts hosts_;
+  SharedConnections shared_;
   const std::string self_;
   FigureValues values_;
 };
@@ -166,18 +151,10 @@ std::vector<std::string> HostsBench::Ssh(const std::string& host, const std::str
   return hosts_.On("h0", {"ssh", "-F", hosts_.ssh_config(), "-o", "BatchMode=yes", "-T", "--", host, command});
 }
 
-std::vector<std::string> HostsBench::Run(int hosts, int workers, const std::vector<std::string>& program) const {
-  std::vector<std::string> words = {options_.muster,
-                                    "run",
-                                    "--hosts",
-                                    FirstNames(hosts),
-                                    "--ssh_config",
-                                    hosts_.ssh_config(),
-                                    "--ps",
-                                    "0",
-                                    "--workers",
-                                    absl::StrCat(workers),
-                                    "--"};
+std::vector<std::string> HostsBench::Run(int hosts, int workers, const std::string& ssh_config,
+                                         const std::vector<std::string>& program) const {
+  std::vector<std::string> words = {options_.muster, "run", "--hosts", FirstNames(hosts), "--ssh_config", ssh_config};
+  words.insert(words.end(), {"--ps", "0", "--workers", absl::StrCat(workers), "--"});
   words.insert(words.end(), program.begin(), program.end());
   return hosts_.On("h0", words);
 }
@@ -217,9 +194,9 @@ absl::Status HostsBench::MeasureManySsh() {
   return code == 0 ? absl::OkStatus() : absl::InternalError(absl::StrCat("xargs ssh exited with ", code));
 }
 
-absl::StatusOr<double> HostsBench::UntilGreetings(int hosts, double* cpu_seconds) {
+absl::StatusOr<double> HostsBench::UntilGreetings(int hosts, const std::string& ssh_config, double* cpu_seconds) {
   const int64_t start = MonotonicNanos();
-  LinesOfProcess run(Run(hosts, hosts, {"/bin/echo", std::string(kGreeting)}), {});
+  LinesOfProcess run(Run(hosts, hosts, ssh_config, {"/bin/echo", std::string(kGreeting)}), {});
   int greetings = hosts;
   double milliseconds = 0;
   std::string lines;
@@ -239,7 +216,7 @@ absl::StatusOr<double> HostsBench::UntilGreetings(int hosts, double* cpu_seconds
 
 absl::Status HostsBench::MeasureRun() {
   const int64_t start = MonotonicNanos();
-  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.hosts));
+  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.hosts, hosts_.ssh_config()));
   Note("run_to_end_ms", Milliseconds(start));
   Note("run_ms", milliseconds);
   if (const auto ssh = values_.find("ssh_true_ms"); ssh != values_.end())
@@ -250,9 +227,15 @@ absl::Status HostsBench::MeasureRun() {
 absl::Status HostsBench::MeasureMany() {
   const double before = CpuOfHosts();
   double cpu_seconds = 0;
-  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.many, &cpu_seconds));
+  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.many, hosts_.ssh_config(), &cpu_seconds));
   Note("many_s", milliseconds / 1000);
   Note("many_cpu_s", cpu_seconds + CpuOfHosts() - before);
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasureManyShared() {
+  ASSIGN_OR_RETURN(const double milliseconds, UntilGreetings(options_.many, shared_.ssh_config()));
+  Note("many_shared_s", milliseconds / 1000);
   return absl::OkStatus();
 }
 
@@ -284,7 +267,7 @@ absl::StatusOr<HostsBench::Printed> HostsBench::Print(const std::vector<std::str
 }
 
 absl::Status HostsBench::MeasureRunLines() {
-  ASSIGN_OR_RETURN(const Printed printed, Print(Run(1, 1, Printer(options_.lines))));
+  ASSIGN_OR_RETURN(const Printed printed, Print(Run(1, 1, hosts_.ssh_config(), Printer(options_.lines))));
   Note("run_lines_s", printed.a_second);
   Note("lost_lines", static_cast<double>(options_.lines - printed.whole));
   Note("run_us_a_line", printed.cpu_seconds * 1e6 / static_cast<double>(options_.lines));
@@ -307,7 +290,7 @@ absl::Status HostsBench::MeasureMemory(bool flooded) {
   std::vector<std::string> printer = Printer(flooded ? options_.lines / options_.tasks : 1);
   printer.insert(printer.end(), {"--gate", gate});
   int printing = options_.tasks;
-  LinesOfProcess run(Run(1, options_.tasks, printer), {});
+  LinesOfProcess run(Run(1, options_.tasks, hosts_.ssh_config(), printer), {});
   ASSIGN_OR_RETURN(const bool all, run.Read(kPatience, [&printing](std::string_view line) {
     if (absl::EndsWith(AbslView(line), AbslView(kAllPrinted))) --printing;
     return printing > 0;
@@ -326,7 +309,8 @@ absl::Status HostsBench::NoteMemory(bool flooded) {
   int agents = 0;
   for (const SimulatedHosts::Running& running : hosts_.ProcessesOf("h1")) {
     if (absl::StrContains(running.words, self_)) continue;
-    ASSIGN_OR_RETURN(const Memory memory, MemoryOf(running.pid));
+    const Memory memory = MemoryOf(running.pid);
+    if (memory.pss_mb == 0) return absl::NotFoundError("cannot read the memory of " + running.words);
     if (!absl::StrContains(running.words, " agent --serve ")) {
       companions += memory.own_mb;
       continue;
@@ -345,6 +329,7 @@ absl::Status HostsBench::Measure() {
       {"start", [this] { return MeasureRun(); }},
       {"many", [this] { return MeasureManySsh(); }},
       {"many", [this] { return MeasureMany(); }},
+      {"many", [this] { return MeasureManyShared(); }},
       {"lines", [this] { return MeasureRunLines(); }},
       {"lines", [this] { return MeasurePlainLines("pipe_lines_s", Printer(options_.lines)); }},
       {"lines",
@@ -353,9 +338,10 @@ absl::Status HostsBench::Measure() {
       {"memory", [this] { return MeasureMemory(/*flooded=*/true); }}};
   std::erase_if(contenders, [this](const Contender& one) { return !options_.Wants(one.of_case); });
   const int64_t start = MonotonicNanos();
-  RETURN_IF_ERROR(UntilGreetings(static_cast<int>(hosts_.names().size())).status());
+  RETURN_IF_ERROR(UntilGreetings(static_cast<int>(hosts_.names().size()), hosts_.ssh_config()).status());
   std::fprintf(stderr, "bench hosts: muster has been copied to %zu hosts, and run there, in %.1f s\n",
                hosts_.names().size(), Milliseconds(start) / 1000);
+  if (options_.Wants("many")) RETURN_IF_ERROR(shared_.Open(options_.many));
   for (int round = 0; round < options_.rounds; ++round)
     for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i].measure());
   return absl::OkStatus();

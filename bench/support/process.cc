@@ -89,6 +89,20 @@ double CpuSecondsWithEnded(pid_t process) {
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+Memory MemoryOf(pid_t process) {
+  std::ifstream rollup("/proc/" + std::to_string(process) + "/smaps_rollup");
+  Memory memory;
+  for (std::string line; std::getline(rollup, line);) {
+    std::istringstream words(line);  // "Pss:  1234 kB"; the first line has other words
+    std::string name;
+    double kilobytes = 0;
+    if (!(words >> name >> kilobytes)) continue;
+    if (name.starts_with("Private_")) memory.own_mb += kilobytes / 1024;
+    if (name == "Pss:") memory.pss_mb = kilobytes / 1024;
+  }
+  return memory;
+}
+
 std::string SiblingProgram(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }

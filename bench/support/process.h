@@ -38,6 +38,14 @@ CpuTime CpuTimeOf(pid_t process);
 // Returns the seconds of a process, and of its children that have ended and of theirs, in ticks as above.
 double CpuSecondsWithEnded(pid_t process);
 
+struct Memory {
+  double own_mb = 0;  // private: what would be free without the process
+  double pss_mb = 0;  // and its share of what it has in common with others
+};
+
+// Returns a process's memory in MiB; zeros if there is no such process.
+Memory MemoryOf(pid_t process);
+
 // Blocks until the process ends; returns its exit code, or 128 + the signal. `cpu_seconds` gets its processor time.
 int WaitFor(pid_t child, double* cpu_seconds = nullptr);
 
