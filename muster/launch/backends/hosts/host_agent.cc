@@ -22,6 +22,9 @@ constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
 constexpr absl::Duration kSilentStream = absl::Seconds(2);
 // A stream that takes nothing isn't looked at more often.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
+// So many connections in a row, over which nothing has come, are no broken network any more: an agent that takes a
+// command for a mistake closes the stream.
+constexpr int kFutile = 30;
 // How old the supervisor's number may be: half of AgentLimits::number_age.
 constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
 
@@ -113,10 +116,23 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
         refused->reason == Refusal::kEnding ? "it hasn't heard from here for too long and ends its tasks"
                                             : "it obeys another one; is the host in the list under two names?")));
   }
+  if (state_ == State::kReady && BreaksInVain())
+    return BecomeGone(absl::UnavailableError(
+        absl::StrCat("the agent on ", name(),
+                     " ends every connection before it has done anything: ", std::string(why.message()), words)));
   if (state_ == State::kConnecting)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has ended before it answered: ", std::string(why.message()), words)));
   Redial();
+}
+
+bool HostAgent::BreaksInVain() {
+  const uint64_t seen = std::exchange(seen_, link_->progress().seen);
+  if (seen != seen_) {
+    futile_ = 0;
+    pause_.Reset();
+  }
+  return ++futile_ > kFutile;
 }
 
 void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
@@ -152,7 +168,6 @@ void HostAgent::OnTime() {
 }
 
 void HostAgent::OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>&) {
-  pause_.Reset();
   last_try_.clear();
   if (state_ != State::kConnecting) return;
   state_ = State::kReady;

@@ -105,6 +105,8 @@ class HostAgent final : public AgentLinkEvents {
   void MakeLink();
   void Connect();
   void Redial();
+  // Returns whether too many connections in a row have ended without an event of the agent. Call once for each.
+  bool BreaksInVain();
   void OnConnectionEnd(const absl::Status& why);
   // The host has no agent any more: tells what became of everything that was asked for.
   void BecomeGone(const absl::Status& why);
@@ -133,6 +135,8 @@ class HostAgent final : public AgentLinkEvents {
   absl::Time hang_up_at_ = absl::InfiniteFuture();  // a silent stream
   absl::Time looked_ = absl::InfinitePast();        // OnTime's last call
   std::string last_try_;                            // why the host couldn't be reached again
+  uint64_t seen_ = 0;                               // events, when the last connection ended
+  int futile_ = 0;                                  // connections since
   absl::Time answer_by_;                            // while connecting: of the agent, once there is a stream
   std::deque<Queued> queue_;
   std::map<CommandId, Asked> asked_;
