@@ -159,9 +159,12 @@ absl::StatusOr<ClusterPlan> PlanCluster(const ClusterRequest& request, const std
     process.task = tasks[i];
     if (i < addresses.size()) process.address = addresses[i];
     if (const auto host = request.hosts.find(tasks[i]); host != request.hosts.end()) process.node = host->second;
-    process.directory = request.directory;
-    process.arguments = request.program;
-    if (request.muster_ps && tasks[i].job == kPsJob) process.arguments = {request.muster_command, "ps"};
+    if (request.muster_ps && tasks[i].job == kPsJob) {
+      process.arguments = {request.muster_command, "ps"};
+    } else {
+      process.arguments = request.program;
+      process.directory = request.directory;
+    }
     for (const std::string& variable : request.environment) {
       const size_t equals = variable.find('=');
       process.environment.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));

@@ -24,7 +24,7 @@ struct ClusterRequest {
   // If not empty, used instead of those counts: exactly these tasks; the master is the chief.
   std::vector<PlacedTask> layout;
   std::map<TaskId, std::string> hosts;  // where the tasks run; empty: on this machine
-  std::string directory;                // of all processes; empty: the launcher's
+  std::string directory;                // of all that run the program; empty: the launcher's
   std::string visible_devices;          // with a layout: the launcher's own CUDA_VISIBLE_DEVICES
   // Whether each ps runs the stand-alone parameter server (`MUSTER_COMMAND ps`) instead of the program.
   bool muster_ps = false;

@@ -48,7 +48,7 @@ absl::StatusOr<ReservedPorts> TaskRun::Reserve(const std::vector<PortRequest>& r
     waiting_.insert(request.task);
     backend_->Reserve(request.task, request.ports);
   }
-  RETURN_IF_ERROR(AwaitAnswers());
+  RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/1));
   if (not_reserved_.has_value()) return *not_reserved_;
   return reserved_;
 }
@@ -59,7 +59,7 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
     waiting_.insert(process.task);
     backend_->Launch(process);
   }
-  RETURN_IF_ERROR(AwaitAnswers());
+  RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/2));
   for (const ProcessSpec& process : processes_) {
     const auto failed = not_started_.find(process.task);
     if (failed == not_started_.end()) continue;
@@ -69,10 +69,9 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
   return absl::OkStatus();
 }
 
-absl::Status TaskRun::AwaitAnswers() {
-  constexpr int kImpatient = 2;
+absl::Status TaskRun::AwaitAnswers(int interrupts) {
   while (!waiting_.empty()) {
-    if (interrupts_ >= kImpatient) return absl::CancelledError("interrupted");
+    if (interrupts_ >= interrupts) return absl::CancelledError("interrupted");
     client_.Wait();
   }
   return absl::OkStatus();

@@ -81,10 +81,11 @@ class TaskRun final : public BackendEvents {
 
   // InvalidArgument names an engine that there isn't. Must be called before what follows; Stop must follow.
   [[nodiscard]] absl::Status Start();
-  // Blocks until all are reserved; Cancelled after a second interrupt, like Launch. InvalidArgument: a port that was
-  // asked for by its number is in use.
+  // Blocks until all are reserved, on hosts that may have to be reached first; Cancelled after an interrupt, as nothing
+  // is started yet. InvalidArgument: a port that was asked for by its number is in use.
   absl::StatusOr<ReservedPorts> Reserve(const std::vector<PortRequest>& requests);
-  // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure(). An
+  // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure().
+  // Cancelled after a second interrupt. An
   // end that comes early is kept for Supervise.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
   const std::optional<StartFailure>& start_failure() const { return start_failure_; }
@@ -119,8 +120,8 @@ class TaskRun final : public BackendEvents {
  private:
   void OnSignals();
   bool IsCompanion(const TaskId& task) const { return companion_.has_value() && companion_->Is(task); }
-  // Waits until `waiting_` is empty.
-  [[nodiscard]] absl::Status AwaitAnswers();
+  // Waits until `waiting_` is empty. Cancelled after so many interrupts.
+  [[nodiscard]] absl::Status AwaitAnswers(int interrupts);
   ProcessSpec& SpecOf(const TaskId& task);
   // Returns whether the failed task is started once more, without its reserved ports.
   bool StartsWithoutReservation(const TaskId& task, const ExitStatus& status);

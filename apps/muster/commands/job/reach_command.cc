@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/usage_error.h"
@@ -30,7 +31,9 @@ int Listen(const std::string& address) {
     std::printf("listening\n%s\n", OwnAddresses().c_str());
     std::fflush(stdout);
   });
-  return listened.ok() ? 0 : UsageError("reach", listened);
+  if (listened.ok()) return 0;
+  return UsageError("reach", absl::Status(listened.code(), absl::StrCat(std::string(listened.message()),
+                                                                        "; this host has ", OwnAddresses())));
 }
 
 int Dial(const std::vector<std::string>& addresses) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -49,7 +50,7 @@ Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
 
 Every process runs PROGRAM with the same arguments. Its environment has TF_CONFIG (its task and the cluster),
 MUSTER_RUN_ID and MUSTER_JOB_TOKEN, the secret of this job. Export that variable yourself to query the job's ps from
-another terminal; otherwise the token is random. With --help as its only argument, PROGRAM runs once, outside a cluster.
+another terminal; otherwise the token is random. With --help as its only argument, PROGRAM runs once, here.
 Without --chief, worker 0 is the chief. The run ends when the chief ends.
 A task that is killed is restarted. A parameter server finds its model again, in memory that this command keeps; workers
 and the chief join again; no acknowledged update is lost. Without ps (--ps 0) the death of a worker ends all workers;
@@ -180,6 +181,8 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
 absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRequest& request,
                        ForegroundOptions& options) {
   if (hosts.empty()) return absl::OkStatus();
+  if (!flags.first_port.empty() && !flags.dry_run)
+    return absl::InvalidArgumentError("--first_port: on hosts muster chooses free ports; accepted with --dry-run only");
   if (!flags.trace.empty())
     return absl::InvalidArgumentError(
         "--trace: its parts are written to a folder of this machine; accepted without --hosts and --host_file");
@@ -200,6 +203,13 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   return absl::OkStatus();
 }
 
+// Returns the name or address under which others reach a node of a plan that is only shown.
+std::string NetworkNameOf(const std::string& node, const std::vector<Host>& hosts) {
+  const auto host = std::find_if(hosts.begin(), hosts.end(), [&](const Host& one) { return one.name == node; });
+  std::string name = host == hosts.end() || host->address.empty() ? node.substr(node.find('@') + 1) : host->address;
+  return absl::StrContains(name, ':') && name.front() != '[' ? absl::StrCat("[", name, "]") : name;
+}
+
 bool HasSeveralNodes(const ClusterRequest& request) {
   if (!request.hosts.empty()) return true;
   return std::any_of(request.layout.begin(), request.layout.end(),
@@ -209,7 +219,7 @@ bool HasSeveralNodes(const ClusterRequest& request) {
 // Returns a free port of this machine for every task. In a plan of several nodes, which is only shown, uses the ports
 // from --first_port on of each, by default TensorFlow's 2222.
 absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, const ClusterRequest& request,
-                                                     const FreePorts& ports) {
+                                                     const std::vector<Host>& hosts, const FreePorts& ports) {
   const bool several = HasSeveralNodes(request);
   int first = kFirstPlannedPort;
   const int last = kLargestPort - AddressesNeeded(request) + 1;
@@ -221,7 +231,7 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, cons
   for (int i = 0; i < AddressesNeeded(request); ++i) {
     if (several) {
       const std::string& node = request.hosts.empty() ? request.layout[i].node : request.hosts.at(tasks[i]);
-      addresses.push_back(absl::StrCat(node, ":", first + next[node]++));
+      addresses.push_back(absl::StrCat(NetworkNameOf(node, hosts), ":", first + next[node]++));
     } else {
       addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
     }
@@ -264,7 +274,7 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
     request.status_ports.push_back(*options.first_status_port == 0 ? for_status.port(i)
                                                                    : *options.first_status_port + i);
   ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, ports));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, options.plan.hosts, ports));
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, options.job_token, options.run_id));
   std::fputs(DryRunText(plan).c_str(), stdout);
   return absl::OkStatus();
@@ -303,7 +313,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
-  if (AsksForHelp(request.program) && hosts.empty() && !flags.dry_run)
+  if (AsksForHelp(request.program) && !flags.dry_run)
     return BecomeProgram(request.program, VariableIn(options.environment, "PATH"));
   options.run_id = RandomHex(kRunIdBytes);
   options.log.log_dir = flags.log_dir;

@@ -155,7 +155,7 @@ void HostAgent::OnTime() {
   if (link_->lost())
     return BecomeGone(absl::UnavailableError(absl::StrCat(name(), " is lost: nothing was heard of it for ",
                                                           absl::FormatDuration(options_.limits.lost()),
-                                                          ", so its tasks have ended", last_try_)));
+                                                          ", so its tasks count as ended", last_try_)));
   if (state_ == State::kConnecting && now >= answer_by_)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));

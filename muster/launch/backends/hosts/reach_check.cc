@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -63,7 +64,7 @@ void ReachCheck::OnExit(const TaskId& task, const ExitStatus& status) {
     host.listener_ended = true;
     if (!ending_)
       Fail(absl::StrCat(host.agent->name(), ": the check whether it can be reached ", status.ToString(), ": ",
-                        host.listener));
+                        std::string(absl::StripAsciiWhitespace(host.listener))));
     return FinishIfOver();
   }
   host.dialled = true;
