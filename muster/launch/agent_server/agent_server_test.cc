@@ -25,7 +25,7 @@
 namespace muster::agent_server_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::StartsWith;
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::StartsWith;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};

@@ -47,7 +47,7 @@ class BackendExecutorTest : public ::testing::Test {
     }
   }
   // As much as happens without waiting, several times.
-  void Run() {
+  void Settle() {
     for (int i = 0; i < 10; ++i) {
       Exchange();
       loop_.RunOnce(absl::InfinitePast());
@@ -62,13 +62,13 @@ class BackendExecutorTest : public ::testing::Test {
     }
   }
   CommandId Launch(const TaskId& task, std::vector<std::string> arguments) {
-    Run();
+    Settle();
     return client_.link.Launch({.task = task, .arguments = std::move(arguments)}).value();
   }
   CommandId Reserve(const ReserveEntry& reserve) {
-    Run();
+    Settle();
     const CommandId command = client_.link.Reserve(reserve).value();
-    Run();
+    Settle();
     return command;
   }
 
@@ -112,7 +112,7 @@ TEST_F(BackendExecutorTest, AnEndIsForgottenOnceTheSupervisorHasIt) {
 TEST_F(BackendExecutorTest, ATaskThatRunsIsNotStartedTwice) {
   const CommandId first = Launch(kTask, {"sleep"});
   const CommandId second = Launch(kTask, {"sleep"});
-  Run();
+  Settle();
   EXPECT_TRUE(client_.started.contains(first));
   EXPECT_TRUE(absl::IsAlreadyExists(client_.failed[second]));
   EXPECT_THAT(std::string(client_.failed[second].message()), HasSubstr("worker:0 runs already, by launch 1.1"));
@@ -125,7 +125,7 @@ TEST_F(BackendExecutorTest, AnEndIsForItsLaunchAlone) {
   EXPECT_EQ(client_.exits[first], ExitStatus{.signal = SIGTERM});
   const CommandId second = Launch(kTask, {"sleep"});
   client_.link.End(first, EndMode::kAtOnce).value();
-  Run();
+  Settle();
   EXPECT_FALSE(client_.exits.contains(second));
   client_.link.End(second, EndMode::kAtOnce).value();
   RunUntil([&] { return client_.exits.contains(second); });
@@ -133,7 +133,7 @@ TEST_F(BackendExecutorTest, AnEndIsForItsLaunchAlone) {
 
 TEST_F(BackendExecutorTest, WhatCannotStartFails) {
   const CommandId launch = Launch(kTask, {"no-such-program"});
-  Run();
+  Settle();
   EXPECT_TRUE(absl::IsNotFound(client_.failed[launch]));
   EXPECT_TRUE(executor_.idle());
   EXPECT_THAT(executor_.Launches(), IsEmpty());
@@ -155,7 +155,7 @@ TEST_F(BackendExecutorTest, PortsAreReservedOnce) {
 
 TEST_F(BackendExecutorTest, StopEndsAllAlsoWhatIsBeingStarted) {
   const CommandId running = Launch(kTask, {"sleep"});
-  Run();
+  Settle();
   const CommandId starting = client_.link.Launch({.task = kOther, .arguments = {"sleep"}}).value();
   client_.link.Stop().value();
   RunUntil([&] { return client_.stopped.has_value(); });
@@ -185,12 +185,12 @@ TEST_F(BackendExecutorTest, OutputThatIsNotTakenStaysWhereItIs) {
 }
 
 TEST_F(BackendExecutorTest, TheClusterFileIsReplaced) {
-  Run();
+  Settle();
   client_.link.WriteHosts("worker:0 h1:1\n").value();
-  Run();
+  Settle();
   EXPECT_EQ(scratch_.Read("cluster"), "worker:0 h1:1\n");
   client_.link.WriteHosts("worker:0 h2:1\n").value();
-  Run();
+  Settle();
   EXPECT_EQ(scratch_.Read("cluster"), "worker:0 h2:1\n");
   EXPECT_FALSE(scratch_.Has("cluster.new"));
 }

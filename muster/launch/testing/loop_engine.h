@@ -2,6 +2,9 @@
 // without a process of its own. Used by the loop's thread. Test-only.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>

@@ -110,7 +110,7 @@ TEST_F(AgentCommandTest, TasksGetTheUsersEnvironmentWithoutTheLogins) {
   const std::string all = OutputOf(*contact, "env; umask; pwd");
   EXPECT_THAT(all, AllOf(HasSubstr("KEPT=yes\n"), HasSubstr("MUSTER_CLUSTER_FILE=" + Folder() + "/cluster\n"),
                          Not(HasSubstr("SSH_")), Not(HasSubstr("of-another")), HasSubstr("\n0027\n/\n")));
-  const CommandId reserve = contact->client.link.Reserve({.task = kTask, .ports = 1}).value();
+  const CommandId reserve = contact->client.link.Reserve({.task = kTask, .ports = {0}}).value();
   RunUntil(*contact, [&] { return contact->client.reserved.contains(reserve); });
   EXPECT_THAT(contact->client.reserved[reserve], ElementsAre(MatchesRegex("10\\.0\\.0\\.2:[0-9]+")));
   Stop(*contact);
