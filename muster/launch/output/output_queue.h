@@ -27,6 +27,8 @@ class OutputQueue {
 
  private:
   void WriteSome();
+  // Returns false if nothing could be written now.
+  bool WriteOnce();
 
   // Constant after construction.
   FdLoop& loop_;
