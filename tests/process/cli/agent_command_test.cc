@@ -71,7 +71,7 @@ class AgentCommandTest : public ::testing::Test {
   }
   // Returns the first line of a task that goes on.
   std::string FirstLine(Contact& contact, const CommandId& launch) {
-    RunUntil(contact, [&] { return contact.client.out[launch].ends_with("\n"); });
+    RunUntil(contact, [&] { return contact.client.out[launch].ends_with('\n'); });
     return contact.client.out[launch];
   }
   // Ends the agent; then its end of the stream is closed, too.

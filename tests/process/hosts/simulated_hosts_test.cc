@@ -26,13 +26,13 @@ using ::testing::ElementsAre, ::testing::Field, ::testing::HasSubstr, ::testing:
 
 class SimulatedHostsTest : public ::testing::Test {
  protected:
-  static void TearDownTestSuite() { hosts_.reset(); }
+  static void TearDownTestSuite() { up.reset(); }
   void SetUp() override {
     if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) GTEST_SKIP() << why;
-    if (!hosts_) hosts_ = std::make_unique<SimulatedHosts>(2);
+    if (!up) up = std::make_unique<SimulatedHosts>(2);
   }
 
-  static SimulatedHosts& hosts() { return *hosts_; }
+  static SimulatedHosts& hosts() { return *up; }
   // Runs words to their end.
   static Said Do(const std::string& host, const std::vector<std::string>& words) {
     Process process(hosts().On(host, words));
@@ -60,7 +60,7 @@ class SimulatedHostsTest : public ::testing::Test {
                 "/22 && read -r line <&3 && echo \"$line\") 2>/dev/null; do :; done"};
   }
 
-  static inline std::unique_ptr<SimulatedHosts> hosts_;
+  static inline std::unique_ptr<SimulatedHosts> up;
 };
 
 TEST_F(SimulatedHostsTest, SshLogsInToAHost) {

@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/hosts_run.h"
 
 namespace muster::ssh_run_test {
 namespace {
 
-using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
+using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 // The exit code where a host can't be used: nothing has been started.
 constexpr int kNothingStarted = 2;
@@ -43,8 +44,8 @@ TEST_F(SshRun, TasksRunOnTheirHostsAndTheExitCodeIsTheChiefs) {
     EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("one " + host, "three"));
     EXPECT_THAT(After(run->err, "[" + task + "] "), ElementsAre("two"));
     const std::string who = task == "worker:0" ? "worker:0 \\(the chief\\)" : task;
-    EXPECT_THAT(run->err, ContainsRegex("\\[muster\\] " + who + " is process [0-9]+ on " + host +
-                                        " at 10\\.77\\.0\\.1" + host[1] + ":[0-9]+\n"));
+    EXPECT_THAT(run->err, ContainsRegex(absl::StrCat("\\[muster\\] ", who, " is process [0-9]+ on ", host,
+                                                     " at 10\\.77\\.0\\.1", host.substr(1), ":[0-9]+\n")));
   }
 }
 
