@@ -48,8 +48,8 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
                    absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
                                 " (default: ssh if hosts are given, else local)"))
       ->type_name("ENGINE");
-  command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches, with their slots if limited")
-      ->type_name("H1,H2:SLOTS,...");
+  command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches; H:N takes at most N tasks that train")
+      ->type_name("H1,H2,...");
   command
       ->add_option("--host_file,--host-file", flags.host_file,
                    absl::StrCat("Hosts from a file, one a line: ", kHostLineForms))

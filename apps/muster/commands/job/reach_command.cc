@@ -48,9 +48,9 @@ void AddReachCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ReachFlags>();
   CLI::App* command = app.add_subcommand("reach", kReachDescription);
   command->group("");  // not in --help
-  command->add_option("--listen", flags->listen, "Accept connections at this address")->type_name("HOST:PORT");
+  command->add_option("--listen", flags->listen, "Accept connections at this address")->type_name("ADDRESS");
   command->add_option("--dial", flags->dial, "Connect to these, and print those that can't be reached, with the reason")
-      ->type_name("HOST:PORT");
+      ->type_name("ADDRESS");
   command->callback([flags, &exit_code] {
     if (flags->listen.empty() == flags->dial.empty())
       exit_code = UsageError("reach", absl::InvalidArgumentError("accepted: --listen ADDRESS, or --dial ADDRESS..."));

@@ -21,6 +21,9 @@ sigset_t ChildEnds() {
 
 }  // namespace
 
+int Orphans::watching_ = 0;
+sigset_t Orphans::mask_before_;
+
 absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop) {
   const sigset_t ends = ChildEnds();
   const int fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -30,14 +33,14 @@ absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop) {
 
 Orphans::Orphans(FdLoop& loop, int fd) : loop_(loop), fd_(fd) {
   const sigset_t ends = ChildEnds();
-  sigprocmask(SIG_BLOCK, &ends, &mask_before_);
+  if (watching_++ == 0) sigprocmask(SIG_BLOCK, &ends, &mask_before_);
   loop_.Watch(fd_, POLLIN, [this](short) { OnSignal(); });
 }
 
 Orphans::~Orphans() {
   loop_.Forget(fd_);
   close(fd_);
-  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (--watching_ == 0) sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 void Orphans::OnSignal() const {

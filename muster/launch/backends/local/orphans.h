@@ -16,7 +16,7 @@ class Orphans {
  public:
   // Leaves children alone that other code waits for (IsAwaitedChild). Borrows the loop, which must outlive it.
   static absl::StatusOr<std::unique_ptr<Orphans>> Watch(FdLoop& loop);
-  // Restores the previous handling of SIGCHLD.
+  // The last one restores the previous handling of SIGCHLD.
   ~Orphans();
   Orphans(const Orphans&) = delete;
   Orphans& operator=(const Orphans&) = delete;
@@ -30,8 +30,9 @@ class Orphans {
   void OnSignal() const;
 
   FdLoop& loop_;
-  const int fd_;  // signalfd
-  sigset_t mask_before_;
+  const int fd_;                 // signalfd
+  static int watching_;          // objects that live
+  static sigset_t mask_before_;  // the first one's
 };
 
 }  // namespace muster
