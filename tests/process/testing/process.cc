@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/launch/system/pid_fd.h"
 
 namespace muster {
@@ -188,8 +187,7 @@ std::vector<pid_t> ProcessesWith(const std::string& variable) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    std::ifstream file(entry.path() / "environ", std::ios::binary);
-    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    const std::string environment = PosixFileSystem().ReadFile((entry.path() / "environ").string()).value_or("");
     for (const absl::string_view one : absl::StrSplit(environment, '\0')) {
       if (one == variable) found.push_back(pid);
     }

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/system/pid_fd.h"
 #include "tests/process/testing/by_hand.h"
@@ -148,10 +147,8 @@ std::string NamespaceOf(pid_t pid, const std::string& kind) {
   return fs::read_symlink(absl::StrCat("/proc/", pid, "/ns/", kind), gone);
 }
 
-std::string Read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+// Returns "" for a process that has ended.
+std::string Read(const fs::path& path) { return PosixFileSystem().ReadFile(path.string()).value_or(""); }
 
 // Returns a process's words, or its name while it has none because it starts another program; "" once it has ended.
 std::string WordsOf(pid_t pid) {
