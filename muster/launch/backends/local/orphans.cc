@@ -1,6 +1,7 @@
 #include "muster/launch/backends/local/orphans.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,9 @@
 namespace muster {
 namespace {
 
+int watching = 0;      // objects that live
+sigset_t mask_before;  // the first one's
+
 sigset_t ChildEnds() {
   sigset_t set;
   sigemptyset(&set);
@@ -20,9 +24,6 @@ sigset_t ChildEnds() {
 }
 
 }  // namespace
-
-int Orphans::watching_ = 0;
-sigset_t Orphans::mask_before_;
 
 absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop) {
   const sigset_t ends = ChildEnds();
@@ -33,14 +34,14 @@ absl::StatusOr<std::unique_ptr<Orphans>> Orphans::Watch(FdLoop& loop) {
 
 Orphans::Orphans(FdLoop& loop, int fd) : loop_(loop), fd_(fd) {
   const sigset_t ends = ChildEnds();
-  if (watching_++ == 0) sigprocmask(SIG_BLOCK, &ends, &mask_before_);
+  if (watching++ == 0) sigprocmask(SIG_BLOCK, &ends, &mask_before);
   loop_.Watch(fd_, POLLIN, [this](short) { OnSignal(); });
 }
 
 Orphans::~Orphans() {
   loop_.Forget(fd_);
   close(fd_);
-  if (--watching_ == 0) sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (--watching == 0) sigprocmask(SIG_SETMASK, &mask_before, nullptr);
 }
 
 void Orphans::OnSignal() const {

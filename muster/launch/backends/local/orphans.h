@@ -3,8 +3,6 @@
 // is blocked while this object lives; used by the process's only thread.
 #pragma once
 
-#include <signal.h>
-
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -30,9 +28,7 @@ class Orphans {
   void OnSignal() const;
 
   FdLoop& loop_;
-  const int fd_;                 // signalfd
-  static int watching_;          // objects that live
-  static sigset_t mask_before_;  // the first one's
+  const int fd_;  // signalfd
 };
 
 }  // namespace muster
