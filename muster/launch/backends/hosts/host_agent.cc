@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "muster/cluster/address.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster {
@@ -27,11 +27,6 @@ constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
 constexpr int kFutile = 30;
 // How old the supervisor's number may be: half of AgentLimits::number_age.
 constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
-
-uint16_t PortIn(const std::string& address) {
-  uint32_t port = 0;
-  return absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port) ? static_cast<uint16_t>(port) : 0;
-}
 
 }  // namespace
 
@@ -69,6 +64,8 @@ void HostAgent::OnStream(AgentStream stream) {
   connecting_ = false;
   if (state_ == State::kGone) return;
   answer_by_ = std::min(answer_by_, clock_.Now() + kAnswerPatience);
+  // A new stream may be as silent as the one before.
+  if (link_->suspect()) hang_up_at_ = clock_.Now() + options_.limits.suspect + kSilentStream;
   stream_ = std::move(stream);
   StreamOwner owner;
   owner.passed = [this](const std::string&) {
@@ -286,7 +283,10 @@ void HostAgent::OnReserved(const CommandId& command, const TaskId&, const std::v
   asked_.erase(found);
   if (stopping_ || asked.renewed) return;
   std::vector<uint16_t> numbers;
-  for (const std::string& address : addresses) numbers.push_back(PortIn(address));
+  for (const std::string& address : addresses) {
+    const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+    numbers.push_back(parsed.ok() ? parsed->port : 0);
+  }
   if (numbers.size() != asked.ports || std::find(numbers.begin(), numbers.end(), 0) != numbers.end())
     return events_.OnNotReserved(
         asked.task, absl::InternalError(absl::StrCat("the agent on ", name(), " reserved other ports than asked for")));
