@@ -31,7 +31,9 @@ const TaskId kBoard{"tensorboard", 0};
 // One host, "a", whose agent is in this process; more are named by the tests.
 class HostsBackendTest : public ::testing::Test, public BackendEvents {
  protected:
-  HostsBackendTest() {
+  HostsBackendTest() : HostsBackendTest(RealClock()) {}
+  explicit HostsBackendTest(const Clock& clock) : loop_(clock) {
+    options_.clock = &clock;
     signal(SIGPIPE, SIG_IGN);
     options_.plan = {.hosts = {{.name = "a"}}, .placement = {{kTask, "a"}, {kOther, "a"}}};
     options_.plan.grace = kLeastGrace;
@@ -87,7 +89,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
   }
 
   BackendOptions options_{.run_id = RandomHex(8), .environment = {"PATH=/usr/bin:/bin"}};
-  FdLoop loop_{RealClock()};
+  FdLoop loop_;
   std::unique_ptr<HostsBackend> backend_;
   uint16_t port_ = 0;  // reserved last
   std::vector<std::string> lines_;
@@ -213,6 +215,34 @@ TEST_F(HostsBackendTest, AnAgentThatDiesTakesItsTasksAlong) {
   Await("worker:0 isn't started: a is off");
   backend_->Stop();
   EXPECT_TRUE(FreePorts::Take({.first = port_, .count = 1}).ok());
+}
+
+struct HasClock {
+  SimulatedClock clock{RealClock().Now()};
+};
+
+// The supervisor's time passes only where the test says so.
+class SilentHostTest : protected HasClock, public HostsBackendTest {
+ protected:
+  SilentHostTest() : HostsBackendTest(clock) {}
+};
+
+TEST_F(SilentHostTest, StreamsOverWhichNothingComesAreGivenUpOneAfterTheOther) {
+  LoopEngine& engine = Start();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  engine.silent = 2;
+  engine.Cut("a");
+  // Each round takes what is there; the limits of the host are 3 s until it is suspect, and 15 s until it is lost.
+  for (int i = 0; i < 48 && (notes_.size() < 3); ++i) {
+    for (int round = 0; round < 20; ++round) {
+      loop_.RunOnce(absl::InfinitePast());
+      backend_->OnTime();
+    }
+    clock.Advance(absl::Milliseconds(250));
+  }
+  EXPECT_EQ(engine.silent, 0);
+  EXPECT_THAT(notes_, ElementsAre("reaching 1 host", HasSubstr("a hasn't been heard for 3s"), "a is heard again"));
 }
 
 // It asks its tasks to end, and lets no supervisor attach until they have; the next agent starts after that.
