@@ -117,8 +117,10 @@ TEST(NodeLayoutCommand, ThePastedLinesEndWithTheCodeOfATaskThatFailed) {
 
 TEST(NodeLayoutCommand, TensorBoardRunsOnTheRootUntilTheTasksHaveEnded) {
   const ScratchFolder root, tools;
+  // It waits without a child: one that a shell has just forked has the shell's trap until its exec, and loses a signal.
   const ProcessOptions options = WithTensorBoard(
-      tools, "trap 'kill $!; echo bye; exit 0' TERM; echo with $*; while :; do sleep 1000 & wait; done");
+      tools,
+      "trap 'echo bye; exit 0' TERM; mkfifo $0.wait; exec 3<>$0.wait; echo with $*; while :; do read line <&3; done");
   // The master ends when the test tells it that the page is there.
   Process run(Words({"--devices", "1", "--output_root", root.path()},
                     "[ $task = master:0 ] || exit 0; trap 'kill $!; exit 0' USR1; echo pid $$; while :; do sleep 1000 "
