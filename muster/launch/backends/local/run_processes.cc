@@ -107,6 +107,20 @@ void ForEachProcess(const std::function<void(pid_t pid, const std::string& folde
   closedir(directory);
 }
 
+// Returns whether a process has a SIGKILL that it hasn't taken yet, as on a busy machine. (The kernel makes one of each
+// signal that ends a process at once.)
+bool IsBeingKilled(pid_t pid) {
+  const std::string status = ReadKernelFile("/proc/" + std::to_string(pid) + "/status").value_or("");
+  for (const std::string_view name : {"\nSigPnd:\t", "\nShdPnd:\t"}) {
+    const size_t at = status.find(name);
+    if (at == std::string::npos) continue;
+    uint64_t pending = 0;
+    std::from_chars(status.data() + at + name.size(), status.data() + status.size(), pending, 16);
+    if ((pending >> (SIGKILL - 1) & 1) != 0) return true;
+  }
+  return false;
+}
+
 // Kills through a pidfd, so that a later process with the same number isn't hit: the environment is checked again once
 // the pidfd holds the process. Waits for its end.
 bool Kill(pid_t pid, const std::string& variable, const std::string& value) {
@@ -135,17 +149,20 @@ std::map<std::string, std::vector<pid_t>> ProcessesWith(const std::string& varia
 
 int KillProcessesWith(const std::string& variable, const std::string& value) {
   std::set<pid_t> killed;
+  int left_behind = 0;
   for (bool found_more = true; found_more;) {
     found_more = false;
     const std::map<std::string, std::vector<pid_t>> with = ProcessesWith(variable, {value});
     if (with.empty()) break;
     for (const pid_t pid : with.begin()->second) {
+      const bool is_dying = IsBeingKilled(pid);
       if (killed.count(pid) > 0 || !Kill(pid, variable, value)) continue;
       killed.insert(pid);
+      if (!is_dying) ++left_behind;
       found_more = true;
     }
   }
-  return static_cast<int>(killed.size());
+  return left_behind;
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ ProcessGroups ReadProcessGroups();
 // Returns the time since boot in the unit of `started`: sysconf(_SC_CLK_TCK) ticks per second.
 int64_t TicksSinceBoot();
 
-// Kills all processes of the run, also those that start meanwhile, and waits until each is gone. Returns their number.
+// Kills all processes of the run, also those that start meanwhile, and waits until each is gone. Returns their number,
+// without those that had been killed before and are only slow to end.
 int KillProcessesOfRun(const std::string& run_id);
 // The same for the processes of one backend, also if others have started some of the same run.
 int KillProcessesOfAgent(const std::string& agent_id);
