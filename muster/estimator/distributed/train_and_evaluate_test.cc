@@ -8,6 +8,7 @@
 
 #include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/testing/straight_line.h"
+#include "muster/estimator/testing/what_keeps_it.h"
 #include "muster/estimator/training_end.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/testing/hook_driver.h"
@@ -71,6 +72,15 @@ TEST_F(TrainAndEvaluateTest, AloneItEvaluatesEachCheckpointButTheFirst) {
 TEST_F(TrainAndEvaluateTest, TheLastStepIsEvaluatedOnce) {
   Run({.input_fn = LineForEver, .max_steps = 10});
   EXPECT_THAT(recorder_->seen, ElementsAre(Pair(5, false), Pair(10, true)));
+}
+
+// Else the ps would take a worker that evaluates for one that hangs.
+TEST_F(TrainAndEvaluateTest, ThePsIsToldThatItEvaluates) {
+  const auto keeps = std::make_shared<WhatKeepsIt>();
+  eval_spec_.input_fn = keeps->Watch(LineOnce);
+  Run({.input_fn = LineForEver, .max_steps = 7, .hooks = {keeps}});
+  EXPECT_THAT(Evaluated(), ElementsAre(5, 7)) << "after a checkpoint, and at the end";
+  EXPECT_THAT(keeps->seen, ElementsAre("evaluating", "evaluating"));
 }
 
 TEST_F(TrainAndEvaluateTest, ThrottledItEvaluatesTheFirstAndTheLast) {

@@ -13,6 +13,7 @@
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/estimator/distributed/early_stopping_by_evaluation.h"
 #include "muster/estimator/model/metrics.h"
+#include "muster/estimator/testing/what_keeps_it.h"
 #include "muster/optim/rule_options.h"
 #include "muster/train/threads/error.h"
 
@@ -177,6 +178,16 @@ TEST_F(ExperimentTest, TrainAndEvaluateEvaluatesEveryCheckpoint) {
   EXPECT_TRUE(results.eval.contains("of_the_model"));
   EXPECT_THAT(Evaluated(), ElementsAre(10, 20, 30, 40)) << "not the checkpoint that a session saves before it trains";
   EXPECT_THAT(waited_, IsEmpty());
+}
+
+// Else the ps would take a worker that evaluates for one that hangs.
+TEST_F(ExperimentTest, ThePsIsToldThatItEvaluates) {
+  const auto keeps = std::make_shared<WhatKeepsIt>();
+  ExperimentOptions options = Options();
+  options.train_monitors = {keeps};
+  options.eval_input_fn = keeps->Watch(Endless);
+  Experiment(std::move(options)).TrainAndEvaluate();
+  EXPECT_THAT(keeps->seen, ElementsAre("evaluating", "evaluating", "evaluating", "evaluating"));
 }
 
 TEST_F(ExperimentTest, MinEvalFrequencyIsInSteps) {

@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/client/store_client.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/testing/hook_driver.h"
@@ -25,7 +27,8 @@ class Listener final : public CheckpointSaverListener {
 
   absl::Status Begin() override { return Note("begin"); }
   absl::Status BeforeSave(const SessionContext&, int64_t step) override { return Note(absl::StrCat("before ", step)); }
-  absl::StatusOr<AfterSaving> AfterSave(const SessionContext&, int64_t step) override {
+  absl::StatusOr<AfterSaving> AfterSave(const SessionContext& session, int64_t step) override {
+    busy.insert(session.client->progress().busy());
     const absl::Status noted = Note(absl::StrCat("after ", step));
     if (!noted.ok()) return noted;
     return step == stops_at ? AfterSaving::kStop : AfterSaving::kContinue;
@@ -33,6 +36,7 @@ class Listener final : public CheckpointSaverListener {
   absl::Status End(const SessionContext&, int64_t step) override { return Note(absl::StrCat("end ", step)); }
 
   int64_t stops_at = -1;
+  std::set<std::string> busy;  // what kept the worker from training, after each save
   std::string fails_at;
   absl::StatusCode fails_with = absl::StatusCode::kInternal;
 
@@ -75,6 +79,16 @@ TEST_F(CheckpointSaverListenerTest, HearOfEachSaveBeforeAndAfterIt) {
   ASSERT_EQ(session.Close(), absl::OkStatus());
   EXPECT_THAT(story_, ElementsAre("a before 3 of 2", "b before 3 of 2", "a after 3 of 3", "b after 3 of 3",
                                   "a end 3 of 3", "b end 3 of 3"));
+}
+
+// Else the ps would take a chief that saves for one that hangs.
+TEST_F(CheckpointSaverListenerTest, ThePsIsToldThatTheChiefSaves) {
+  Session session = MakeSession({a_});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(session.Run(), absl::OkStatus());
+  ASSERT_EQ(session.Close(), absl::OkStatus());
+  EXPECT_THAT(a_->busy, ElementsAre("saving a checkpoint"));
+  EXPECT_EQ(process_.client->progress().busy(), "") << "it trains again";
 }
 
 TEST_F(CheckpointSaverListenerTest, MayAskForAStopButNotAtTheCreation) {
