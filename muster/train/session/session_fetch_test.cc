@@ -161,6 +161,25 @@ TEST(SessionFetchHooksTest, AWorkerThatOnlyLooksEndsWithTheTraining) {
   EXPECT_EQ(onlooker.Fetch(Nothing).message(), "Run called even after should_stop requested.");
 }
 
+// Else the ps would take it for one that hangs.
+TEST(SessionFetchHooksTest, ThePsIsToldWhatKeepsTheWorkerFromTraining) {
+  SimulatedStore store(1, {"chief:0"});
+  TrainingProcess process(store, "chief:0");
+  Session session = process.MakeSession();
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  const auto keeps_it = [&] { return process.client->progress().busy(); };
+  EXPECT_EQ(session.Fetch([&] {
+    EXPECT_EQ(keeps_it(), "looking at the global values");
+    return absl::OkStatus();
+  }),
+            absl::OkStatus());
+  {
+    const auto busy = session.Busy("reading another corpus");
+    EXPECT_EQ(keeps_it(), "reading another corpus");
+  }
+  EXPECT_EQ(keeps_it(), "") << "it trains again";
+}
+
 TEST(SessionFetchErrorsTest, OnlyBetweenStepsOfAnOpenSession) {
   SimulatedStore store(1, {"chief:0"});
   TrainingProcess process(store, "chief:0");

@@ -94,7 +94,10 @@ TEST_P(RecoveryTest, RestoreTakesEverybodyBack) {
   Steps(chief_session_, 2);
   const std::vector<float> then = chief_.source.values(0);
   Steps(worker_session_, 4);
+  std::string keeps_it;
+  store_.loop.CallAt(store_.loop.Now(), [&] { keeps_it = chief_.client->progress().busy(); });
   ASSERT_EQ(chief_session_.Restore("model/model.ckpt-2"), absl::OkStatus());
+  EXPECT_EQ(keeps_it, "loading a checkpoint") << "else the ps would take the chief for one that hangs";
   EXPECT_EQ(chief_session_.global_step(), 2);
   EXPECT_EQ(chief_.source.values(0), then);
   Steps(worker_session_, 1);
