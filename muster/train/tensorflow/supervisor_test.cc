@@ -177,7 +177,10 @@ TEST_F(SupervisorTest, WithoutServicesTheProgramSavesAndSummarisesAtItsOwnTimes)
   Steps(supervisor, 2);
   EXPECT_EQ(supervisor.SummarizeNextStep(), absl::OkStatus());
   Steps(supervisor, 2);
+  std::string keeps_it;
+  store_.loop.CallAt(store_.loop.Now(), [&] { keeps_it = chief_.client->progress().busy(); });
   EXPECT_EQ(supervisor.Save().status(), absl::OkStatus());
+  EXPECT_EQ(keeps_it, "saving a checkpoint") << "else the ps would take the chief for one that hangs";
   EXPECT_EQ(supervisor.Stop(), absl::OkStatus());
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor.SummarizeNextStep()));
   EXPECT_THAT(Checkpoints(), ElementsAre("model.ckpt-4"));
