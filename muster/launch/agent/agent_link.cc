@@ -339,15 +339,24 @@ absl::StatusOr<CommandId> AgentLink::Send(const Entry& entry, const TaskId& task
   return CommandId{options_.supervisor, number};
 }
 
+// Other reasons are Send's.
+absl::Status AgentLink::WhyNoRoom() const {
+  if (may_send() || lost_ || refused_ || stopping_) return absl::OkStatus();
+  return absl::ResourceExhaustedError("the agent has too many commands to take");
+}
+
 absl::StatusOr<CommandId> AgentLink::Reserve(const ReserveEntry& reserve) { return Send(reserve, reserve.task, true); }
 absl::StatusOr<CommandId> AgentLink::Launch(const LaunchEntry& launch) { return Send(launch, launch.task, true); }
 absl::StatusOr<CommandId> AgentLink::End(const CommandId& launch, EndMode mode) {
   return Send(EndEntry{.launch = launch, .mode = mode}, {}, false);
 }
 absl::StatusOr<CommandId> AgentLink::WriteHosts(const std::string& file) {
-  if (!may_send() && !lost_ && !refused_ && !stopping_)
-    return absl::ResourceExhaustedError("the agent has too many commands to take");
+  RETURN_IF_ERROR(WhyNoRoom());
   return Send(HostsEntry{.file = file}, {}, false);
+}
+absl::StatusOr<CommandId> AgentLink::Input(const CommandId& launch, const std::string& bytes) {
+  RETURN_IF_ERROR(WhyNoRoom());
+  return Send(InputEntry{.launch = launch, .bytes = bytes}, {}, false);
 }
 absl::StatusOr<CommandId> AgentLink::Stop() {
   absl::StatusOr<CommandId> sent = Send(StopEntry{}, {}, false);

@@ -110,6 +110,8 @@ class AgentLink {
   absl::StatusOr<CommandId> Launch(const LaunchEntry& launch);
   absl::StatusOr<CommandId> End(const CommandId& launch, EndMode mode);
   absl::StatusOr<CommandId> WriteHosts(const std::string& file);
+  // Up to kMaxInputBytes; none: the end of the launch's input.
+  absl::StatusOr<CommandId> Input(const CommandId& launch, const std::string& bytes);
   absl::StatusOr<CommandId> Stop();
   // Returns whether there is room for commands. While there is none, hold them back and ask again after OnBytes.
   bool may_send() const;
@@ -143,6 +145,7 @@ class AgentLink {
   bool Has(PlantedAgentBug bug) const { return options_.probe != nullptr && options_.probe->Has(bug); }
   template <typename Entry>
   absl::StatusOr<CommandId> Send(const Entry& entry, const TaskId& task, bool answered);
+  absl::Status WhyNoRoom() const;
   absl::Status TakeFrame(absl::Time now, AgentFrame& frame);
   absl::Status TakeAttached(const AttachedEntry& attached);
   absl::Status TakeNumbered(AgentFrame& frame);

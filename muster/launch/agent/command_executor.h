@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -18,7 +19,7 @@ struct OpenCommand {
   CommandId command;
   EntryKind kind = EntryKind::kNone;
   TaskId task;       // of a reserve and a launch
-  std::string body;  // empty for a launch, which isn't done again
+  std::string body;  // empty for a launch and an input, which aren't done again
 };
 
 // What an agent's next life must know.
@@ -61,6 +62,8 @@ class CommandExecutor {
   // SendExited follows. Has no effect on a launch that doesn't run.
   virtual void End(const CommandId& launch, EndMode mode) = 0;
   virtual void WriteHosts(const std::string& file) = 0;
+  // Empty: the end of the launch's input. Has no effect on a launch that takes none or doesn't run.
+  virtual void Input(const CommandId& launch, std::string_view bytes) = 0;
   // Ends all tasks at once, also those that are being started, and strays. Answered by SendStopped, after SendExited of
   // each launch.
   virtual void Stop() = 0;

@@ -143,6 +143,11 @@ absl::Status Check(const UsageEntry& usage) {
   return absl::OkStatus();
 }
 
+absl::Status Check(const InputEntry& input) {
+  RETURN_IF_ERROR(CheckLength("input", input.bytes, kMaxInputBytes));
+  return CheckCommand(input.launch);
+}
+
 absl::Status Check(const RefusedEntry&) { return absl::OkStatus(); }
 absl::Status Check(const StopEntry&) { return absl::OkStatus(); }
 absl::Status Check(const HostsEntry&) { return absl::OkStatus(); }
@@ -151,34 +156,6 @@ absl::Status Check(const StoppedEntry& stopped) { return CheckCommand(stopped.co
 absl::Status Check(const NoteEntry& note) { return CheckLength("a note", note.line, kMaxNoteBytes); }
 
 }  // namespace
-
-LaunchEntry LaunchEntry::Of(const ProcessSpec& process) {
-  LaunchEntry entry{.task = process.task,
-                    .address = process.address,
-                    .node = process.node,
-                    .arguments = process.arguments,
-                    .directory = process.directory,
-                    .cpus = process.limits.cpus.value_or(0),
-                    .mem_bytes = process.limits.mem_bytes.value_or(0),
-                    .mounts = process.mounts,
-                    .release_ports = process.release_ports};
-  for (const auto& [name, value] : process.environment) entry.environment.push_back({name, value});
-  return entry;
-}
-
-ProcessSpec LaunchEntry::ToSpec() const {
-  ProcessSpec process{.task = task,
-                      .address = address,
-                      .node = node,
-                      .arguments = arguments,
-                      .directory = directory,
-                      .mounts = mounts,
-                      .release_ports = release_ports};
-  for (const auto& [name, value] : environment) process.environment.emplace_back(name, value);
-  if (cpus > 0) process.limits.cpus = cpus;
-  if (mem_bytes > 0) process.limits.mem_bytes = mem_bytes;
-  return process;
-}
 
 FailedEntry FailedEntry::Of(const CommandId& command, const TaskId& task, const absl::Status& status) {
   const auto code = static_cast<uint32_t>(status.raw_code());
@@ -227,6 +204,7 @@ MUSTER_ENTRY(HostsEntry)
 MUSTER_ENTRY(OutputEntry)
 MUSTER_ENTRY(UsageEntry)
 MUSTER_ENTRY(NoteEntry)
+MUSTER_ENTRY(InputEntry)
 #undef MUSTER_ENTRY
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/agent/entry_kind.h"
+#include "muster/launch/agent/launch_entry.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/transport/messages/fields.h"
 
@@ -19,6 +20,7 @@ namespace muster {
 
 inline constexpr size_t kMaxEntryBytes = size_t{256} << 10;
 inline constexpr size_t kMaxOutputBytes = size_t{64} << 10;  // in one entry
+inline constexpr size_t kMaxInputBytes = size_t{64} << 10;   // likewise
 inline constexpr size_t kMaxNoteBytes = 1024;
 inline constexpr size_t kMaxPorts = 64;  // of one task
 inline constexpr size_t kIdBytes = 16;   // of an agent's and of a supervisor's random id
@@ -27,11 +29,6 @@ template <>
 inline constexpr EnumValues kAcceptedValues<OutputStream> = {2, "unknown output stream; accepted: 0 stdout, 1 stderr"};
 template <>
 inline constexpr EnumValues kAcceptedValues<EndMode> = {2, "unknown way to end; accepted: 0 gently, 1 at once"};
-template <>
-inline constexpr auto kFieldsOf<TaskId> = FieldList<Field<1, &TaskId::job>, Field<2, &TaskId::index>>();
-template <>
-inline constexpr auto kFieldsOf<ProcessMount> =
-    FieldList<Field<1, &ProcessMount::host>, Field<2, &ProcessMount::path>, Field<3, &ProcessMount::writable>>();
 template <>
 inline constexpr auto kFieldsOf<ExitStatus> =
     FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>>();
@@ -99,36 +96,6 @@ struct ReservedEntry {
   using Fields = FieldList<Field<1, &ReservedEntry::command>, Field<2, &ReservedEntry::addresses>>;
 };
 
-struct EnvironmentEntry {
-  std::string name;
-  std::string value;
-  using Fields = FieldList<Field<1, &EnvironmentEntry::name>, Field<2, &EnvironmentEntry::value>>;
-};
-
-// A ProcessSpec as it travels.
-struct LaunchEntry {
-  static constexpr EntryKind kKind = EntryKind::kLaunch;
-  TaskId task;
-  std::string address;
-  std::string node;
-  std::vector<std::string> arguments;
-  std::vector<EnvironmentEntry> environment;
-  std::string directory;
-  double cpus = 0;        // 0: no limit
-  int64_t mem_bytes = 0;  // 0: no limit
-  std::vector<ProcessMount> mounts;
-  bool release_ports = false;  // as ProcessSpec::release_ports
-
-  static LaunchEntry Of(const ProcessSpec& process);
-  ProcessSpec ToSpec() const;
-
-  using Fields =
-      FieldList<Field<1, &LaunchEntry::task>, Field<2, &LaunchEntry::address>, Field<3, &LaunchEntry::node>,
-                Field<4, &LaunchEntry::arguments>, Field<5, &LaunchEntry::environment>,
-                Field<6, &LaunchEntry::directory>, Field<7, &LaunchEntry::cpus>, Field<8, &LaunchEntry::mem_bytes>,
-                Field<9, &LaunchEntry::mounts>, Field<10, &LaunchEntry::release_ports>>;
-};
-
 struct StartedEntry {
   static constexpr EntryKind kKind = EntryKind::kStarted;
   CommandId command;
@@ -175,6 +142,14 @@ struct HostsEntry {
   static constexpr EntryKind kKind = EntryKind::kHosts;
   std::string file;
   using Fields = FieldList<Field<1, &HostsEntry::file>>;
+};
+
+// Bytes for the stdin of a launch that takes input; none: its end.
+struct InputEntry {
+  static constexpr EntryKind kKind = EntryKind::kInput;
+  CommandId launch;
+  std::string bytes;
+  using Fields = FieldList<Field<1, &InputEntry::launch>, Field<2, &InputEntry::bytes>>;
 };
 
 struct OutputEntry {
@@ -244,7 +219,7 @@ void ForEachEntry(const Visit& visit) {
     (visit.template operator()<Entry>(), ...);
   }(FieldList<AttachEntry, AttachedEntry, RefusedEntry, ReserveEntry, ReservedEntry, LaunchEntry, StartedEntry,
               FailedEntry, EndEntry, ExitedEntry, StopEntry, StoppedEntry, HostsEntry, OutputEntry, UsageEntry,
-              NoteEntry>());
+              NoteEntry, InputEntry>());
 }
 
 }  // namespace muster

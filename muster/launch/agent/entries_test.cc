@@ -25,7 +25,8 @@ LaunchEntry SomeLaunch() {
                       .directory = "/w",
                       .limits = {.cpus = 1.5, .mem_bytes = int64_t{1} << 40},
                       .mounts = {{"/h", "/p", true}, {"/i", "/q", false}},
-                      .release_ports = true};
+                      .release_ports = true,
+                      .takes_input = true};
   return LaunchEntry::Of(process);
 }
 
@@ -47,6 +48,7 @@ TEST(EntriesTest, AProcessArrivesAsItWasSent) {
   EXPECT_TRUE(process.mounts[0].writable);
   EXPECT_EQ(process.mounts[1].path, "/q");
   EXPECT_TRUE(process.release_ports);
+  EXPECT_TRUE(process.takes_input);
   const ProcessSpec without = LaunchEntry::Of({.task = kTask, .arguments = {"a"}}).ToSpec();
   EXPECT_FALSE(without.limits.cpus.has_value() || without.limits.mem_bytes.has_value());
 }
@@ -109,6 +111,8 @@ TEST(EntriesTest, OtherEntriesHaveLimits) {
   ExpectRefused(OutputEntry{kCommand, OutputStream::kStderr, 0, ""}, "without bytes");
   ExpectRefused(OutputEntry{kCommand, OutputStream::kStderr, 0, std::string((64 << 10) + 1, 'x')}, "up to 65536");
   ExpectRefused(OutputEntry{kCommand, OutputStream::kStderr, ~uint64_t{0}, "x"}, "can't be");
+  ExpectRefused(InputEntry{kCommand, std::string((64 << 10) + 1, 'x')}, "up to 65536");
+  ExpectRefused(InputEntry{{1, 0}, ""}, "has a zero");
   ExpectRefused(UsageEntry{{{kCommand, -1}}}, "negative");
   ExpectRefused(NoteEntry{std::string(1025, 'n')}, "up to 1024");
 }

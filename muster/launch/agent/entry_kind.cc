@@ -26,6 +26,7 @@ bool IsForAgent(EntryKind kind) {
     case EntryKind::kEnd:
     case EntryKind::kStop:
     case EntryKind::kHosts:
+    case EntryKind::kInput:
       return true;
     default:
       return false;

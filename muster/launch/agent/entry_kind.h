@@ -28,8 +28,9 @@ enum class EntryKind : uint16_t {
   kOutput = 14,
   kUsage = 15,
   kNote = 16,
+  kInput = 17,
 };
-inline constexpr uint16_t kEntryKinds = 17;
+inline constexpr uint16_t kEntryKinds = 18;
 
 // Returns whether entries of the kind have a number: they are kept until they are acknowledged.
 bool IsNumbered(EntryKind kind);

@@ -87,6 +87,9 @@ class NotedHost final : public AgentJournal, public CommandExecutor {
   }
   void End(const CommandId& launch, EndMode) override { lines.push_back(absl::StrCat("end ", launch.ToString())); }
   void WriteHosts(const std::string& file) override { lines.push_back("hosts " + file); }
+  void Input(const CommandId& launch, std::string_view bytes) override {
+    lines.push_back(absl::StrCat("input ", launch.ToString(), " ", bytes.size()));
+  }
   void Stop() override { lines.push_back("stop"); }
   std::vector<HeldLaunch> Launches() const override { return launches; }
   void Forget(const CommandId& launch) override { lines.push_back("forget " + launch.ToString()); }
@@ -167,6 +170,31 @@ class LinksTest : public testing::Test {
   std::unique_ptr<AgentLink> supervisor_;
   SupervisorLink::StreamId stream_{};
 };
+
+TEST_F(LinksTest, InputIsGivenOnceAndNeverByANextLife) {
+  Connect();
+  const CommandId launch = Launch();
+  Exchange();
+  agent_->SendStarted(launch, kTask, 7);
+  Exchange();
+  host_.Taken();
+  ASSERT_TRUE(supervisor_->Input(launch, "abc").ok());
+  Exchange();
+  Cut();
+  ASSERT_TRUE(supervisor_->Input(launch, "").ok());
+  Connect();
+  EXPECT_THAT(host_.Taken(), ElementsAre("input 1.1 3", "input 1.1 0"));
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(host_.record.open, IsEmpty());
+  // The agent dies with an input in its journal that it may have written.
+  host_.record.open.push_back({.command = {1, 4}, .kind = EntryKind::kInput, .task = {}, .body = ""});
+  host_.record.taken_in = 4;
+  host_.record.life = 2;
+  Cut();
+  MakeAgent();
+  EXPECT_THAT(host_.Taken(), IsEmpty());
+  EXPECT_THAT(host_.record.open, IsEmpty());
+}
 
 TEST_F(LinksTest, CommandsAreExecutedAndAnswered) {
   Connect();

@@ -32,6 +32,10 @@ void SupervisorLink::Resume() {
   const std::vector<OpenCommand> open = record_.open;
   const std::vector<HeldLaunch> launches = executor_.Launches();
   for (const OpenCommand& command : open) {
+    if (command.kind == EntryKind::kInput) {
+      Close(command.command);  // the pipe has died with the agent that may have written it
+      continue;
+    }
     if (command.kind != EntryKind::kLaunch) {
       MUSTER_CHECK(Execute(command).ok());
       continue;
@@ -154,6 +158,7 @@ absl::Status SupervisorLink::TakeCommand(EntryKind kind, const std::string& body
   // A command that doesn't decode isn't taken in: an honest supervisor has checked it in the same way.
   OpenCommand command{.command = {record_.supervisor, record_.taken_in + 1}, .kind = kind, .task = {}, .body = body};
   absl::StatusOr<LaunchEntry> process = absl::UnknownError("not a launch");
+  absl::StatusOr<InputEntry> input = absl::UnknownError("not an input");
   absl::Status decodes = absl::InvalidArgumentError("not a command");
   if (kind == EntryKind::kReserve) {
     const auto reserve = DecodeEntry<ReserveEntry>(body);
@@ -168,6 +173,10 @@ absl::Status SupervisorLink::TakeCommand(EntryKind kind, const std::string& body
     decodes = DecodeEntry<EndEntry>(body).status();
   } else if (kind == EntryKind::kHosts) {
     decodes = DecodeEntry<HostsEntry>(body).status();
+  } else if (kind == EntryKind::kInput) {
+    input = DecodeEntry<InputEntry>(body);
+    decodes = input.status();
+    command.body.clear();
   } else if (kind == EntryKind::kStop) {
     decodes = absl::OkStatus();
   }
@@ -177,6 +186,11 @@ absl::Status SupervisorLink::TakeCommand(EntryKind kind, const std::string& body
   record_.open.push_back(command);
   record_.stopping |= kind == EntryKind::kStop;
   journal_.TakeIn(command);
+  if (kind == EntryKind::kInput) {
+    executor_.Input(input->launch, input->bytes);
+    Close(CommandId(command.command));
+    return absl::OkStatus();
+  }
   if (kind != EntryKind::kLaunch) return Execute(command);
   if (stopping) {
     SendFailed(command.command, command.task, absl::FailedPreconditionError("the agent was told to stop"));

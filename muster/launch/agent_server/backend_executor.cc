@@ -183,6 +183,12 @@ void BackendExecutor::WriteHosts(const std::string& file) {
   if (!written.ok()) link_->SendNote(absl::StrCat("tasks may have old addresses: ", written.message()));
 }
 
+void BackendExecutor::Input(const CommandId& launch, std::string_view bytes) {
+  const auto found = launches_.find(launch);
+  if (!stopped_ && found != launches_.end() && found->second.state != State::kEnded)
+    backend_->Input(found->second.task, bytes);
+}
+
 void BackendExecutor::EndAll(EndMode mode) {
   ending_ = true;
   Update();

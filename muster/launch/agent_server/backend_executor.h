@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   void Launch(const CommandId& launch, const LaunchEntry& process) override;
   void End(const CommandId& launch, EndMode mode) override;
   void WriteHosts(const std::string& file) override;
+  void Input(const CommandId& launch, std::string_view bytes) override;
   void Stop() override;
   std::vector<HeldLaunch> Launches() const override;
   void Forget(const CommandId& launch) override { launches_.erase(launch); }

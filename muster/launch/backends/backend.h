@@ -56,7 +56,13 @@ struct ProcessSpec {
   std::vector<ProcessMount> mounts;  // applied in this order
   // Gives up the task's reserved ports just before the program runs, for one that can't bind beside the reservation.
   bool release_ports = false;
+  // Its stdin is what Backend::Input gives it; otherwise it is empty.
+  bool takes_input = false;
 };
+
+// What a task may have waiting that its program hasn't read. A sender learns from the program's own output how far it
+// has read, and stays far below.
+inline constexpr size_t kMaxWaitingInput = size_t{4} << 20;
 
 enum class OutputStream { kStdout, kStderr };
 
@@ -148,6 +154,10 @@ class Backend {
   // While paused, output stays in the pipes and writing processes block, so that memory stays bounded when nobody reads
   // our own output.
   virtual void PauseOutput(bool paused) = 0;
+  // Gives the bytes to the stdin of a task with ProcessSpec::takes_input, from its Launch on; empty: the end of its
+  // input. Returns at once: what the program doesn't read yet is kept, and a task with more than kMaxWaitingInput
+  // waiting is killed. Has no effect on other tasks, nor after the end of the input or of the task.
+  virtual void Input(const TaskId& task, std::string_view bytes) = 0;
 
   // When OnTime has something to do that no descriptor tells, as limits of memory that are looked at now and then;
   // InfiniteFuture if never. The loop must wait no longer than until then.

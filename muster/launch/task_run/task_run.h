@@ -105,6 +105,8 @@ class TaskRun final : public BackendEvents {
   // Returns the process of a task that runs.
   LocalProcess ProcessOf(const TaskId& task) const;
   void PauseOutput(bool paused) { backend_->PauseOutput(paused); }
+  // As Backend::Input.
+  void Input(const TaskId& task, std::string_view bytes) { backend_->Input(task, bytes); }
 
   FdLoop& loop() { return loop_; }
   // Runs one round of the loop, which waits until `deadline` at most, and does what is due then.

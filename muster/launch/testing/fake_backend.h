@@ -1,5 +1,5 @@
 // A Backend without processes, which backend_contract_test.cc holds to the same contract as the real ones. It knows
-// four programs by their names: echo, false, sleep and yes. Its ports are reserved like those of this machine. Not
+// five programs by their names: cat, echo, false, sleep and yes. Its ports are reserved like those of this machine. Not
 // thread-safe. Test-only.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,9 @@ class FakeBackend final : public Backend {
       running.ended = ExitStatus{.code = 1};
     } else if (program == "yes") {
       running.endless = true;
+    } else if (program == "cat") {
+      running.copies = true;
+      if (!process.takes_input) running.ended = ExitStatus{};
     } else if (program != "sleep") {
       return later_->Add([this, task, program] {
         events_.OnNotStarted(task, absl::NotFoundError(absl::StrCat(program, ": no such program")));
@@ -88,6 +92,15 @@ class FakeBackend final : public Backend {
     paused_ = paused;
     Wake();
   }
+  void Input(const TaskId& task, std::string_view bytes) override {
+    const auto found = running_.find(task);
+    if (found == running_.end() || found->second.ended) return;
+    Running& running = found->second;
+    (running.copies ? running.output : running.unread) += bytes;
+    if (running.copies && bytes.empty()) running.ended = ExitStatus{};
+    if (running.unread.size() > kMaxWaitingInput) running.ended = ExitStatus{.signal = SIGKILL};
+    Wake();
+  }
   absl::Time deadline() const override { return absl::InfiniteFuture(); }
   void OnTime() override {}
 
@@ -95,6 +108,8 @@ class FakeBackend final : public Backend {
   struct Running {
     std::string output;               // that nobody has been told of
     bool endless = false;             // it writes for ever
+    bool copies = false;              // it writes what it reads
+    std::string unread;               // input
     bool told = false;                // its start was reported
     std::optional<ExitStatus> ended;  // nobody has been told yet
   };

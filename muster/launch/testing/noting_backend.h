@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ class NotingBackend final : public Backend {
     ended_.push_back(task.ToString() + (mode == EndMode::kGently ? " gently" : " at once"));
   }
   void PauseOutput(bool) override {}
+  void Input(const TaskId&, std::string_view) override {}
   absl::Time deadline() const override { return absl::InfiniteFuture(); }
   void OnTime() override {}
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -49,6 +50,7 @@ class AgentHost final : public AgentJournal, public CommandExecutor {
   void Launch(const CommandId& launch, const LaunchEntry& process) override;
   void End(const CommandId& launch, EndMode mode) override;
   void WriteHosts(const std::string&) override {}
+  void Input(const CommandId&, std::string_view) override {}  // its tasks read nothing
   void Stop() override;
   std::vector<HeldLaunch> Launches() const override;
   void Forget(const CommandId& launch) override;

@@ -112,10 +112,13 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     loop_.RunOnce(std::min(deadline, backend_->deadline()));
     backend_->OnTime();
   }
-  void Begin(const TaskId& task, std::vector<std::string> arguments) {
+  void Begin(const TaskId& task, std::vector<std::string> arguments, bool takes_input = false) {
     answers_.erase(task);
     in_call_ = true;
-    backend_->Launch({.task = task, .arguments = std::move(arguments), .environment = {{kRunIdVariable, run_id_}}});
+    backend_->Launch({.task = task,
+                      .arguments = std::move(arguments),
+                      .environment = {{kRunIdVariable, run_id_}},
+                      .takes_input = takes_input});
     in_call_ = false;
   }
   // Returns what came of it.
@@ -268,6 +271,45 @@ TEST_P(BackendContractTest, PausedOutputStaysWhereItIs) {
   backend_->PauseOutput(false);
   while (out_[kTask].size() == before) Round(absl::InfiniteFuture());
   backend_->End(kTask, EndMode::kAtOnce);
+  EXPECT_EQ(ExitOf(kTask), ExitStatus{.signal = SIGKILL});
+}
+
+TEST_P(BackendContractTest, AProgramReadsItsInputUntilItsEnd) {
+  Begin(kTask, {"cat"}, /*takes_input=*/true);
+  backend_->Input(kTask, "given before the start is told\n");
+  while (out_[kTask].empty()) Round(absl::InfiniteFuture());
+  backend_->Input(kTask, "and ");
+  backend_->Input(kTask, "after it");
+  backend_->Input(kTask, "");
+  backend_->Input(kTask, "after its end");
+  EXPECT_EQ(ExitOf(kTask), ExitStatus{});
+  EXPECT_EQ(out_[kTask], "given before the start is told\nand after it");
+}
+
+TEST_P(BackendContractTest, InputBeyondWhatAPipeHoldsComesWhole) {
+  std::string text;
+  for (int i = 0; text.size() < 1'000'000; ++i) absl::StrAppend(&text, i, "\n");
+  Begin(kTask, {"cat"}, /*takes_input=*/true);
+  backend_->Input(kTask, text);
+  backend_->Input(kTask, "");
+  EXPECT_EQ(ExitOf(kTask), ExitStatus{});
+  EXPECT_TRUE(out_[kTask] == text);
+}
+
+TEST_P(BackendContractTest, ATaskThatTakesNoInputHasNone) {
+  ASSERT_EQ(Launch(kTask, {"cat"}), absl::OkStatus());
+  backend_->Input(kTask, "not for it");
+  EXPECT_EQ(ExitOf(kTask), ExitStatus{});
+  backend_->Input(kTask, "it has ended");
+  RunRounds(3);
+  EXPECT_EQ(out_[kTask], "");
+}
+
+TEST_P(BackendContractTest, ATaskThatReadsNothingIsKilledBeforeItsInputFillsTheMemory) {
+  Begin(kTask, {"sleep", "1000"}, /*takes_input=*/true);
+  const std::string piece(1 << 20, 'x');
+  for (size_t given = 0; given < kMaxWaitingInput + 2 * piece.size(); given += piece.size())
+    backend_->Input(kTask, piece);
   EXPECT_EQ(ExitOf(kTask), ExitStatus{.signal = SIGKILL});
 }
 

@@ -258,6 +258,22 @@ void HostAgent::End(const TaskId& task, EndMode mode) {
   Queue({.send = send, .asked = std::nullopt});
 }
 
+void HostAgent::Input(const TaskId& task, std::string_view bytes) {
+  // Later, behind a launch that gets a new agent.
+  if (state_ == State::kGone)
+    return later_.Add([this, task, kept = std::string(bytes)] {
+      if (state_ != State::kGone) Input(task, kept);
+    });
+  do {
+    const std::string piece(bytes.substr(0, kMaxInputBytes));
+    bytes.remove_prefix(piece.size());
+    const auto send = [this, task, piece] {
+      if (const std::optional<CommandId> launch = LaunchOf(task)) link_->Input(*launch, piece).IgnoreError();
+    };
+    Queue({.send = send, .asked = std::nullopt});
+  } while (!bytes.empty());
+}
+
 void HostAgent::PauseOutput(bool paused) {
   if (std::exchange(paused_, paused) == paused) return;
   // After an error the link has no stream any more, which OnTime sees.

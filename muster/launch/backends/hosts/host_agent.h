@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,6 +63,7 @@ class HostAgent final : public AgentLinkEvents {
   void Launch(const ProcessSpec& process);
   void End(const TaskId& task, EndMode mode);
   void PauseOutput(bool paused);
+  void Input(const TaskId& task, std::string_view bytes);
   // Ends everything on the host; see stopped(). No event of a task follows.
   void Stop();
 

@@ -153,6 +153,12 @@ void HostsBackend::PauseOutput(bool paused) {
   for (const auto& [name, agent] : agents_) agent->PauseOutput(paused);
 }
 
+void HostsBackend::Input(const TaskId& task, std::string_view bytes) {
+  HostAgent* const host = HostOf(task);
+  if (host == nullptr) return local_.Input(task, bytes);
+  host->Input(task, bytes);
+}
+
 absl::Time HostsBackend::deadline() const {
   absl::Time first = std::min(local_.deadline(), engine_->deadline());
   for (const auto& [name, agent] : agents_) first = std::min(first, agent->deadline());

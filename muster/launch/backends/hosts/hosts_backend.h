@@ -37,6 +37,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
+  void Input(const TaskId& task, std::string_view bytes) override;
   absl::Time deadline() const override;
   void OnTime() override;
 

@@ -35,6 +35,13 @@ class Pipe {
   int reading() const { return ends_[0]; }
   int writing() const { return ends_[1]; }
   int TakeReading() { return std::exchange(ends_[0], -1); }
+  int TakeWriting() { return std::exchange(ends_[1], -1); }
+  // Nothing will ever come out of it.
+  absl::Status OpenEmpty() {
+    ends_[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (ends_[0] >= 0) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, "cannot open /dev/null");
+  }
   void CloseWriting() { Close(1); }
 
  private:
@@ -66,14 +73,14 @@ struct Execution {
   const ChildSpec& spec;
   char** arguments;
   char** environment;
-  int empty_stdin, stdout_fd, stderr_fd, error_fd;
+  int stdin_fd, stdout_fd, stderr_fd, error_fd;
   pid_t parent;
 
   [[noreturn]] void Run() const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);  // the parent died before the line above
-    dup2(empty_stdin, 0);
+    dup2(stdin_fd, 0);
     dup2(stdout_fd, 1);
     dup2(stderr_fd, 2);
     if (spec.memory_fd >= 0) fcntl(spec.memory_fd, F_SETFD, 0);
@@ -136,21 +143,19 @@ void Reap(pid_t pid) {
 }  // namespace
 
 absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
-  Pipe out, err, error;
+  Pipe in, out, err, error;
+  RETURN_IF_ERROR(spec.takes_input ? in.Open() : in.OpenEmpty());
   RETURN_IF_ERROR(out.Open());
   RETURN_IF_ERROR(err.Open());
   RETURN_IF_ERROR(error.Open());
-  const int empty_stdin = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (empty_stdin < 0) return absl::ErrnoToStatus(errno, "cannot open /dev/null");
   std::vector<char*> arguments = Pointers(spec.arguments);
   std::vector<char*> environment = Pointers(spec.environment);
-  const Execution execution = {spec,          arguments.data(), environment.data(), empty_stdin,
+  const Execution execution = {spec,          arguments.data(), environment.data(), in.reading(),
                                out.writing(), err.writing(),    error.writing(),    getpid()};
   Child child;
   child.pid = fork();
   if (child.pid == 0) execution.Run();
   const int fork_error = errno;
-  close(empty_stdin);
   if (child.pid < 0) return absl::ErrnoToStatus(fork_error, "cannot start a process");
 
   error.CloseWriting();
@@ -170,7 +175,9 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   }
   child.stdout_fd = out.TakeReading();
   child.stderr_fd = err.TakeReading();
-  for (const int fd : {child.stdout_fd, child.stderr_fd}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  child.stdin_fd = in.TakeWriting();
+  for (const int fd : {child.stdin_fd, child.stdout_fd, child.stderr_fd})
+    if (fd >= 0) fcntl(fd, F_SETFL, O_NONBLOCK);
   return child;
 }
 

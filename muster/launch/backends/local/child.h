@@ -1,4 +1,4 @@
-// Starts one program of a run as a child process: in a process group of its own, with pipes for its output. It dies
+// Starts one program of a run as a child process: in a process group of its own, with pipes for its streams. It dies
 // with its parent, and the guard knows it before it runs. It gets a control group, mounts and a working directory if
 // asked. Not thread-safe.
 #pragma once
@@ -24,17 +24,19 @@ struct ChildSpec {
   std::vector<ProcessMount> mounts;      // see EnterMounts
   std::optional<mode_t> umask;           // unset: the parent's
   int cgroup_fd = -1;                    // see Cgroups::Enter; -1: the parent's group
+  bool takes_input = false;              // by a pipe; otherwise its stdin is empty
 };
 
 // The caller must close the descriptors; other children don't inherit them.
 struct Child {
   pid_t pid = 0;       // also the number of its process group
   int pid_fd = -1;     // readable when it has ended
+  int stdin_fd = -1;   // the writing end, non-blocking; -1: it takes no input
   int stdout_fd = -1;  // non-blocking
   int stderr_fd = -1;  // non-blocking
 };
 
-// Returns once the program is being executed, with an empty stdin. Errors of execve and of all steps before it
+// Returns once the program is being executed. Errors of execve and of all steps before it
 // (NotFound, PermissionDenied, ...) name the program, directory or mount, and leave nothing running.
 absl::StatusOr<Child> StartChild(const ChildSpec& spec);
 

@@ -149,6 +149,7 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   spec.guard_fd = guard_->fd();
   spec.umask = options_.umask;
   spec.directory = process.directory;
+  spec.takes_input = process.takes_input;
   ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
   ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));
   ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
@@ -160,6 +161,7 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   const TaskId task = process.task;
   AddAwaitedChild(child->pid);
   running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
+  if (child->stdin_fd >= 0) running_[task].input = std::make_unique<TaskInput>(loop_, child->stdin_fd);
   if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
   if (process.limits.mem_bytes.has_value() && cgroups_ == nullptr && options_.resident_bytes != nullptr) {
     memory_watch_.Add(task, child->pid, *process.limits.mem_bytes);
@@ -291,6 +293,17 @@ void LocalBackend::PauseOutput(bool paused) {
       if (fd >= 0) loop_.SetEvents(fd, paused ? 0 : POLLIN);
     }
   }
+}
+
+void LocalBackend::Input(const TaskId& task, std::string_view bytes) {
+  const auto found = running_.find(task);
+  if (found == running_.end() || found->second.input == nullptr) return;
+  TaskInput& input = *found->second.input;
+  input.Add(bytes);
+  if (input.waiting() <= kMaxWaitingInput) return;
+  Note(absl::StrCat(task.ToString(), " is killed: ", input.waiting(), " bytes wait that it doesn't read"));
+  found->second.input.reset();
+  End(task, EndMode::kAtOnce);
 }
 
 int& LocalBackend::OutputFd(const TaskId& task, OutputStream stream) {

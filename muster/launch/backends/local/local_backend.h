@@ -1,7 +1,8 @@
 // Runs the processes of a run as children of this one. They die with it, also on kill -9 (see Guard), and none outlives
 // the run: a task's process group is killed when the task has ended, and Stop kills what has left its group. A ps gets
 // a memory file (MUSTER_ARENA_FD) that stays here when its process dies, so that a restarted ps finds its model there.
-// Not thread-safe; the process must have no other threads, since it forks.
+// Not thread-safe; the process must have no other threads, since it forks, and SIGPIPE must be ignored if tasks take
+// input.
 //
 // Each backend makes an id (MUSTER_AGENT_ID) that its processes inherit, and kills only those that have it: two
 // backends of one run leave each other's tasks alone.
@@ -26,6 +27,7 @@
 #include "muster/launch/backends/local/memory_watch.h"
 #include "muster/launch/backends/local/orphans.h"
 #include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/backends/local/task_input.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
 
@@ -43,6 +45,7 @@ class LocalBackend final : public Backend {
   void Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
+  void Input(const TaskId& task, std::string_view bytes) override;
   absl::Time deadline() const override { return memory_watch_.deadline(); }
   void OnTime() override;
   // How often it has looked through all processes of the machine, which takes time in proportion to their number.
@@ -52,11 +55,12 @@ class LocalBackend final : public Backend {
   // A running task.
   struct Running {
     Child child;
-    int64_t asked_at = -1;         // clock ticks since boot when it was asked to end; -1: never
-    int member_fd = -1;            // a process that goes on in the group after its first has ended
-    int64_t mem_limit = 0;         // bytes; 0: none
-    std::string cgroup;            // its folder
-    bool too_much_memory = false;  // this backend killed it for that
+    int64_t asked_at = -1;             // clock ticks since boot when it was asked to end; -1: never
+    int member_fd = -1;                // a process that goes on in the group after its first has ended
+    int64_t mem_limit = 0;             // bytes; 0: none
+    std::string cgroup;                // its folder
+    bool too_much_memory = false;      // this backend killed it for that
+    std::unique_ptr<TaskInput> input;  // null: it takes none
   };
 
   [[nodiscard]] absl::Status HoldPorts(const TaskId& task, const std::vector<uint16_t>& numbers);

@@ -165,6 +165,32 @@ TEST(LocalBackendAddressTest, TasksAreToldTheAddressThatWasGiven) {
   EXPECT_THAT(ReservedAt("192.0.2.7"), ::testing::MatchesRegex("192\\.0\\.2\\.7:[0-9]+")) << "not this machine's own";
 }
 
+TEST_F(LocalBackendTest, InputOfAProgramThatHasClosedItsStdinIsDropped) {
+  signal(SIGPIPE, SIG_IGN);
+  ProcessSpec process = ShellSpec(kTask, "exec 0<&-; echo closed; exec sleep 1000");
+  process.takes_input = true;
+  ASSERT_TRUE(Launch(process).ok());
+  RunUntilOutput(kTask, "closed");
+  backend_.Input(kTask, std::string(2 * kMaxWaitingInput, 'x'));
+  EXPECT_THAT(notes_, IsEmpty());
+  backend_.End(kTask, EndMode::kGently);
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = SIGTERM});
+}
+
+TEST_F(LocalBackendTest, ATaskThatDoesNotReadItsInputIsNamed) {
+  signal(SIGPIPE, SIG_IGN);
+  ProcessSpec process = ShellSpec(kTask, "exec sleep 1000");
+  process.takes_input = true;
+  ASSERT_TRUE(Launch(process).ok());
+  backend_.Input(kTask, std::string(kMaxWaitingInput, 'x'));
+  EXPECT_THAT(notes_, IsEmpty());
+  backend_.Input(kTask, std::string(1 << 20, 'x'));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("worker:0 is killed: ")));
+  RunUntilExit(kTask);
+  EXPECT_EQ(exits_[kTask], ExitStatus{.signal = SIGKILL});
+}
+
 TEST_F(LocalBackendTest, TellsOutputThenExit) {
   ASSERT_TRUE(Shell(kTask, "echo $KEPT $ADDED; echo bad >&2; read line || echo no input; exit 3").ok());
   ASSERT_TRUE(Shell(kOther, "kill -9 $$").ok());
