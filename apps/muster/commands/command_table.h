@@ -35,7 +35,8 @@ class App;
   COMMAND(Version)               \
   COMMAND(Supervise)             \
   COMMAND(Agent)                 \
-  COMMAND(Reach)
+  COMMAND(Reach)                 \
+  COMMAND(Receive)
 
 namespace muster {
 

@@ -11,22 +11,17 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/absl_view.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/file_copy.h"
 #include "muster/launch/project/folder_lock.h"
 #include "muster/launch/project/remove_folder.h"
-#include "muster/launch/project/sha256.h"
 #include "muster/launch/project/temporary_folder.h"
+#include "muster/launch/project/tree_hash.h"
 
 namespace muster {
 namespace {
-
-// Must be changed whenever the same files would get another hash.
-constexpr char kTreeHashBegin[] = "muster tree 1\n";
 
 // What a tree contains or will contain.
 struct TreeContents {
@@ -34,37 +29,24 @@ struct TreeContents {
   std::vector<int64_t> bytes;  // of each ProjectFile
 };
 
-class TreeHasher {
+class ContentsOfTree {
  public:
-  TreeHasher() { sha_.Add(kTreeHashBegin); }
-
   void Add(const ProjectFile& file, const FileContents& contents) {
-    const bool link = !file.link_to.empty();
-    sha_.Add(file.empty_folder ? "d" : link ? "l" : file.executable ? "x" : "f");
-    sha_.AddWithLength(file.path);
-    sha_.Add(contents.digest);
+    hash_.Add(file, contents.digest);
     contents_.bytes.push_back(contents.bytes);
   }
-
   TreeContents Finish() {
-    const std::string digest = sha_.Finish();
-    contents_.hash = absl::BytesToHexString(AbslView(digest));
+    contents_.hash = hash_.Finish();
     return std::move(contents_);
   }
 
  private:
-  Sha256 sha_;
+  TreeHash hash_;
   TreeContents contents_;
 };
 
 // Returns the contents of what isn't a file: a link's target, or nothing.
-FileContents ContentsBesideFiles(const ProjectFile& file) {
-  Sha256 sha;
-  sha.Add(file.link_to);
-  return {.bytes = 0, .digest = sha.Finish()};
-}
-
-bool IsRegular(const ProjectFile& file) { return !file.empty_folder && file.link_to.empty(); }
+FileContents ContentsBesideFiles(const ProjectFile& file) { return {.bytes = 0, .digest = DigestBesideFiles(file)}; }
 
 // Every file is read once to hash it, and again if it must be copied: each is half of the progress.
 class SyncProgress {
@@ -93,7 +75,7 @@ class SyncProgress {
 };
 
 absl::StatusOr<TreeContents> HashProject(const std::string& folder, const ProjectFiles& files, SyncProgress& progress) {
-  TreeHasher hasher;
+  ContentsOfTree hasher;
   for (const ProjectFile& file : files.files) {
     if (!IsRegular(file)) {
       hasher.Add(file, ContentsBesideFiles(file));
@@ -125,7 +107,7 @@ absl::Status MakeTreeLink(const std::string& path, const std::string& link_to) {
 
 absl::StatusOr<TreeContents> CopyProject(const std::string& folder, const ProjectFiles& files, const std::string& tree,
                                          SyncProgress& progress) {
-  TreeHasher hasher;
+  ContentsOfTree hasher;
   RETURN_IF_ERROR(MakeTreeFolder(tree));
   std::set<std::string> made;
   for (const ProjectFile& file : files.files) {

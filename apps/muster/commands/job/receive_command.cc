@@ -1,0 +1,90 @@
+// `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster train` runs it on each
+// host; internal.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "apps/muster/commands/command_table.h"
+#include "apps/muster/terminal/own_environment.h"
+#include "apps/muster/terminal/usage_error.h"
+#include "muster/base/clock.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/agent_server/agent_folder.h"
+#include "muster/launch/project/remove_folder.h"
+#include "muster/launch/project/tree_receiver.h"
+
+namespace muster {
+namespace {
+
+constexpr char kReceiveDescription[] = "Take the code of a run on this host (run by muster on each host of a run)";
+constexpr size_t kReadBytes = 64 << 10;
+
+absl::StatusOr<ReceivePlace> PlaceHere() {
+  char host_name[256] = "";
+  if (gethostname(host_name, sizeof host_name - 1) != 0) return absl::ErrnoToStatus(errno, "no name of this host");
+  return PlaceToReceive(OwnVariable("HOME"), OwnVariable("XDG_CACHE_HOME"), host_name);
+}
+
+// An agent, or the guard that ends the tasks of a dead one, holds the lock of the job's folder.
+bool JobLives(const std::string& job) {
+  auto folder = AgentFolder::Open(job);
+  struct stat info;
+  if (!folder.ok()) return true;
+  if (lstat(folder->PathOf("").c_str(), &info) != 0) return false;
+  return !folder->Lock(absl::ZeroDuration()).ok();
+}
+
+absl::Status WriteOut(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = Uninterrupted([&] { return write(STDOUT_FILENO, bytes.data(), bytes.size()); });
+    if (put < 0) return absl::ErrnoToStatus(errno, "cannot answer");
+    bytes.remove_prefix(put);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Receive() {
+  ASSIGN_OR_RETURN(const ReceivePlace place, PlaceHere());
+  SweepReceived(place, RealClock().Now(), JobLives);
+  TreeReceiver receiver(place);
+  std::string bytes(kReadBytes, '\0');
+  while (true) {
+    RETURN_IF_ERROR(WriteOut(receiver.Output()));
+    const ssize_t got = Uninterrupted([&] { return read(STDIN_FILENO, bytes.data(), bytes.size()); });
+    if (got < 0) return absl::ErrnoToStatus(errno, "cannot read");
+    // Without a folder, too: the host may see the tree itself.
+    if (got == 0) return absl::OkStatus();
+    const absl::Status taken = receiver.Take(std::string_view(bytes.data(), got));
+    if (taken.ok()) continue;
+    RETURN_IF_ERROR(WriteOut(receiver.Output()));
+    return taken;
+  }
+}
+
+absl::Status Remove(const std::string& job) {
+  RETURN_IF_ERROR(CheckReceivedJob(job));
+  ASSIGN_OR_RETURN(const ReceivePlace place, PlaceHere());
+  return RemoveFolder(place.work(job));
+}
+
+}  // namespace
+
+void AddReceiveCommand(CLI::App& app, int& exit_code) {
+  auto job = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("receive", kReceiveDescription);
+  command->group("");  // not in --help
+  command->add_option("--remove", *job, "Remove the folder that was made for this job")->type_name("JOB");
+  command->callback([job, &exit_code] {
+    const absl::Status done = job->empty() ? Receive() : Remove(*job);
+    exit_code = done.ok() ? 0 : UsageError("receive", done);
+  });
+}
+
+}  // namespace muster

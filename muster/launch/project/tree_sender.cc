@@ -1,0 +1,190 @@
+#include "muster/launch/project/tree_sender.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/project/file_copy.h"
+#include "muster/launch/project/tree_hash.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/transport/messages/codec.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kFilesInFrame = size_t{32} << 10;  // bytes, roughly
+constexpr size_t kNonceBytes = 16;
+
+size_t SizeOf(const TreeFile& file) { return file.file.path.size() + file.file.link_to.size() + 64; }
+
+}  // namespace
+
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder) {
+  ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder));
+  DescribedTree tree{.folder = folder, .hash = "", .files = {}};
+  TreeHash hash;
+  for (const ProjectFile& file : listed.files) {
+    TreeFile described{.file = file, .digest = DigestBesideFiles(file)};
+    if (IsRegular(file)) {
+      ASSIGN_OR_RETURN(FileContents contents, HashFile(JoinPath(folder, file.path)));
+      described.file.bytes = contents.bytes;
+      described.digest = std::move(contents.digest);
+    }
+    hash.Add(described.file, described.digest);
+    tree.files.push_back(std::move(described));
+  }
+  tree.hash = hash.Finish();
+  return tree;
+}
+
+absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder) {
+  std::string nonce = RandomHex(kNonceBytes);
+  std::string path = absl::StrCat(folder, "/.muster-seen-", RandomHex(kNonceBytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, PosixFileSystem().CreateFile(path));
+  NonceFile made(std::move(path), std::move(nonce));
+  RETURN_IF_ERROR(file->Append(AsBytes(made.nonce_.data(), made.nonce_.size())));
+  RETURN_IF_ERROR(file->Close());
+  return made;
+}
+
+NonceFile::~NonceFile() {
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+TreeSender::TreeSender(TreeSenderOptions options, const DescribedTree& tree)
+    : options_(std::move(options)), tree_(tree) {
+  queue_.emplace_back(kTransferGreeting);
+  Queue(SeeMessage{.paths = options_.see_paths, .nonce = options_.nonce});
+}
+
+template <typename Message>
+void TreeSender::Queue(const Message& message) {
+  queue_.push_back(TransferFrameOf(Message::kKind, Encode(message)));
+}
+
+void TreeSender::QueueTree() {
+  FilesMessage files;
+  size_t bytes = 0;
+  for (const TreeFile& file : tree_.files) {
+    files.files.push_back(file);
+    bytes += SizeOf(file);
+    if (bytes < kFilesInFrame) continue;
+    Queue(std::exchange(files, {}));
+    bytes = 0;
+  }
+  if (!files.files.empty()) Queue(files);
+  Queue(AssembleMessage{.job = options_.job, .hash = tree_.hash});
+}
+
+absl::Status TreeSender::Take(std::string_view bytes) {
+  frames_.Add(bytes);
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<TransferFrame> frame, frames_.Next());
+    if (!frame.has_value()) return absl::OkStatus();
+    RETURN_IF_ERROR(TakeFrame(*frame));
+  }
+}
+
+absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
+  switch (frame.kind) {
+    case TransferKind::kSeen: {
+      SeenMessage seen;
+      RETURN_IF_ERROR(Decode(frame.body, seen));
+      if (std::exchange(asked_, true)) return absl::InvalidArgumentError("the host says twice what it sees");
+      for (const uint32_t i : seen.seen) {
+        if (i >= options_.see_paths.size()) return absl::InvalidArgumentError("the host sees what it wasn't asked for");
+        seen_.insert(options_.see_paths[i]);
+      }
+      done_ = !options_.see_paths.empty() && seen_.contains(options_.see_paths.front());
+      if (!done_) QueueTree();
+      return absl::OkStatus();
+    }
+    case TransferKind::kMissing:
+      return TakeMissing(frame);
+    case TransferKind::kTaken: {
+      TakenMessage taken;
+      RETURN_IF_ERROR(Decode(frame.body, taken));
+      if (taken.bytes < taken_ || taken.bytes > given_)
+        return absl::InvalidArgumentError("the host has taken what wasn't sent");
+      taken_ = taken.bytes;
+      return absl::OkStatus();
+    }
+    case TransferKind::kDone: {
+      DoneMessage message;
+      RETURN_IF_ERROR(Decode(frame.body, message));
+      if (!told_missing_ || !missing_.empty() || message.work.empty() || message.work[0] != '/')
+        return absl::InvalidArgumentError("the host is done before it can be");
+      work_ = message.work;
+      done_ = true;
+      return absl::OkStatus();
+    }
+    case TransferKind::kFailed: {
+      FailedMessage failed;
+      RETURN_IF_ERROR(Decode(frame.body, failed));
+      return absl::FailedPreconditionError(failed.why);
+    }
+    default:
+      return absl::InvalidArgumentError("the host says what only a sender says");
+  }
+}
+
+absl::Status TreeSender::TakeMissing(const TransferFrame& frame) {
+  MissingMessage missing;
+  RETURN_IF_ERROR(Decode(frame.body, missing));
+  if (!asked_ || told_missing_) return absl::InvalidArgumentError("the host lacks files of which it wasn't told");
+  for (const uint32_t i : missing.files) {
+    if (i >= tree_.files.size() || !IsRegular(tree_.files[i].file) || (!missing_.empty() && i <= missing_.back()))
+      return absl::InvalidArgumentError("the host lacks a file that there isn't");
+    missing_.push_back(i);
+  }
+  told_missing_ = missing.last;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TreeSender::Next() {
+  if (done_) return "";
+  // The largest frame must have room: it may be all that can be sent.
+  if (given_ - taken_ + kMaxTransferFrame > kTransferCredit) return "";
+  std::string next;
+  if (!queue_.empty()) {
+    next = std::move(queue_.front());
+    queue_.pop_front();
+  } else if (told_missing_) {
+    ASSIGN_OR_RETURN(next, NextContents());
+  }
+  given_ += next.size();
+  return next;
+}
+
+absl::StatusOr<std::string> TreeSender::NextContents() {
+  while (!missing_.empty()) {
+    const TreeFile& file = tree_.files[missing_.front()];
+    const std::string path = JoinPath(tree_.folder, file.file.path);
+    if (!file_.is_open()) {
+      file_.open(path, std::ios::binary);
+      left_ = file.file.bytes;
+      ++files_sent_;
+    }
+    std::string bytes(std::min<int64_t>(left_, kTransferPiece), '\0');
+    if (!file_.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+      return absl::DataLossError(absl::StrCat(path, " has been changed or can't be read"));
+    left_ -= static_cast<int64_t>(bytes.size());
+    bytes_sent_ += bytes.size();
+    if (left_ == 0) {
+      file_.close();
+      file_.clear();
+      missing_.pop_front();
+    }
+    if (!bytes.empty()) return TransferFrameOf(TransferKind::kContents, Encode(ContentsMessage{.bytes = bytes}));
+  }
+  return "";
+}
+
+}  // namespace muster

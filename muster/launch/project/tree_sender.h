@@ -1,0 +1,100 @@
+// The supervisor's end of a transfer to one host (transfer_frames.h): finds out which folders the host sees too, and
+// sends it what it lacks of a tree. A state machine: it takes what the task on the host has printed and says what to
+// give to its stdin. It reads the tree's files as it goes, and otherwise waits for nothing. Not thread-safe.
+#pragma once
+
+#include <deque>
+#include <fstream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/project/transfer_frames.h"
+
+namespace muster {
+
+// A stored tree and what is in it; one serves all hosts.
+struct DescribedTree {
+  std::string folder;
+  std::string hash;
+  std::vector<TreeFile> files;
+};
+
+// Reads all files. Errors as those of ListProject and HashFile.
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder);
+
+// A file that says by its random text whether a host sees the folder in which it is; removed by the destructor.
+class NonceFile {
+ public:
+  static absl::StatusOr<NonceFile> Make(const std::string& folder);
+  ~NonceFile();
+  NonceFile(NonceFile&& other) noexcept : path_(std::exchange(other.path_, "")), nonce_(std::move(other.nonce_)) {}
+  NonceFile& operator=(NonceFile&&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::string& nonce() const { return nonce_; }
+
+ private:
+  NonceFile(std::string path, std::string nonce) : path_(std::move(path)), nonce_(std::move(nonce)) {}
+
+  std::string path_;  // empty: moved from
+  std::string nonce_;
+};
+
+struct TreeSenderOptions {
+  std::string job;                     // letters, digits and '-'
+  std::vector<std::string> see_paths;  // of nonce files; the first is beside the tree, which isn't sent if that is seen
+  std::string nonce;                   // the text of all of them
+};
+
+class TreeSender {
+ public:
+  // Borrows the tree.
+  TreeSender(TreeSenderOptions options, const DescribedTree& tree);
+
+  // Takes bytes of the task's stdout. An error is what the host has said, or says that something else has answered.
+  [[nodiscard]] absl::Status Take(std::string_view bytes);
+  // Returns the next bytes for the task's stdin, "" if there are none now: call it until then, at first and after each
+  // Take. Never more than kTransferCredit is on its way. DataLoss: the tree has been changed.
+  absl::StatusOr<std::string> Next();
+  // The host has all that it needs: end the task's input.
+  bool done() const { return done_; }
+
+  // What has been found out, once done.
+  const std::set<std::string>& seen() const { return seen_; }  // of see_paths
+  const std::string& work() const { return work_; }            // the folder on the host; empty: it sees the tree
+  uint64_t files_sent() const { return files_sent_; }
+  uint64_t bytes_sent() const { return bytes_sent_; }  // of contents
+
+ private:
+  absl::Status TakeFrame(const TransferFrame& frame);
+  absl::Status TakeMissing(const TransferFrame& frame);
+  template <typename Message>
+  void Queue(const Message& message);
+  void QueueTree();
+  // Returns a frame with the next bytes of what is missing, "" if that is all.
+  absl::StatusOr<std::string> NextContents();
+
+  const TreeSenderOptions options_;
+  const DescribedTree& tree_;
+  TransferFrames frames_;
+  std::deque<std::string> queue_;  // before contents
+  uint64_t given_ = 0;             // bytes, by Next
+  uint64_t taken_ = 0;             // of these, by the host
+  bool told_missing_ = false;
+  std::deque<uint32_t> missing_;  // from the one that is being sent on
+  std::ifstream file_;            // of it
+  int64_t left_ = 0;              // bytes of it
+  bool asked_ = false;            // for what it sees
+  bool done_ = false;
+  std::set<std::string> seen_;
+  std::string work_;
+  uint64_t files_sent_ = 0;
+  uint64_t bytes_sent_ = 0;
+};
+
+}  // namespace muster
