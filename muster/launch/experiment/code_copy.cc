@@ -1,0 +1,96 @@
+#include "muster/launch/experiment/code_copy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/project/decimal_size.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostStderr = 4096;  // of a task's stderr
+constexpr size_t kLargestShown = 5;
+
+}  // namespace
+
+CodeCopy::CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks)
+    : order_(std::move(order)), tasks_(tasks) {
+  const TreeSenderOptions options{.job = order_.job, .see_paths = order_.see_paths, .nonce = order_.nonce};
+  for (const std::string& name : order_.hosts)
+    hosts_.push_back({.name = name, .sender = TreeSender(options, tree), .failed = {}, .stderr_text = ""});
+}
+
+absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
+  std::vector<ProcessSpec> processes;
+  for (size_t i = 0; i < hosts_.size(); ++i)
+    processes.push_back({.task = {kReceiveJob, static_cast<int>(i)},
+                         .arguments = {"muster", "receive"},
+                         .environment = order_.environment,
+                         .takes_input = true});
+  RETURN_IF_ERROR(tasks_.Launch(std::move(processes)));
+  for (size_t i = 0; i < hosts_.size(); ++i) GiveInput({kReceiveJob, static_cast<int>(i)}, hosts_[i]);
+  // One that fails doesn't end the others: all that is wrong is said at once.
+  tasks_.Supervise({.rule = EndRule::kChiefDecides});
+  tasks_.ForgetTasks();
+  if (tasks_.interrupts() > 0) return absl::CancelledError("interrupted");
+  std::map<std::string, PlacedCode> placed;
+  std::vector<std::string> lines;
+  for (const Host& host : hosts_) {
+    if (const absl::Status why = WhyNot(host); !why.ok())
+      lines.push_back(absl::StrCat(host.name, ": ", OneLine(std::string(why.message()))));
+    placed[host.name] = {.work = host.sender.work(),
+                         .seen = host.sender.seen(),
+                         .files = host.sender.files_sent(),
+                         .bytes = host.sender.bytes_sent()};
+  }
+  if (!lines.empty()) return absl::UnavailableError(absl::StrJoin(lines, "\n"));
+  return placed;
+}
+
+void CodeCopy::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  Host& host = hosts_.at(task.index);
+  if (stream == OutputStream::kStderr) {
+    host.stderr_text += bytes.substr(0, kMostStderr - std::min(kMostStderr, host.stderr_text.size()));
+    return;
+  }
+  if (host.ended) return;
+  host.failed = host.sender.Take(bytes);
+  GiveInput(task, host);
+}
+
+void CodeCopy::GiveInput(const TaskId& task, Host& host) {
+  while (!host.ended && host.failed.ok()) {
+    absl::StatusOr<std::string> next = host.sender.Next();
+    host.failed = next.status();
+    if (!next.ok() || next->empty()) break;
+    tasks_.Input(task, *next);
+  }
+  if (host.ended || (host.failed.ok() && !host.sender.done())) return;
+  host.ended = true;
+  tasks_.Input(task, "");
+}
+
+absl::Status CodeCopy::WhyNot(const Host& host) const {
+  if (!host.failed.ok() || host.sender.done()) return host.failed;
+  return absl::UnavailableError(absl::StrCat("`muster receive` has ended before it had the code",
+                                             host.stderr_text.empty() ? "" : ": ", host.stderr_text));
+}
+
+std::string CopyText(const ProjectFiles& files) {
+  std::vector<ProjectFile> largest = files.files;
+  std::erase_if(largest, [](const ProjectFile& file) { return file.bytes == 0; });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const ProjectFile& one, const ProjectFile& other) { return one.bytes > other.bytes; });
+  if (largest.size() > kLargestShown) largest.resize(kLargestShown);
+  std::string text =
+      absl::StrCat("code for each host: ", files.files.size(), files.files.size() == 1 ? " file" : " files", ", ",
+                   DecimalSize(files.bytes), ", of which only what it lacks is copied\n");
+  for (const ProjectFile& file : largest) absl::StrAppend(&text, "  ", DecimalSize(file.bytes), "  ", file.path, "\n");
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// Brings the code of a run to its hosts: a task `muster receive` on each, all at once, in front of the run's own tasks
+// (docs/agents.md, "Code on hosts"). Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/project/tree_sender.h"
+#include "muster/launch/task_run/task_run.h"
+
+namespace muster {
+
+inline constexpr char kReceiveJob[] = "receive";
+
+// What a host has of the code.
+struct PlacedCode {
+  std::string work;            // the folder on the host to work in; empty: it sees the tree
+  std::set<std::string> seen;  // of CodeCopyOrder::see_paths
+  uint64_t files = 0;          // sent
+  uint64_t bytes = 0;          // sent
+};
+
+struct CodeCopyOrder {
+  std::string job;                 // the run's, letters, digits and '-'
+  std::vector<std::string> hosts;  // by name; HostPlan::placement has TaskId{kReceiveJob, i} on the i-th
+  std::vector<std::pair<std::string, std::string>> environment;  // of each task
+  std::vector<std::string> see_paths;                            // as TreeSenderOptions
+  std::string nonce;
+};
+
+class CodeCopy {
+ public:
+  // Borrows `tasks` and `tree`.
+  CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks);
+
+  // Blocks until all hosts have it; all their errors are in one status, a line each. Cancelled after an interrupt. The
+  // TaskRunClient must hand over the output of the tasks that it owns, and show and record none of them.
+  absl::StatusOr<std::map<std::string, PlacedCode>> Run();
+  bool Owns(const TaskId& task) const { return task.job == kReceiveJob; }
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
+
+ private:
+  struct Host {
+    std::string name;
+    TreeSender sender;
+    absl::Status failed;
+    bool ended = false;  // its input
+    std::string stderr_text;
+  };
+
+  void GiveInput(const TaskId& task, Host& host);
+  absl::Status WhyNot(const Host& host) const;
+
+  const CodeCopyOrder order_;
+  TaskRun& tasks_;
+  std::vector<Host> hosts_;
+};
+
+// Returns what `muster train --dry-run` says of the code that would go to each host: files, bytes, the five largest.
+std::string CopyText(const ProjectFiles& files);
+
+}  // namespace muster
