@@ -97,7 +97,10 @@ TaskRunOptions OptionsOf(const ForegroundOptions& options, std::function<void(co
   return {
       .engine = options.engine,
       .backend = {
-          .run_id = options.run_id, .environment = options.environment, .note = std::move(note), .plan = options.plan}};
+          .run_id = options.run_id,
+          .environment = options.environment,
+          .note = std::move(note),
+          .plan = options.copied == nullptr ? options.plan : WithReceivers(options.plan)}};
 }
 
 class ForegroundRun final : public TaskRunClient {
@@ -128,11 +131,17 @@ class ForegroundRun final : public TaskRunClient {
   }
 
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
+    if (CopiesCode(task)) return copy_->OnOutput(task, stream, bytes);
     log_.Take(task, stream, bytes);
   }
-  void OnOutputEnd(const TaskId& task) override { log_.Finish(task); }
-  std::deque<std::string> LastLines(const TaskId& task) const override { return log_.LastLines(task); }
+  void OnOutputEnd(const TaskId& task) override {
+    if (!CopiesCode(task)) log_.Finish(task);
+  }
+  std::deque<std::string> LastLines(const TaskId& task) const override {
+    return CopiesCode(task) ? std::deque<std::string>() : log_.LastLines(task);
+  }
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override {
+    if (CopiesCode(spec.task)) return;
     log_.Say(StartedLine(spec, spec.task == plan_.chief, process));
   }
   void Say(const std::string& line) override { log_.Say(line); }
@@ -143,6 +152,22 @@ class ForegroundRun final : public TaskRunClient {
   }
 
  private:
+  bool CopiesCode(const TaskId& task) const { return copy_.has_value() && copy_->Owns(task); }
+
+  // Brings the code to hosts that don't see it, and has their tasks work in the copy.
+  absl::Status CopyCode() {
+    const CopiedFolder& folder = *options_.copied;
+    copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
+    ASSIGN_OR_RETURN(const auto placed, copy_->Run());
+    log_.Say(CopiedText(placed));
+    for (ProcessSpec& process : plan_.processes) {
+      const auto host = options_.plan.placement.find(process.task);
+      if (!process.directory.empty() && host != options_.plan.placement.end())
+        process.directory = folder.WorkFolder(placed.at(host->second), process.directory);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status LaunchAll() {
     const std::vector<TaskId> tasks = TasksOf(request_);
     const auto reserved = run_.Reserve(WantedPorts(request_, options_));
@@ -155,6 +180,7 @@ class ForegroundRun final : public TaskRunClient {
     }
     ASSIGN_OR_RETURN(plan_, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
     log_.Say(absl::StrCat("run ", options_.run_id));
+    if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
     if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
       return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
     for (const std::string& note : options_.notes) log_.Say(note);
@@ -217,6 +243,7 @@ class ForegroundRun final : public TaskRunClient {
   OutputQueue stdout_;
   OutputQueue stderr_;
   LogMux log_;
+  std::optional<CodeCopy> copy_;
   ClusterPlan plan_;  // once the addresses are reserved
 };
 

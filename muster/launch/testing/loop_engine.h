@@ -2,6 +2,7 @@
 // without a process of its own. Used by the loop's thread. Test-only.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ class LoopEngine final : public Engine {
     }
     auto connected = FolderOf(host).Connect();
     MUSTER_CHECK(connected.ok());
+    fcntl(connected->fd(), F_SETFL, O_NONBLOCK);
     const auto socket = std::make_shared<Socket>(*std::move(connected));
     sockets_[host] = socket;
     events_->OnStream(name, {.in_fd = socket->fd(), .out_fd = socket->fd(), .read_already = "", .carrier = socket});

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/commands/job/receive_place.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
@@ -24,6 +25,7 @@
 #include "muster/launch/agent_server/agent_server.h"
 #include "muster/launch/agent_server/agent_start.h"
 #include "muster/launch/agent_server/stream_bridge.h"
+#include "muster/launch/project/remove_folder.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/watch/usage.h"
@@ -113,6 +115,14 @@ absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job,
   return AgentServer::Start(std::move(options), std::move(folder), loop);
 }
 
+// Removes the copy of the code in which this host's tasks of the job worked, if there is one.
+void RemoveCode(const std::string& job) {
+  const absl::StatusOr<ReceivePlace> place = ReceivePlaceHere();
+  if (!place.ok()) return;  // so there is no copy
+  if (const absl::Status removed = RemoveFolder(place->work(job)); !removed.ok())
+    AgentLog(job, std::string(removed.message()));
+}
+
 int Serve(const std::string& job, int grace_seconds) {
   const PrivateFiles private_files;
   EndingSignals signals;
@@ -139,6 +149,7 @@ int Serve(const std::string& job, int grace_seconds) {
       AgentLog(job, absl::StrCat("no supervisor has answered for ", grace_seconds, " s: it ends its tasks"));
   }
   loop.Forget(signals.fd());
+  RemoveCode(job);
   return 0;
 }
 

@@ -1,23 +1,21 @@
-// `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster train` runs it on each
-// host; internal.
+// `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster run --copy` runs it on
+// each; internal.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "apps/muster/commands/command_table.h"
-#include "apps/muster/terminal/own_environment.h"
+#include "apps/muster/commands/job/receive_place.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent_server/agent_folder.h"
-#include "muster/launch/project/remove_folder.h"
 #include "muster/launch/project/tree_receiver.h"
 
 namespace muster {
@@ -25,12 +23,6 @@ namespace {
 
 constexpr char kReceiveDescription[] = "Take the code of a run on this host (run by muster on each host of a run)";
 constexpr size_t kReadBytes = 64 << 10;
-
-absl::StatusOr<ReceivePlace> PlaceHere() {
-  char host_name[256] = "";
-  if (gethostname(host_name, sizeof host_name - 1) != 0) return absl::ErrnoToStatus(errno, "no name of this host");
-  return PlaceToReceive(OwnVariable("HOME"), OwnVariable("XDG_CACHE_HOME"), host_name);
-}
 
 // An agent, or the guard that ends the tasks of a dead one, holds the lock of the job's folder.
 bool JobLives(const std::string& job) {
@@ -51,7 +43,7 @@ absl::Status WriteOut(std::string_view bytes) {
 }
 
 absl::Status Receive() {
-  ASSIGN_OR_RETURN(const ReceivePlace place, PlaceHere());
+  ASSIGN_OR_RETURN(const ReceivePlace place, ReceivePlaceHere());
   SweepReceived(place, RealClock().Now(), JobLives);
   TreeReceiver receiver(place);
   std::string bytes(kReadBytes, '\0');
@@ -68,21 +60,13 @@ absl::Status Receive() {
   }
 }
 
-absl::Status Remove(const std::string& job) {
-  RETURN_IF_ERROR(CheckReceivedJob(job));
-  ASSIGN_OR_RETURN(const ReceivePlace place, PlaceHere());
-  return RemoveFolder(place.work(job));
-}
-
 }  // namespace
 
 void AddReceiveCommand(CLI::App& app, int& exit_code) {
-  auto job = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("receive", kReceiveDescription);
   command->group("");  // not in --help
-  command->add_option("--remove", *job, "Remove the folder that was made for this job")->type_name("JOB");
-  command->callback([job, &exit_code] {
-    const absl::Status done = job->empty() ? Receive() : Remove(*job);
+  command->callback([&exit_code] {
+    const absl::Status done = Receive();
     exit_code = done.ok() ? 0 : UsageError("receive", done);
   });
 }

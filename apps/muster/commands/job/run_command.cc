@@ -30,10 +30,12 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/job_token.h"
 #include "muster/launch/foreground/cluster_plan.h"
+#include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/foreground/foreground_run.h"
 #include "muster/launch/foreground/run_trace.h"
 #include "muster/launch/hosts/host_list.h"
 #include "muster/launch/hosts/placement.h"
+#include "muster/launch/project/project_tree.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/system/tensorboard.h"
@@ -66,6 +68,7 @@ Examples:
   muster run --ps 1 --workers 4 --processors 8 -- ./train
   muster run --layout node --output_root runs -- ./experiment
   muster run --hosts h1,h2:4 --ps 2 --workers 6 -- build/release/bin/digits
+  muster run --hosts h1,h2 --copy . --ps 1 --workers 2 -- ./train.sh
   muster run --layout node --hosts h1,h2 --devices 8 -- ./experiment
 
 The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
@@ -78,6 +81,8 @@ experiment. Several nodes are those of --hosts; for --nodes, --dry-run prints th
 
 --hosts, --host_file: the tasks run on hosts that your ssh reaches without a password. muster copies itself there; it
 needs nothing but ssh and glibc. PROGRAM must be on each host under the same path: it starts in this folder there.
+--copy DIR brings a folder there first: hosts that don't see DIR get a copy of what they lack, without what
+.musterignore names, and PROGRAM, a path below DIR, starts in the copy. It is removed when the run has ended.
 Workers take turns on the hosts, within their slots; so do parameter servers, which take no slot. Nothing of your
 environment travels but what --env sets. A broken connection costs nothing for --grace seconds; when this command is
 gone for longer, the tasks end by themselves.
@@ -109,6 +114,7 @@ struct RunFlags {
   bool tensorboard = false;
   bool no_tensorboard = false;
   HostFlags hosts;
+  std::string copy;
   ClusterRequest request;  // the flags that need no conversion
 };
 
@@ -201,6 +207,26 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   options.plan.placement = request.hosts;
   options.engine = kSshEngine;
   return absl::OkStatus();
+}
+
+// Returns the folder of --copy, in which the command runs; empty: none.
+absl::StatusOr<std::string> FolderToCopy(const RunFlags& flags, const ClusterRequest& request) {
+  if (flags.copy.empty()) return "";
+  if (request.hosts.empty())
+    return absl::InvalidArgumentError("--copy: accepted with --hosts or --host_file only");
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(flags.copy, error);
+  if (error || !std::filesystem::is_directory(folder, error))
+    return absl::NotFoundError(absl::StrCat("--copy '", flags.copy, "': there is no such folder"));
+  const std::string below = std::filesystem::path(request.directory).lexically_relative(folder).string();
+  if (below.starts_with(".."))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--copy '", flags.copy, "': accepted is this folder or one above it, as PROGRAM starts here"));
+  if (!request.model_dir.empty() && request.model_dir[0] != '/')
+    return absl::InvalidArgumentError(absl::StrCat("--model_dir '", request.model_dir,
+                                                   "': a copy is removed when the run has ended; accepted with --copy ",
+                                                   "is an absolute path"));
+  return folder.string();
 }
 
 // Returns the name or address under which others reach a node of a plan that is only shown.
@@ -343,11 +369,20 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   RETURN_IF_ERROR(CheckJobToken(exported));
   options.job_token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
   if (hosts.empty()) RETURN_IF_ERROR(CheckProgram(request, options.environment));
+  ASSIGN_OR_RETURN(const std::string to_copy, FolderToCopy(flags, request));
   if (flags.dry_run) {
     RETURN_IF_ERROR(PrintPlan(flags, request, options));
+    if (to_copy.empty()) return 0;
+    ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(to_copy));
+    std::fputs(absl::StrCat("\n", CopyText(files)).c_str(), stdout);
     return 0;
   }
   RETURN_IF_ERROR(AddTensorBoard(flags, options));
+  std::optional<CopiedFolder> copied;
+  if (!to_copy.empty()) {
+    ASSIGN_OR_RETURN(copied, CopiedFolder::Take(to_copy, request.directory));
+    options.copied = &*copied;
+  }
   return RunInForeground(request, options);
 }
 
@@ -406,6 +441,8 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--evaluator", flags->request.evaluator, "Also run an evaluator");
   command->add_flag("--muster-ps", flags->request.muster_ps, "Run `muster ps` as parameter servers, not PROGRAM");
   AddHostFlags(command, flags->hosts);
+  command->add_option("--copy", flags->copy, "With hosts: a folder that those get a copy of which don't see it")
+      ->type_name("DIR");
   AddLayoutFlags(command, *flags);
   command
       ->add_option("--model_dir,--model-dir", flags->request.model_dir,

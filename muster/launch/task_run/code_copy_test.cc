@@ -1,4 +1,4 @@
-#include "muster/launch/experiment/code_copy.h"
+#include "muster/launch/task_run/code_copy.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "muster/launch/experiment/code_copy.h"
+#include "muster/launch/task_run/code_copy.h"
 
 #include <algorithm>
 #include <utility>
@@ -78,6 +78,21 @@ absl::Status CodeCopy::WhyNot(const Host& host) const {
   if (!host.failed.ok() || host.sender.done()) return host.failed;
   return absl::UnavailableError(absl::StrCat("`muster receive` has ended before it had the code",
                                              host.stderr_text.empty() ? "" : ": ", host.stderr_text));
+}
+
+std::vector<std::string> HostsWithTasks(const HostPlan& plan) {
+  std::set<std::string> used;
+  for (const auto& [task, host] : plan.placement) used.insert(host);
+  std::vector<std::string> names;
+  for (const Host& host : plan.hosts)
+    if (used.contains(host.name)) names.push_back(host.name);
+  return names;
+}
+
+HostPlan WithReceivers(HostPlan plan) {
+  int index = 0;
+  for (const std::string& host : HostsWithTasks(plan)) plan.placement[{kReceiveJob, index++}] = host;
+  return plan;
 }
 
 std::string CopyText(const ProjectFiles& files) {
