@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,29 @@ TEST_F(SshFailure, AConnectionOverWhichNothingComesIsMadeAnew) {
   run->WaitForErr("h1 is heard again");
   run->WaitForErr("h2 is heard again");
   AwaitSteps(*run);
+  EndTraining(*run);
+}
+
+TEST_F(SshFailure, HostsWhoseClocksAreFiveMinutesApartTrainTogether) {
+  // What ssh starts on h2 lives five minutes later: the agent, and so its tasks.
+  Process set(hosts().On("h2", {"sh", "-c",
+                                "mkdir -p /run/home/.ssh && for lib in /usr/lib/*/faketime/libfaketimeMT.so.1; do "
+                                "printf 'LD_PRELOAD=%s\nFAKETIME=+5m\n' $lib >/run/home/.ssh/environment; done"}));
+  EXPECT_EQ(set.Wait(), 0) << set.err;
+  std::map<std::string, long> clocks;
+  for (const std::string& host : hosts().names()) {
+    Process date(hosts().On("h0", {"ssh", "-F", hosts().ssh_config(), host, "date +%s"}));
+    EXPECT_EQ(date.Wait(), 0) << date.err;
+    clocks[host] = std::stol(date.out);
+  }
+  ASSERT_GT(clocks["h2"], clocks["h1"] + 200);
+  const auto run = Train();
+  Process of_worker(hosts().On("h2", {"cat", "/proc/" + PidOf(*run, "worker:1") + "/environ"}));
+  EXPECT_EQ(of_worker.Wait(), 0) << of_worker.err;
+  EXPECT_THAT(of_worker.out, HasSubstr("FAKETIME=+5m"));
+  AwaitSteps(*run);
+  for (const char* wrong : {"hasn't been heard", "is left out", "dialled again"})
+    EXPECT_THAT(run->err, Not(HasSubstr(wrong)));
   EndTraining(*run);
 }
 

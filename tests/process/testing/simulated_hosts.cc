@@ -102,6 +102,7 @@ PidFile none
 UsePAM no
 StrictModes no
 PermitRootLogin prohibit-password
+PermitUserEnvironment yes
 PasswordAuthentication no
 UseDNS no
 PrintMotd no
