@@ -1,6 +1,7 @@
 // A folder of this machine of which the hosts of a run get a copy, unless they see it. Not thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"

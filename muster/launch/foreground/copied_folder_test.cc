@@ -14,7 +14,7 @@ TEST(CopiedFolderTest, TasksWorkWhereTheCommandRuns) {
   const ScratchFolder scratch;
   std::filesystem::create_directory(scratch / "sub");
   std::ofstream(scratch / "sub/train.sh") << "exit 0";
-  const std::string root = (scratch / "").substr(0, (scratch / "").size() - 1);
+  const std::string& root = scratch.path();
   const auto below = CopiedFolder::Take(root, scratch / "sub");
   ASSERT_TRUE(below.ok()) << below.status();
   EXPECT_EQ(below->WorkFolder({.work = "/cache/job"}, scratch / "sub"), "/cache/job/sub");
@@ -27,7 +27,7 @@ TEST(CopiedFolderTest, TasksWorkWhereTheCommandRuns) {
 TEST(CopiedFolderTest, TheNonceFileIsNoneOfTheFilesAndGoesWithTheObject) {
   const ScratchFolder scratch;
   std::ofstream(scratch / "train.sh") << "exit 0";
-  const std::string root = (scratch / "").substr(0, (scratch / "").size() - 1);
+  const std::string& root = scratch.path();
   {
     const auto taken = CopiedFolder::Take(root, root);
     ASSERT_TRUE(taken.ok()) << taken.status();
@@ -35,7 +35,7 @@ TEST(CopiedFolderTest, TheNonceFileIsNoneOfTheFilesAndGoesWithTheObject) {
     EXPECT_EQ(taken->tree.files[0].file.path, "train.sh");
     EXPECT_TRUE(std::filesystem::exists(taken->nonce.path()));
   }
-  EXPECT_THAT(std::distance(std::filesystem::directory_iterator(root), std::filesystem::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root), std::filesystem::directory_iterator()), 1);
 }
 
 TEST(CopiedTextTest, SaysWhoSeesTheFolderAndWhatWasCopied) {

@@ -94,13 +94,11 @@ void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
 }
 
 TaskRunOptions OptionsOf(const ForegroundOptions& options, std::function<void(const std::string& line)> note) {
-  return {
-      .engine = options.engine,
-      .backend = {
-          .run_id = options.run_id,
-          .environment = options.environment,
-          .note = std::move(note),
-          .plan = options.copied == nullptr ? options.plan : WithReceivers(options.plan)}};
+  return {.engine = options.engine,
+          .backend = {.run_id = options.run_id,
+                      .environment = options.environment,
+                      .note = std::move(note),
+                      .plan = options.copied == nullptr ? options.plan : WithReceivers(options.plan)}};
 }
 
 class ForegroundRun final : public TaskRunClient {
@@ -155,38 +153,8 @@ class ForegroundRun final : public TaskRunClient {
   bool CopiesCode(const TaskId& task) const { return copy_.has_value() && copy_->Owns(task); }
 
   // Brings the code to hosts that don't see it, and has their tasks work in the copy.
-  absl::Status CopyCode() {
-    const CopiedFolder& folder = *options_.copied;
-    copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
-    ASSIGN_OR_RETURN(const auto placed, copy_->Run());
-    log_.Say(CopiedText(placed));
-    for (ProcessSpec& process : plan_.processes) {
-      const auto host = options_.plan.placement.find(process.task);
-      if (!process.directory.empty() && host != options_.plan.placement.end())
-        process.directory = folder.WorkFolder(placed.at(host->second), process.directory);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status LaunchAll() {
-    const std::vector<TaskId> tasks = TasksOf(request_);
-    const auto reserved = run_.Reserve(WantedPorts(request_, options_));
-    if (!reserved.ok()) return AboutStatusPorts(reserved.status(), options_.first_status_port, tasks.size());
-    std::vector<std::string> addresses;
-    for (const TaskId& task : tasks) {
-      const std::vector<std::string>& ports = reserved->at(task);
-      if (task.job != kEvaluatorJob) addresses.push_back(ports.front());
-      if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(ports.back()));
-    }
-    ASSIGN_OR_RETURN(plan_, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
-    log_.Say(absl::StrCat("run ", options_.run_id));
-    if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
-    if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
-      return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
-    for (const std::string& note : options_.notes) log_.Say(note);
-    if (!options_.tensorboard_folder.empty()) LaunchTensorBoard(reserved->at(kTensorBoard).front());
-    return absl::OkStatus();
-  }
+  absl::Status CopyCode();
+  absl::Status LaunchAll();
 
   void LaunchTensorBoard(const std::string& address) {
     log_.Say(absl::StrCat("TensorBoard on ", options_.tensorboard_folder, ": http://", address, "/"));
@@ -246,6 +214,39 @@ class ForegroundRun final : public TaskRunClient {
   std::optional<CodeCopy> copy_;
   ClusterPlan plan_;  // once the addresses are reserved
 };
+
+absl::Status ForegroundRun::CopyCode() {
+  const CopiedFolder& folder = *options_.copied;
+  copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
+  ASSIGN_OR_RETURN(const auto placed, copy_->Run());
+  log_.Say(CopiedText(placed));
+  for (ProcessSpec& process : plan_.processes) {
+    const auto host = options_.plan.placement.find(process.task);
+    if (!process.directory.empty() && host != options_.plan.placement.end())
+      process.directory = folder.WorkFolder(placed.at(host->second), process.directory);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ForegroundRun::LaunchAll() {
+  const std::vector<TaskId> tasks = TasksOf(request_);
+  const auto reserved = run_.Reserve(WantedPorts(request_, options_));
+  if (!reserved.ok()) return AboutStatusPorts(reserved.status(), options_.first_status_port, tasks.size());
+  std::vector<std::string> addresses;
+  for (const TaskId& task : tasks) {
+    const std::vector<std::string>& ports = reserved->at(task);
+    if (task.job != kEvaluatorJob) addresses.push_back(ports.front());
+    if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(ports.back()));
+  }
+  ASSIGN_OR_RETURN(plan_, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
+  log_.Say(absl::StrCat("run ", options_.run_id));
+  if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
+  if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
+    return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
+  for (const std::string& note : options_.notes) log_.Say(note);
+  if (!options_.tensorboard_folder.empty()) LaunchTensorBoard(reserved->at(kTensorBoard).front());
+  return absl::OkStatus();
+}
 
 }  // namespace
 

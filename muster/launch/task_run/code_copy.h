@@ -39,8 +39,9 @@ class CodeCopy {
   // Borrows `tasks` and `tree`.
   CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks);
 
-  // Blocks until all hosts have it, which must have answered (TaskRun::Reserve); all their errors are in one status, a line each. Cancelled after an interrupt. The
-  // TaskRunClient must hand over the output of the tasks that it owns, and show and record none of them.
+  // Blocks until all hosts have it, which must have answered (TaskRun::Reserve); all their errors are in one status, a
+  // line each. Cancelled after an interrupt. The TaskRunClient must hand over the output of the tasks that it owns, and
+  // show and record none of them.
   absl::StatusOr<std::map<std::string, PlacedCode>> Run();
   bool Owns(const TaskId& task) const { return task.job == kReceiveJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
@@ -67,7 +68,8 @@ std::vector<std::string> HostsWithTasks(const HostPlan& plan);
 // Returns the plan with a place for the task that CodeCopy runs on each of these hosts.
 HostPlan WithReceivers(HostPlan plan);
 
-// Returns what `muster run --copy --dry-run` says of the code that would go to each host: files, bytes, the five largest.
+// Returns what `muster run --copy --dry-run` says of the code that would go to each host: files, bytes, the five
+// largest.
 std::string CopyText(const ProjectFiles& files);
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/hosts_run.h"
 
@@ -61,18 +62,32 @@ TEST_F(SshRun, ManyLinesComeWholeAndInOrder) {
 }
 
 TEST_F(SshRun, HostsGetACopyOfAFolderThatTheyDoNotSee) {
-  // Each host, h0 too, has a /tmp of its own.
+  const ScratchFolder code;  // h1 and h2 have a /tmp of their own
   const auto on_h0 = [&](const std::string& script) {
-    Process process(hosts().On("h0", {"sh", "-c", script}));
+    Process process(hosts().On("h0", {"sh", "-c", "cd " + (code / "") + " && " + script}));
     EXPECT_EQ(process.Wait(), 0) << process.err;
   };
-  on_h0("mkdir -p /tmp/code/sub && cd /tmp/code && echo first >data && seq 300000 >large && "
-        "echo 'cat ../data; sum <../large; pwd; echo lost >../left' >train.sh && chmod +x train.sh && "
-        "echo build >.musterignore && mkdir build && echo no >build/no");
+  on_h0(
+      "mkdir sub && echo first >data && seq 300000 >large && "
+      "echo 'cat ../data; sum <../large; pwd; echo lost >../left' >train.sh && chmod +x train.sh && "
+      "echo build >.musterignore && mkdir build && echo no >build/no");
   const auto run_there = [&](const std::vector<std::string>& flags) {
-    const std::vector<std::string> words = {
-        "sh", "-c", "cd /tmp/code/sub && exec \"$@\"", "sh", BinFolder() + "/muster", "run", "--hosts", "h1,h2",
-        "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "2", "--copy", ".."};
+    const std::vector<std::string> words = {"sh",
+                                            "-c",
+                                            "cd " + (code / "sub") + " && exec \"$@\"",
+                                            "sh",
+                                            BinFolder() + "/muster",
+                                            "run",
+                                            "--hosts",
+                                            "h1,h2",
+                                            "--ssh-config",
+                                            hosts().ssh_config(),
+                                            "--ps",
+                                            "0",
+                                            "--workers",
+                                            "2",
+                                            "--copy",
+                                            ".."};
     return std::make_unique<Process>(hosts().On("h0", Joined(Joined(words, flags), {"--", "sh", "../train.sh"})));
   };
   const auto first = run_there({});
@@ -85,18 +100,18 @@ TEST_F(SshRun, HostsGetACopyOfAFolderThatTheyDoNotSee) {
     EXPECT_THAT(lines[2], ContainsRegex("^/run/home/.cache/muster/work/h[12]/[0-9a-f]+/sub$"));
   }
   // Only what has changed goes again, and no copy outlives its run.
-  on_h0("echo second >/tmp/code/data");
+  on_h0("echo second >data");
   const auto second = run_there({});
   EXPECT_EQ(second->Wait(), 0) << second->err;
   EXPECT_THAT(second->err, HasSubstr("copied 1 file (7 bytes) to h1; copied 1 file (7 bytes) to h2"));
   EXPECT_THAT(After(second->out, "[worker:1] "), ::testing::Contains("second"));
   for (const std::string& host : hosts().names()) {
     hosts().AwaitNothingOn(host);
-    Process find(hosts().On(host, {"find", "/run/home/.cache/muster/work", "-mindepth", "2"}));
+    Process find(hosts().On(host, {"find", "/run/home/.cache/muster/work", "-mindepth", "2", "-type", "d"}));
     EXPECT_EQ(find.Wait(), 0) << find.err;
     EXPECT_EQ(find.out, "");
   }
-  on_h0("[ -z \"$(find /tmp/code -name '.muster-seen*' -o -name left)\" ]");
+  on_h0("[ -z \"$(find . -name '.muster-seen*' -o -name left)\" ]");
   const auto plan = run_there({"--dry-run"});
   EXPECT_EQ(plan->Wait(), 0) << plan->err;
   EXPECT_THAT(plan->out, ContainsRegex("code for each host: [0-9]+ files, 2.0 MB[^\n]*\n  2.0 MB  large\n"));
@@ -110,16 +125,22 @@ TEST_F(SshRun, AFolderThatAllHostsSeeIsNotCopied) {
     EXPECT_THAT(After(run->out, "[worker:" + worker + "] "), ElementsAre(hosts().shared()));
 }
 
-TEST_F(SshRun, AHostThatCannotKeepTheCodeIsNamedAndNothingIsStarted) {
-  Process fill(hosts().On("h2", {"sh", "-c", "mkdir -p /run/home/.cache/muster && : >/run/home/.cache/muster/files"}));
+TEST_F(SshRun, HostsThatCannotKeepTheCodeAreAllNamedAndNothingIsStarted) {
+  const std::string files = "/run/home/.cache/muster/files";
+  Process occupy(hosts().On("h1", {"sh", "-c", "mkdir -p /run/home/.cache/muster && : >" + files}));
+  EXPECT_EQ(occupy.Wait(), 0) << occupy.err;
+  Process fill(
+      hosts().On("h2", {"sh", "-c", "mkdir -p " + files + " && mount -t tmpfs -o size=64k,mode=700 none " + files}));
   EXPECT_EQ(fill.Wait(), 0) << fill.err;
-  Process make(hosts().On("h0", {"sh", "-c", "mkdir /tmp/code && echo echo started >/tmp/code/train.sh"}));
-  EXPECT_EQ(make.Wait(), 0) << make.err;
-  Process run(hosts().On("h0", {"sh", "-c", "cd /tmp/code && exec \"$@\"", "sh", BinFolder() + "/muster", "run",
-                                "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers",
-                                "2", "--copy", ".", "--", "sh", "train.sh"}));
+  const ScratchFolder code;
+  std::ofstream(code / "train.sh") << "echo started";
+  std::ofstream(code / "large") << std::string(1 << 20, 'x');
+  Process run(hosts().On("h0", {"sh", "-c", "cd " + code.path() + " && exec \"$@\"", "sh", BinFolder() + "/muster",
+                                "run", "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(), "--ps", "0",
+                                "--workers", "2", "--copy", ".", "--", "sh", "train.sh"}));
   EXPECT_EQ(run.Wait(), kNothingStarted) << run.err;
-  EXPECT_THAT(After(run.err, "muster run: "), ElementsAre(ContainsRegex("^h2: .*/run/home/.cache/muster/files")));
+  EXPECT_THAT(After(run.err, "muster run: "),
+              ElementsAre(ContainsRegex("^h1: .*" + files), ContainsRegex("^h2: .*(full|No space left)")));
   EXPECT_EQ(run.out, "");
 }
 

@@ -123,6 +123,14 @@ absl::Status ParseCount(const char* flag, const std::string& text, int& count) {
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", text, "': accepted is a whole number from 0"));
 }
 
+absl::Status TakeCounts(const RunFlags& flags, ClusterRequest& request) {
+  RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
+  RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
+  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
+  if (!flags.processors) return absl::OkStatus();
+  return ParseCount("--processors", *flags.processors, request.processors.emplace());
+}
+
 absl::StatusOr<absl::Duration> ParseSeconds(const char* flag, const std::string& text) {
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds) && seconds >= 0) return absl::Seconds(seconds);
@@ -212,8 +220,7 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
 // Returns the folder of --copy, in which the command runs; empty: none.
 absl::StatusOr<std::string> FolderToCopy(const RunFlags& flags, const ClusterRequest& request) {
   if (flags.copy.empty()) return "";
-  if (request.hosts.empty())
-    return absl::InvalidArgumentError("--copy: accepted with --hosts or --host_file only");
+  if (request.hosts.empty()) return absl::InvalidArgumentError("--copy: accepted with --hosts or --host_file only");
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(flags.copy, error);
   if (error || !std::filesystem::is_directory(folder, error))
@@ -306,6 +313,14 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
   return absl::OkStatus();
 }
 
+// Says what a host that doesn't see the folder would get.
+absl::Status PrintCopy(const std::string& folder) {
+  if (folder.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder));
+  std::fputs(absl::StrCat("\n", CopyText(files)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
 // A program that is only asked for its flags trains nothing; in a cluster every task would print them.
 bool AsksForHelp(const std::vector<std::string>& program) {
   return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
@@ -323,10 +338,7 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
 
 absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ClusterRequest& request = flags.request;
-  RETURN_IF_ERROR(ParseCount("--ps", flags.ps.value_or("1"), request.ps));
-  RETURN_IF_ERROR(ParseCount("--workers", flags.workers.value_or("1"), request.workers));
-  RETURN_IF_ERROR(ParseCount("--chief", flags.chiefs.value_or("0"), request.chiefs));
-  if (flags.processors) RETURN_IF_ERROR(ParseCount("--processors", *flags.processors, request.processors.emplace()));
+  RETURN_IF_ERROR(TakeCounts(flags, request));
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -372,16 +384,14 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ASSIGN_OR_RETURN(const std::string to_copy, FolderToCopy(flags, request));
   if (flags.dry_run) {
     RETURN_IF_ERROR(PrintPlan(flags, request, options));
-    if (to_copy.empty()) return 0;
-    ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(to_copy));
-    std::fputs(absl::StrCat("\n", CopyText(files)).c_str(), stdout);
+    RETURN_IF_ERROR(PrintCopy(to_copy));
     return 0;
   }
   RETURN_IF_ERROR(AddTensorBoard(flags, options));
   std::optional<CopiedFolder> copied;
   if (!to_copy.empty()) {
-    ASSIGN_OR_RETURN(copied, CopiedFolder::Take(to_copy, request.directory));
-    options.copied = &*copied;
+    ASSIGN_OR_RETURN(CopiedFolder taken, CopiedFolder::Take(to_copy, request.directory));
+    options.copied = &copied.emplace(std::move(taken));
   }
   return RunInForeground(request, options);
 }
