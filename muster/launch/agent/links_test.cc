@@ -136,13 +136,13 @@ class LinksTest : public testing::Test {
   bool ToAgent() {
     bool any = false;
     for (std::string frame; !(frame = supervisor_->NextFrame(now_)).empty(); any = true)
-      EXPECT_TRUE(agent_->OnBytes(now_, stream_, Bytes(frame)).ok());
+      EXPECT_EQ(agent_->OnBytes(now_, stream_, Bytes(frame)), absl::OkStatus());
     return any;
   }
   bool ToSupervisor() {
     bool any = false;
     for (std::string frame; !(frame = agent_->NextFrame(now_, stream_)).empty(); any = true)
-      EXPECT_TRUE(supervisor_->OnBytes(now_, Bytes(frame)).ok());
+      EXPECT_EQ(supervisor_->OnBytes(now_, Bytes(frame)), absl::OkStatus());
     return any;
   }
   void Exchange() {
@@ -176,6 +176,7 @@ TEST_F(LinksTest, InputIsGivenOnceAndNeverByANextLife) {
   const CommandId launch = Launch();
   Exchange();
   agent_->SendStarted(launch, kTask, 7);
+  host_.launches = {{launch, kTask, 7}};
   Exchange();
   host_.Taken();
   ASSERT_TRUE(supervisor_->Input(launch, "abc").ok());
@@ -261,7 +262,7 @@ TEST_F(LinksTest, AnEntryTakesEffectOnceWhereverTheStreamIsCut) {
     const CommandId launch = Launch();
     const std::string frame = supervisor_->NextFrame(now_);
     if (arrives) {
-      EXPECT_TRUE(agent_->OnBytes(now_, stream_, Bytes(frame)).ok());
+      EXPECT_EQ(agent_->OnBytes(now_, stream_, Bytes(frame)), absl::OkStatus());
     }
     Cut();
     Connect();
@@ -500,7 +501,7 @@ TEST_F(LinksTest, AnAgentThatNobodyReadsPausesItsTasks) {
     frames.push_back(std::move(frame));
   }
   EXPECT_LE(on_its_way, size_t{1} << 20);
-  for (const std::string& frame : frames) EXPECT_TRUE(supervisor_->OnBytes(now_, Bytes(frame)).ok());
+  for (const std::string& frame : frames) EXPECT_EQ(supervisor_->OnBytes(now_, Bytes(frame)), absl::OkStatus());
   Exchange();  // acknowledges without a clock: every 256 KiB
   EXPECT_TRUE(agent_->may_send_output());
   EXPECT_EQ(events_.output.size(), position);

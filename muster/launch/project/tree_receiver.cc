@@ -60,12 +60,12 @@ absl::StatusOr<Message> Decoded(const TransferFrame& frame) {
 
 absl::StatusOr<ReceivePlace> PlaceToReceive(const std::string& home, const std::string& xdg_cache_home,
                                             const std::string& host_name) {
-  std::string cache = absl::StartsWith(xdg_cache_home, "/") ? xdg_cache_home : absl::StrCat(home, "/.cache");
-  if (!absl::StartsWith(cache, "/"))
+  const bool xdg = absl::StartsWith(xdg_cache_home, "/");
+  if (!xdg && !absl::StartsWith(home, "/"))
     return absl::FailedPreconditionError("neither HOME nor XDG_CACHE_HOME is an absolute path; set one on that host");
   if (host_name.empty() || host_name[0] == '.' || host_name.find('/') != std::string::npos)
     return absl::FailedPreconditionError(absl::StrCat("the host's name '", host_name, "' can't name a folder"));
-  return ReceivePlace{.cache = absl::StrCat(cache, "/muster"), .host = host_name};
+  return ReceivePlace{.cache = absl::StrCat(xdg ? xdg_cache_home : home + "/.cache", "/muster"), .host = host_name};
 }
 
 absl::Status CheckReceivedJob(const std::string& job) {
