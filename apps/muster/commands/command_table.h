@@ -36,7 +36,8 @@ class App;
   COMMAND(Supervise)             \
   COMMAND(Agent)                 \
   COMMAND(Reach)                 \
-  COMMAND(Receive)
+  COMMAND(Receive)               \
+  COMMAND(Send)
 
 namespace muster {
 

@@ -13,6 +13,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/system/shell_word.h"
 
 namespace muster {
@@ -85,6 +86,19 @@ void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
   }
 }
 
+// What hosts have isn't known before they are reached.
+void CheckOnHosts(const ExperimentFile& file, const SubmitOptions& options, ExperimentCheck& check) {
+  const absl::StatusOr<HostPlan> plan = PlanHosts(file, options);
+  if (plan.ok()) return;
+  SubmitOptions without_venv = options;
+  without_venv.no_venv = true;
+  if (!options.no_venv && PlanHosts(file, without_venv).ok())
+    check.flags.emplace_back("--no-venv");
+  else
+    check.flags_help = false;
+  check.problems.emplace_back(plan.status().message());
+}
+
 }  // namespace
 
 ExperimentHost ExperimentHostHere(const ExperimentFile& file) {
@@ -125,6 +139,10 @@ absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, cons
   // All runs have the same tasks and parameter names.
   FindMissingParameters(file, runs.front(), check);
   if (check.missing.empty()) RETURN_IF_ERROR(CheckCommands(file, runs));
+  if (!options.hosts.hosts.empty()) {
+    CheckOnHosts(file, options, check);
+    return check;
+  }
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   FindLacks(file, plan, options, host.machine, check);
   const std::string version = VersionProblem(file, options, host.home, host.python);

@@ -34,7 +34,8 @@ struct ExperimentCheck {
 };
 
 // Finds every problem: no run at all, a `{{ name }}` without a value, a task that needs more than the machine has, more
-// GPUs for all tasks of a run together than it has, a version that this Python can't have, a missing volume.
+// GPUs for all tasks of a run together than it has, a version that this Python can't have, a missing volume; on hosts,
+// tasks that have no place, and a version that hosts don't have.
 // InvalidArgument: a variable that the file sets isn't the user's to set.
 absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
                                                 const SubmitOptions& options, const ExperimentHost& host);

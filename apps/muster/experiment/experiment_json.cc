@@ -42,6 +42,7 @@ nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task) {
       {"state", std::string(Name(task.state))},
       {"since", TimeOrNull(task.since)},
       {"pid", PidOrNull(task.pid)},
+      {"host", task.host.empty() ? nlohmann::json() : nlohmann::json(task.host)},
       {"restarts", task.restarts},
       {"exit_code", task.exit.has_value() ? nlohmann::json(task.exit->ShellCode()) : nlohmann::json()},
       {"reason", task.reason},

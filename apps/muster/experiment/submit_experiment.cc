@@ -1,5 +1,6 @@
 #include "apps/muster/experiment/submit_experiment.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
+#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/project/project_tree.h"
@@ -28,6 +30,8 @@ namespace muster {
 namespace {
 
 constexpr int kExitOfKilled = 130;
+// What an agent takes to end its tasks when its grace is over, and a bit.
+constexpr absl::Duration kEndOnHosts = absl::Seconds(5);
 
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -44,8 +48,27 @@ struct Started {
   std::unique_ptr<LogReader> log;  // positioned at the start of this attempt's lines
 };
 
-absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission,
-                                   const SupervisorStart& supervisor) {
+// Waits until the tasks of a lost supervisor have ended on their hosts, which they do when they have heard nothing of
+// it for the grace; otherwise two attempts would write the same checkpoints.
+absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const InterruptFd& interrupt) {
+  ASSIGN_OR_RETURN(const NewExperiment specification, registry.Specification(former.id.number));
+  if (specification.options.hosts.hosts.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::vector<RunRecord> runs, registry.Runs(former.id.number));
+  runs.push_back(former);
+  absl::Time lost = absl::InfinitePast();
+  for (const RunRecord& run : runs)
+    if (WasLost(run)) lost = std::max(lost, run.ended);
+  const absl::Duration left = lost + specification.options.hosts.grace + kEndOnHosts - RealClock().Now();
+  if (left <= absl::ZeroDuration()) return absl::OkStatus();
+  std::fprintf(stderr, "muster: its tasks on hosts may still run without their supervisor: waiting %s\n",
+               absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))).c_str());
+  pollfd stop = {interrupt.fd(), POLLIN, 0};
+  if (poll(&stop, 1, static_cast<int>(absl::ToInt64Milliseconds(left))) == 0) return absl::OkStatus();
+  return absl::CancelledError("interrupted; nothing was started");
+}
+
+absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission, const SupervisorStart& supervisor,
+                                   const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
       absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", id.ToString(), " ends it"));
@@ -55,6 +78,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   // Otherwise two attempts would write the same checkpoints.
   EndLeftProcesses(opened, id);
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
+  RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
@@ -62,10 +86,10 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   return Started{id, std::move(log)};
 }
 
-absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission) {
+absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, const InterruptFd& interrupt) {
   const PrivateFiles private_files;
   const SupervisorStart supervisor = {.muster_command = OwnProgram(), .users_umask = private_files.users_umask()};
-  if (submission.again.has_value()) return StartAgain(opened, submission, supervisor);
+  if (submission.again.has_value()) return StartAgain(opened, submission, supervisor, interrupt);
   std::optional<RunLock> lock;
   const auto take_lock = [&](const ExperimentId& id) -> absl::Status {
     RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(opened.home.folder(id)));
@@ -173,7 +197,7 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
   // From here on Ctrl-C only stops showing the logs, so that it can't leave an experiment without its supervisor.
   const InterruptFd interrupt;
-  ASSIGN_OR_RETURN(const Started started, Start(opened, submission));
+  ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
   const ExperimentId& id = started.id;
   if (!flags.detach) {
     if (submission.experiment.grid && !flags.json) {

@@ -57,6 +57,8 @@ class SourceRows {
         AddParameters(name);
       } else if (ShowsKeysOf(key, name)) {
         AddSection(ExperimentKeySection(key.forms[0].section), name);
+      } else if (const auto flag = given_.hosts.find(name); flag != given_.hosts.end()) {
+        Add(name, flag->second, absl::StrCat("--", name, HasValues(name) ? ", not the file's" : ""));
       } else if (HasValues(name)) {
         AddFileValues(name);
       } else if (!key.standard.empty() && !key.required()) {

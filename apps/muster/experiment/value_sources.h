@@ -2,6 +2,7 @@
 // experiment file, or a default. Pure, thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ inline constexpr char kPrecedence[] =
 // What was given beside the file.
 struct GivenValues {
   SubmitOptions options;
-  bool stop_grace = false;               // --stop-grace was given
-  std::vector<std::string> parameters;   // of --param: "NAME=VALUE"
-  std::vector<std::string> environment;  // "NAME=VALUE"
+  bool stop_grace = false;                        // --stop-grace was given
+  std::map<std::string, std::string> hosts = {};  // flags for hosts, by the file's key (GivenHostFlags)
+  std::vector<std::string> parameters;            // of --param: "NAME=VALUE"
+  std::vector<std::string> environment;           // "NAME=VALUE"
 };
 
 // Returns a table: the name, the value, the source ("--param, not muster.yml:4"). Shows no values of `env` and no

@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
-#include "muster/launch/hosts/host_list.h"
+#include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/task/exit_status.h"
 
 namespace muster {
@@ -105,9 +105,8 @@ struct HostPlan {
   std::string ssh_config;                   // a file for `ssh -F`; empty: the user's own
   std::string muster;                       // the file of muster that hosts get a copy of
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
-  absl::Duration grace = absl::Seconds(30);
+  absl::Duration grace = kUsualGrace;
 };
-inline constexpr absl::Duration kLeastGrace = absl::Seconds(10);
 
 // What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
 struct BackendOptions {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -125,10 +126,6 @@ Resources ResourcesOfTask(const ExperimentFile& file, const TaskId& task, bool n
   return resources;
 }
 
-TaskId ChiefOfFile(const ExperimentFile& file) {
-  return file.torchrun.has_value() ? TaskId{kWorkerJob, 0} : TaskId{kMasterJob, 0};
-}
-
 // Returns the first task of each group that has GPUs.
 std::vector<const PlannedTask*> GpuGroups(const ExperimentPlan& plan) {
   std::map<int, const PlannedTask*> groups;
@@ -137,6 +134,11 @@ std::vector<const PlannedTask*> GpuGroups(const ExperimentPlan& plan) {
   std::vector<const PlannedTask*> first;
   for (const auto& [group, task] : groups) first.push_back(task);
   return first;
+}
+
+void SetDevices(ExperimentPlan& plan, std::map<int, std::string>& devices, bool no_gpus) {
+  if (devices.empty() && !no_gpus) return;
+  for (PlannedTask& task : plan.tasks) task.process.environment.emplace_back(kDevicesVariable, devices[task.gpu_group]);
 }
 
 // Adds the values to which the filled-in commands refer.
@@ -167,6 +169,10 @@ std::vector<TaskId> TasksOfFile(const ExperimentFile& file) {
     AddPlanTasks(tasks, kMasterJob, 1);
   }
   return tasks;
+}
+
+TaskId ChiefOfFile(const ExperimentFile& file) {
+  return file.torchrun.has_value() ? TaskId{kWorkerJob, 0} : TaskId{kMasterJob, 0};
 }
 
 bool HasServer(const ExperimentFile& file, const TaskId& task) {
@@ -262,8 +268,20 @@ void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus) 
     devices[task->gpu_group] = absl::StrJoin(next, end, ",");
     next = end;
   }
-  if (devices.empty() && !no_gpus) return;
-  for (PlannedTask& task : plan.tasks) task.process.environment.emplace_back(kDevicesVariable, devices[task.gpu_group]);
+  SetDevices(plan, devices, no_gpus);
+}
+
+void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& placement, bool no_gpus) {
+  std::map<int, std::string> devices;
+  std::map<std::string, int> given;  // on each host
+  for (const PlannedTask* task : GpuGroups(plan)) {
+    int& next = given[placement.at(task->process.task)];
+    std::vector<int> numbers(static_cast<size_t>(*task->resources.gpus));
+    std::iota(numbers.begin(), numbers.end(), next);
+    next += *task->resources.gpus;
+    devices[task->gpu_group] = absl::StrJoin(numbers, ",");
+  }
+  SetDevices(plan, devices, no_gpus);
 }
 
 std::string VisibleGpus(const PlannedTask& task) {

@@ -1,6 +1,7 @@
 // Turns a file, a run's parameters and the addresses of its servers into the processes to start. Pure, thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct ExperimentPlanRequest {
 // Returns the tasks of the file in the order in which to start them: ps.1…, master, worker.1…, evaluator; or, with
 // torchrun, worker.1…, one per process; or the one task "master".
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file);
+// Returns the master, or the first worker of torchrun.
+TaskId ChiefOfFile(const ExperimentFile& file);
 // Returns what the file says about the task's role: counts, resources, restarts.
 RoleSpec RoleOfTask(const ExperimentFile& file, const TaskId& task);
 // Returns whether the task has a server: all of `distributed` but the evaluator, the first of torchrun.
@@ -73,6 +76,8 @@ int GpusNeeded(const ExperimentPlan& plan);
 // Adds CUDA_VISIBLE_DEVICES: every gpu_group gets GPUs of its own out of `gpus` (GpusNeeded many). A task without GPUs
 // gets "" if other tasks have some or `no_gpus` is set.
 void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus);
+// The same for tasks on hosts, by `placement`: those of each host are numbered from 0.
+void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& placement, bool no_gpus);
 // Returns "0,1", or "" without the variable.
 std::string VisibleGpus(const PlannedTask& task);
 

@@ -353,5 +353,20 @@ TEST(ExperimentPlan, EveryRunsCommandsAreChecked) {
               AllOf(HasSubstr("muster.yml:3: train.run: {{ rate }}"), HasSubstr("in arithmetic")));
 }
 
+TEST(GiveGpusOnHosts, EachHostNumbersItsOwn) {
+  const ExperimentFile file = Distributed();
+  ExperimentPlan plan = PlanExperiment(file, RequestFor(file)).value();
+  std::map<TaskId, std::string> placement;
+  for (const PlannedTask& task : plan.tasks) placement[task.process.task] = "a";
+  placement[{kWorkerJob, 1}] = "b";
+  GiveGpusOnHosts(plan, placement, /*no_gpus=*/false);
+  std::map<TaskId, std::string> gpus;
+  for (const PlannedTask& task : plan.tasks) gpus[task.process.task] = VisibleGpus(task);
+  EXPECT_EQ(gpus[TaskId({kMasterJob, 0})], "0");
+  EXPECT_EQ(gpus[TaskId({kWorkerJob, 0})], "1,2");
+  EXPECT_EQ(gpus[TaskId({kWorkerJob, 1})], "0,1");
+  EXPECT_EQ(gpus[TaskId({kPsJob, 0})], "");
+}
+
 }  // namespace
 }  // namespace muster::experiment_plan_test

@@ -11,8 +11,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
@@ -25,7 +25,6 @@
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/system/tensorboard.h"
-#include "muster/launch/task/node_layout.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/watch/process_table.h"
 #include "muster/launch/watch/usage.h"
@@ -47,37 +46,6 @@ constexpr absl::Duration kIdleGrace = absl::Minutes(10);
 
 const TaskId kBuildTask{kBuildJob, 0};
 const TaskId kBoardTask{"tensorboard", 0};
-
-std::string ValueIn(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
-  return "";
-}
-
-// Returns the user's environment without variables that would make a task part of another run.
-std::vector<std::string> OutsideVariables(std::vector<std::string> environment) {
-  const auto of_another_run = [](const std::string& variable) {
-    for (const char* name : {kTfConfigVariable, kArenaFdVariable, kStatusPortVariable})
-      if (absl::StartsWith(variable, absl::StrCat(name, "="))) return true;
-    return false;
-  };
-  environment.erase(std::remove_if(environment.begin(), environment.end(), of_another_run), environment.end());
-  return environment;
-}
-
-// Returns the machine's GPUs, or only those that the user's own CUDA_VISIBLE_DEVICES names by number.
-std::vector<int> GpusOfMachine(const std::string& visible) {
-  const int count = CountGpus();
-  std::vector<int> all, named;
-  for (int i = 0; i < count; ++i) all.push_back(i);
-  if (visible.empty()) return all;
-  for (const std::string& word : std::vector<std::string>(absl::StrSplit(visible, ','))) {
-    int number = 0;
-    if (!absl::SimpleAtoi(word, &number) || number < 0 || number >= count) return all;
-    named.push_back(number);
-  }
-  return named;
-}
 
 // Explains a shell's common exit codes in words.
 std::string_view WhatTheShellMeant(const ExitStatus& status) {
@@ -134,12 +102,13 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
     : order_(std::move(order)),
       registry_(registry),
       run_id_(RandomHex(kRunNameBytes)),
-      tasks_({.engine = order_.setting.engine,
+      tasks_({.engine = IsOnHosts() ? kSshEngine : order_.setting.engine,
               .backend = {.run_id = run_id_,
                           .environment = OutsideVariables(order_.setting.environment),
                           .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
                           .note = [this](const std::string& line) { logs_.Say(line); },
-                          .umask = order_.setting.users_umask}},
+                          .umask = order_.setting.users_umask,
+                          .plan = WithTransfers(order_.hosts)}},
              *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
       progress_(order_.run, logs_, RealClock(), [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
@@ -155,6 +124,8 @@ int ExperimentRun::Run() {
   absl::Status went = tasks_.Start();
   if (went.ok()) went = Go();
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
+  NoteEnd(went);
+  FetchOutput();
   const int strays = tasks_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
   End(went);
@@ -164,8 +135,10 @@ int ExperimentRun::Run() {
 absl::Status ExperimentRun::Go() {
   ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
   AddTasks();
+  RETURN_IF_ERROR(ReservePorts());
   RETURN_IF_ERROR(Build());
   RETURN_IF_ERROR(MakeFolders());
+  RETURN_IF_ERROR(CopyCode());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(TakeGpus());
   WaitUntil(absl::InfinitePast());  // notices an interrupt that came while files were copied, which may take long
@@ -284,32 +257,81 @@ absl::Status ExperimentRun::Plan() {
   request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
-  request.has_threads = !ValueIn(order_.setting.environment, kThreadsVariable).empty();
-  RETURN_IF_ERROR(ReservePorts(request));
+  // The variables of this shell don't go to hosts, where each agent has its own muster first in the PATH.
+  request.has_threads = !IsOnHosts() && !ValueIn(order_.setting.environment, kThreadsVariable).empty();
+  if (IsOnHosts()) request.muster_command = "muster";
+  AddAddresses(request);
   ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
+  if (hosts_.has_value()) hosts_->Place(plan_);
   return absl::OkStatus();
 }
 
+// Status pages are for their own machine.
+bool ExperimentRun::HasStatusPages() const { return order_.file.framework == Framework::kMuster && !IsOnHosts(); }
+
 // Reserves for each task the port of its server, if it has one, and for muster's programs then that of a status page.
-absl::Status ExperimentRun::ReservePorts(ExperimentPlanRequest& request) {
-  const bool pages = order_.file.framework == Framework::kMuster;
+absl::Status ExperimentRun::ReservePorts() {
   std::vector<PortRequest> wanted;
   for (const TaskId& task : TasksOfFile(order_.file)) {
     PortRequest& ports = wanted.emplace_back(PortRequest{.task = task, .ports = {}});
     if (HasServer(order_.file, task)) ports.ports.push_back(0);
-    if (pages) ports.ports.push_back(0);
+    if (HasStatusPages()) ports.ports.push_back(0);
   }
   if (WantsTensorBoard()) wanted.push_back({.task = kBoardTask, .ports = {0}});
-  ASSIGN_OR_RETURN(ports_, tasks_.Reserve(wanted));
-  for (const TaskId& task : TasksOfFile(order_.file)) {
-    const std::vector<std::string>& addresses = ports_.at(task);
-    if (HasServer(order_.file, task)) request.addresses.push_back(addresses.front());
-    if (pages) request.status_ports.push_back(PortOf(addresses.back()));
+  absl::StatusOr<ReservedPorts> ports = tasks_.Reserve(wanted);
+  if (ports.ok()) {
+    ports_ = *std::move(ports);
+    return absl::OkStatus();
   }
+  return IsOnHosts() ? WhyHostsFail(ports.status()) : ports.status();
+}
+
+absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
+  if (!absl::IsUnavailable(why)) return why;
+  // A line for each host.
+  for (const absl::string_view line : absl::StrSplit(why.message(), '\n')) logs_.Say(std::string(line));
+  said_why_ = true;
+  progress_.run().exit_code = 2;
+  return absl::UnavailableError(absl::StrReplaceAll(why.message(), {{"\n", "; "}}));
+}
+
+absl::Status ExperimentRun::CopyCode() {
+  if (!IsOnHosts()) return absl::OkStatus();
+  hosts_.emplace(HostedRun{.plan = order_.hosts,
+                           .run_id = run_id_,
+                           .name = HostedName(order_.home, order_.run.id),
+                           .work = order_.home.work(order_.run.id),
+                           .output_dir = order_.run.output_dir,
+                           .chief = ChiefOfFile(order_.file),
+                           .users_umask = order_.setting.users_umask},
+                 tasks_);
+  const auto lines = hosts_->CopyCode();
+  if (!lines.ok()) return WhyHostsFail(lines.status());
+  for (const std::string& line : *lines) logs_.Say(line);
   return absl::OkStatus();
 }
 
+// However the run has ended; an interrupt from now on ends this, too.
+void ExperimentRun::FetchOutput() {
+  // A second interrupt says not to wait.
+  if (!hosts_.has_value() || tasks_.interrupts() > 1) return;
+  tasks_.SettleInterrupts();
+  for (const std::string& line : hosts_->FetchOutput()) logs_.Say(line);
+}
+
+void ExperimentRun::AddAddresses(ExperimentPlanRequest& request) const {
+  for (const TaskId& task : TasksOfFile(order_.file)) {
+    const std::vector<std::string>& addresses = ports_.at(task);
+    if (HasServer(order_.file, task)) request.addresses.push_back(addresses.front());
+    if (HasStatusPages()) request.status_ports.push_back(PortOf(addresses.back()));
+  }
+}
+
 absl::Status ExperimentRun::TakeGpus() {
+  if (IsOnHosts()) {
+    GiveGpusOnHosts(plan_, order_.hosts.placement, order_.options.no_gpus);
+    return absl::OkStatus();
+  }
   const int count = GpusNeeded(plan_);
   std::vector<int> gpus;
   if (count > 0) {
@@ -353,14 +375,28 @@ absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) 
   return absl::InternalError(absl::StrCat(LabelOf(failure.task), " could not be started: ", record.reason));
 }
 
+void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  if (IsTransfer(task)) return hosts_->OnOutput(task, stream, bytes);
+  logs_.Take(task, stream, bytes);
+}
+
+void ExperimentRun::OnOutputEnd(const TaskId& task) {
+  if (!IsTransfer(task)) logs_.Finish(task);
+}
+
+std::deque<std::string> ExperimentRun::LastLines(const TaskId& task) const {
+  return IsTransfer(task) ? std::deque<std::string>() : logs_.LastLines(task);
+}
+
 void ExperimentRun::OnStarted(const ProcessSpec& spec, const LocalProcess&) {
+  if (IsTransfer(spec.task)) return;
   NoteProcess(spec.task);
   const auto planned = PlannedOf(spec.task);
   if (planned == plan_.tasks.end()) return;  // the build
   TaskRecord& record = progress_.task(spec.task);
   record.gpus = VisibleGpus(*planned);
   record.mem_limit = planned->resources.mem_bytes.value_or(0);
-  if (order_.file.framework == Framework::kMuster) record.status_address = ports_.at(spec.task).back();
+  if (HasStatusPages()) record.status_address = ports_.at(spec.task).back();
   progress_.SetTask(spec.task, RunState::kRunning);
 }
 
@@ -373,6 +409,7 @@ void ExperimentRun::NoteProcess(const TaskId& task) {
   TaskRecord& record = progress_.task(task);
   const LocalProcess process = tasks_.ProcessOf(task);
   record.pid = process.pid;
+  record.host = process.host;
   record.cgroup = process.cgroup;
 }
 
@@ -412,8 +449,10 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief) {
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
-  options.idle_grace = kIdleGrace;
-  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(tasks_.ProcessOf(task).pid); };
+  if (!IsOnHosts()) {  // how much a task computes is known on this machine only
+    options.idle_grace = kIdleGrace;
+    options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(tasks_.ProcessOf(task).pid); };
+  }
   options.name = LabelOf;
   tasks_.Supervise(std::move(options));
   if (tasks_.supervisor()->succeeded()) return absl::OkStatus();
@@ -462,11 +501,9 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   changed_ = true;
 }
 
-void ExperimentRun::End(const absl::Status& went) {
+void ExperimentRun::NoteEnd(const absl::Status& went) {
   RunRecord& run = progress_.run();
-  const bool killed = absl::IsCancelled(went);
-  const RunState state = went.ok() ? RunState::kFinished : killed ? RunState::kKilled : RunState::kFailed;
-  if (killed) {
+  if (absl::IsCancelled(went)) {
     run.reason = "it was killed";
     run.exit_code = tasks_.supervisor() != nullptr ? tasks_.supervisor()->exit_code() : kKilledCode;
   } else if (!went.ok()) {
@@ -474,9 +511,16 @@ void ExperimentRun::End(const absl::Status& went) {
     run.exit_code = std::max(1, run.exit_code);
     if (tasks_.supervisor() == nullptr && !said_why_) logs_.Say(run.reason);
   }
+}
+
+void ExperimentRun::End(const absl::Status& went) {
+  RunRecord& run = progress_.run();
+  const RunState state = went.ok()                 ? RunState::kFinished
+                         : absl::IsCancelled(went) ? RunState::kKilled
+                                                   : RunState::kFailed;
   for (const TaskId& task : progress_.OpenTasks()) {
     TaskRecord& record = progress_.task(task);
-    const bool had_started = record.pid != 0;
+    const bool had_started = record.pid != 0 || !record.host.empty();
     record.pid = 0;
     record.cgroup.clear();
     record.reason = run.reason;
@@ -520,8 +564,14 @@ absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunL
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
   // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
-  RunOrder order = {
-      .home = home, .run = std::move(run), .file = *std::move(file), .options = experiment.options, .setting = setting};
+  absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options);
+  if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
+  RunOrder order = {.home = home,
+                    .run = std::move(run),
+                    .file = *std::move(file),
+                    .options = experiment.options,
+                    .setting = setting,
+                    .hosts = *std::move(hosts)};
   order.setting.environment = WithKeptVariables(setting.environment, experiment.environment);
   ExperimentRun running(std::move(order), *registry);
   experiment = {};  // frees the runs of a grid, which are large

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
 #include "muster/launch/experiment/supervisor_setting.h"
@@ -38,6 +40,7 @@ struct RunOrder {
   ExperimentFile file;
   SubmitOptions options;
   SupervisorSetting setting;
+  HostPlan hosts;  // without hosts: this machine
 };
 
 class ExperimentRun final : public TaskRunClient {
@@ -48,11 +51,9 @@ class ExperimentRun final : public TaskRunClient {
   // Runs to the end, which is in the registry and the logs when this returns. Returns the run's exit code.
   int Run();
 
-  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
-    logs_.Take(task, stream, bytes);
-  }
-  void OnOutputEnd(const TaskId& task) override { logs_.Finish(task); }
-  std::deque<std::string> LastLines(const TaskId& task) const override { return logs_.LastLines(task); }
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnOutputEnd(const TaskId& task) override;
+  std::deque<std::string> LastLines(const TaskId& task) const override;
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
@@ -65,12 +66,19 @@ class ExperimentRun final : public TaskRunClient {
   [[nodiscard]] absl::Status RunBuild();
   [[nodiscard]] absl::Status MakeFolders();
   [[nodiscard]] absl::Status TryToMakeFolders();
+  // On hosts, reaches them first.
+  [[nodiscard]] absl::Status ReservePorts();
+  // Says a line for each host that can't be used.
+  [[nodiscard]] absl::Status WhyHostsFail(const absl::Status& why);
+  [[nodiscard]] absl::Status CopyCode();
   [[nodiscard]] absl::Status Plan();
-  [[nodiscard]] absl::Status ReservePorts(ExperimentPlanRequest& request);
+  void AddAddresses(ExperimentPlanRequest& request) const;
   [[nodiscard]] absl::Status TakeGpus();
   [[nodiscard]] absl::Status LaunchAll();
   [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
   void LaunchTensorBoard();
+  void FetchOutput();
+  void NoteEnd(const absl::Status& went);
   void End(const absl::Status& went);
 
   // Waits until all launched tasks have ended; an error names the first that failed.
@@ -91,6 +99,10 @@ class ExperimentRun final : public TaskRunClient {
   // Returns the task's plan; the end for the build, which has none.
   std::vector<PlannedTask>::const_iterator PlannedOf(const TaskId& task) const;
   bool WantsTensorBoard() const;
+  bool HasStatusPages() const;
+  bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
+  // Whether it is a task of the transfers to and from hosts.
+  bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
   bool IsPartOfGrid() const { return order_.run.id.run > 0; }
 
   // Constant after construction.
@@ -107,6 +119,7 @@ class ExperimentRun final : public TaskRunClient {
   BuildPlan build_;
   ExperimentPlan plan_;
   ReservedPorts ports_;
+  std::optional<ExperimentHosts> hosts_;  // on hosts, from the time at which they have the code
 };
 
 }  // namespace muster

@@ -18,4 +18,11 @@ struct SupervisorSetting {
   mode_t users_umask = 022;  // of the shell: for the tasks and OUTPUT_DIR
 };
 
+// Returns the value of a variable of "NAME=VALUE"s; "" if it isn't there.
+std::string ValueIn(const std::vector<std::string>& environment, const std::string& name);
+// Returns the user's environment without variables that would make a task part of another run.
+std::vector<std::string> OutsideVariables(std::vector<std::string> environment);
+// Returns the machine's GPUs, or only those that `visible`, the user's own CUDA_VISIBLE_DEVICES, names by number.
+std::vector<int> GpusOfMachine(const std::string& visible);
+
 }  // namespace muster

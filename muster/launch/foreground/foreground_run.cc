@@ -98,7 +98,7 @@ TaskRunOptions OptionsOf(const ForegroundOptions& options, std::function<void(co
           .backend = {.run_id = options.run_id,
                       .environment = options.environment,
                       .note = std::move(note),
-                      .plan = options.copied == nullptr ? options.plan : WithReceivers(options.plan)}};
+                      .plan = options.copied == nullptr ? options.plan : WithTransfers(options.plan)}};
 }
 
 class ForegroundRun final : public TaskRunClient {

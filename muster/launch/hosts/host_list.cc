@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
+#include "muster/base/file_mistakes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
-#include "muster/launch/spec/file_mistakes.h"
 
 namespace muster {
 namespace {
@@ -64,14 +64,6 @@ absl::Status SetField(std::string_view field, Host& host) {
   return absl::InvalidArgumentError(absl::StrCat("address: ", std::string(valid.message())));
 }
 
-absl::StatusOr<Host> ParseLine(std::string_view line) {
-  const std::vector<std::string> words = absl::StrSplit(AbslView(line), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-  Host host{.name = words.front()};
-  RETURN_IF_ERROR(ValidateHostName(host.name));
-  for (size_t i = 1; i < words.size(); ++i) RETURN_IF_ERROR(SetField(words[i], host));
-  return host;
-}
-
 }  // namespace
 
 absl::Status ValidateHostName(std::string_view name) {
@@ -82,6 +74,14 @@ absl::Status ValidateHostName(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("'", AbslView(name),
                                                  "' isn't a host's name; accepted: NAME, USER@NAME or an address, of "
                                                  "letters, digits and . _ - : [ ] %"));
+}
+
+absl::StatusOr<Host> ParseHostLine(std::string_view line) {
+  const std::vector<std::string> words = absl::StrSplit(AbslView(line), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  Host host{.name = words.empty() ? "" : words.front()};
+  RETURN_IF_ERROR(ValidateHostName(host.name));
+  for (size_t i = 1; i < words.size(); ++i) RETURN_IF_ERROR(SetField(words[i], host));
+  return host;
 }
 
 absl::StatusOr<std::vector<Host>> ParseHostList(std::string_view text) {
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<Host>> ParseHostFile(std::string_view text, const std
     ++number;
     const absl::string_view line = absl::StripAsciiWhitespace(whole.substr(0, whole.find('#')));
     if (line.empty()) continue;
-    absl::StatusOr<Host> host = ParseLine({line.data(), line.size()});
+    absl::StatusOr<Host> host = ParseHostLine({line.data(), line.size()});
     if (!host.ok()) {
       mistakes.Add(number, "host", host.status());
     } else if (!seen.insert(host->name).second) {

@@ -25,6 +25,9 @@ inline constexpr char kHostListForms[] = "names with their slots if limited: a,b
 // What a line of a host file may be, for messages.
 inline constexpr char kHostLineForms[] = "NAME [slots=N] [gpus=N] [address=IP]";
 
+// Parses a line of a host file without its comment. InvalidArgument says what is wrong.
+absl::StatusOr<Host> ParseHostLine(std::string_view line);
+
 // Parses "a,b:4,user@c". InvalidArgument names the part that is wrong: a name that is empty, there twice or not a
 // host's, slots that aren't a number above 0.
 absl::StatusOr<std::vector<Host>> ParseHostList(std::string_view text);

@@ -62,9 +62,8 @@ bool IsBuildVersion(const std::string& version) {
 
 absl::StatusOr<std::optional<FrameworkEnvironment>> EnvironmentOfFile(const ExperimentFile& file,
                                                                       const SubmitOptions& options) {
+  if (!HasEnvironment(file, options)) return std::optional<FrameworkEnvironment>();
   const bool tensorflow = file.framework == Framework::kTensorflow;
-  if (options.no_venv || file.version.empty() || (!tensorflow && file.framework != Framework::kPytorch))
-    return std::optional<FrameworkEnvironment>();
   const std::string framework = tensorflow ? "tensorflow" : "pytorch";
   const std::string key = absl::StrCat("train.", framework, ".version");
   if (!IsBuildVersion(file.version))
@@ -196,6 +195,11 @@ std::string SyncBuildCommand(const std::string& folder) {
 }
 
 }  // namespace
+
+bool HasEnvironment(const ExperimentFile& file, const SubmitOptions& options) {
+  const bool of_python = file.framework == Framework::kTensorflow || file.framework == Framework::kPytorch;
+  return of_python && !options.no_venv && !file.version.empty();
+}
 
 absl::StatusOr<BuildPlan> PlanBuild(const ExperimentFile& file, const std::string& tree, const SubmitOptions& options,
                                     const Home& home) {

@@ -32,6 +32,9 @@ struct BuildPlan {
 // A file of this name marks folders of builds and environments as complete.
 inline constexpr char kBuildDoneName[] = ".muster-done";
 
+// Returns whether the tasks run in a virtual environment that muster makes.
+bool HasEnvironment(const ExperimentFile& file, const SubmitOptions& options);
+
 // Plans the build. `tree`: hash. A build is identified by tree, install, framework and version; an environment by
 // framework and version. What exists already is safe from `muster gc` for an hour from now. InvalidArgument: an invalid
 // version.

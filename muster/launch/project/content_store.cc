@@ -64,26 +64,44 @@ void ContentStore::Sweep(absl::Time before) const {
 absl::StatusOr<ContentStore::Incoming> ContentStore::Incoming::Begin(const ContentStore& store,
                                                                      const std::string& digest) {
   std::string path = store.PathOf(digest);
-  const std::string folder = std::filesystem::path(path).parent_path();
-  RETURN_IF_ERROR(MakeCacheFolder(folder));
-  std::string written = absl::StrCat(folder, "/", kTemporaryPrefix, RandomHex(8));
-  const int fd = open(written.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return CacheError(errno, absl::StrCat("cannot write into ", folder));
-  return Incoming(fd, std::move(written), std::move(path), digest);
+  RETURN_IF_ERROR(MakeCacheFolder(std::filesystem::path(path).parent_path()));
+  return BeginWith(std::move(path), digest, 0600, /*cached=*/true);
 }
 
-ContentStore::Incoming::Incoming(int fd, std::string written, std::string path, std::string digest)
+absl::StatusOr<ContentStore::Incoming> ContentStore::Incoming::BeginAt(std::string path, const std::string& digest,
+                                                                       bool executable) {
+  return BeginWith(std::move(path), digest, executable ? 0777 : 0666, /*cached=*/false);
+}
+
+absl::StatusOr<ContentStore::Incoming> ContentStore::Incoming::BeginWith(std::string path, const std::string& digest,
+                                                                         mode_t mode, bool cached) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  std::string written = absl::StrCat(folder, "/", kTemporaryPrefix, RandomHex(8));
+  const int fd = open(written.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  const int error = errno;
+  Incoming incoming(fd, std::move(written), std::move(path), digest, cached);
+  if (fd < 0) return incoming.Failed(error, absl::StrCat("cannot write into ", folder));
+  return incoming;
+}
+
+ContentStore::Incoming::Incoming(int fd, std::string written, std::string path, std::string digest, bool cached)
     : fd_(fd),
       written_(std::move(written)),
       path_(std::move(path)),
       digest_(std::move(digest)),
+      cached_(cached),
       sha_(std::make_unique<Sha256>()) {}
+
+absl::Status ContentStore::Incoming::Failed(int error, const std::string& what) const {
+  return cached_ ? CacheError(error, what) : absl::ErrnoToStatus(error, what);
+}
 
 ContentStore::Incoming::Incoming(Incoming&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       written_(std::move(other.written_)),
       path_(std::move(other.path_)),
       digest_(std::move(other.digest_)),
+      cached_(other.cached_),
       sha_(std::move(other.sha_)) {}
 
 ContentStore::Incoming::~Incoming() {
@@ -96,7 +114,7 @@ absl::Status ContentStore::Incoming::Add(std::string_view bytes) {
   sha_->Add(bytes);
   while (!bytes.empty()) {
     const ssize_t put = Uninterrupted([&] { return write(fd_, bytes.data(), bytes.size()); });
-    if (put < 0) return CacheError(errno, absl::StrCat("cannot write ", written_));
+    if (put < 0) return Failed(errno, absl::StrCat("cannot write ", written_));
     bytes.remove_prefix(put);
   }
   return absl::OkStatus();
@@ -109,7 +127,7 @@ absl::Status ContentStore::Incoming::Finish() {
   if (closed && rename(written_.c_str(), path_.c_str()) == 0) return absl::OkStatus();
   const int error = errno;
   unlink(written_.c_str());
-  return CacheError(error, absl::StrCat("cannot write ", path_));
+  return Failed(error, absl::StrCat("cannot write ", path_));
 }
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 // writes a file of its own and renames it, so a reader sees whole contents or none. Blocking; not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +28,8 @@ class ContentStore {
   class Incoming {
    public:
     static absl::StatusOr<Incoming> Begin(const ContentStore& store, const std::string& digest);
+    // The same for a file of any name, which takes the place of what is there, in a folder that is there.
+    static absl::StatusOr<Incoming> BeginAt(std::string path, const std::string& digest, bool executable);
     ~Incoming();
     Incoming(Incoming&& other) noexcept;
     Incoming& operator=(Incoming&&) = delete;
@@ -35,11 +39,14 @@ class ContentStore {
     [[nodiscard]] absl::Status Finish();
 
    private:
-    Incoming(int fd, std::string written, std::string path, std::string digest);
+    static absl::StatusOr<Incoming> BeginWith(std::string path, const std::string& digest, mode_t mode, bool cached);
+    Incoming(int fd, std::string written, std::string path, std::string digest, bool cached);
+    absl::Status Failed(int error, const std::string& what) const;
 
     int fd_;                      // -1: finished or moved from
     std::string written_, path_;  // the temporary file and its place
     std::string digest_;
+    bool cached_;  // belongs to a ContentStore
     std::unique_ptr<Sha256> sha_;
   };
 

@@ -144,7 +144,8 @@ absl::StatusOr<IgnorePatterns> ReadIgnorePatterns(const std::string& folder) {
 
 }  // namespace
 
-absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::vector<std::string>& left_out) {
+absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::vector<std::string>& left_out,
+                                         ListedFiles which) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(folder, error);
   const std::optional<FolderIdentity> root = error ? std::nullopt : IdentityOfFolder(real);
@@ -159,7 +160,10 @@ absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::v
           absl::StrCat("the project's folder ", folder, " is MUSTER_HOME itself; accepted: another folder"));
     if (identity.has_value()) identities.push_back(*identity);
   }
-  ASSIGN_OR_RETURN(IgnorePatterns patterns, ReadIgnorePatterns(real));
+  IgnorePatterns patterns;
+  if (which == ListedFiles::kNotIgnored) {
+    ASSIGN_OR_RETURN(patterns, ReadIgnorePatterns(real));
+  }
   return ProjectLister(real, std::move(patterns), std::move(identities)).List();
 }
 

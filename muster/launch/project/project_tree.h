@@ -25,11 +25,17 @@ struct ProjectFiles {
   int64_t bytes = 0;
 };
 
+enum class ListedFiles {
+  kNotIgnored,  // without what .musterignore names
+  kAll,
+};
+
 // Lists all files below `folder` except .git and what .musterignore (or, without it, .risemlignore) names
 // (ignore_patterns.h). `left_out`: folders to skip if they lie in it: MUSTER_HOME. Symbolic links stay links; a
 // relative one that leads out of the project becomes absolute, so that it works from elsewhere. Sockets and the like
 // are skipped. InvalidArgument, naming it: an unreadable folder or file, or `folder` itself in `left_out`.
-absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::vector<std::string>& left_out = {});
+absl::StatusOr<ProjectFiles> ListProject(const std::string& folder, const std::vector<std::string>& left_out = {},
+                                         ListedFiles which = ListedFiles::kNotIgnored);
 
 // Copies the files to `trees`/HASH, unless it exists, and returns HASH (hexadecimal SHA-256 over paths, modes and
 // contents; always of what the copy holds). A reader sees the whole folder or none, and must not write there. The tree

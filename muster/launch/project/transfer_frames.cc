@@ -5,11 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/status_macros.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kHeaderBytes = 5;
+constexpr size_t kMissingInFrame = 16'384;
 constexpr std::string_view kGreeting = kTransferGreeting;
 
 absl::Status CheckPath(const std::string& path) {
@@ -59,6 +62,32 @@ absl::StatusOr<std::optional<TransferFrame>> TransferFrames::Next() {
   bytes_.erase(0, kHeaderBytes + size);
   taken_ += kHeaderBytes + size;
   return frame;
+}
+
+absl::Status TransferFrames::TakeAll(std::string_view bytes,
+                                     absl::FunctionRef<absl::Status(const TransferFrame&)> take) {
+  Add(bytes);
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<TransferFrame> frame, Next());
+    if (!frame.has_value()) return absl::OkStatus();
+    RETURN_IF_ERROR(take(*frame));
+  }
+}
+
+std::string TransferFrames::Told() {
+  if (taken_ - told_ < kTransferTold) return "";
+  told_ = taken_;
+  return TransferFrameOf(TransferKind::kTaken, Encode(TakenMessage{.bytes = told_}));
+}
+
+std::string MissingFrames(const std::deque<uint32_t>& missing) {
+  std::string frames;
+  for (size_t at = 0; at < missing.size(); at += kMissingInFrame) {
+    const auto from = missing.begin() + static_cast<int64_t>(at);
+    const auto to = missing.begin() + static_cast<int64_t>(std::min(at + kMissingInFrame, missing.size()));
+    frames += TransferFrameOf(TransferKind::kMissing, Encode(MissingMessage{.files = {from, to}}));
+  }
+  return frames + TransferFrameOf(TransferKind::kMissing, Encode(MissingMessage{.last = true}));
 }
 
 absl::Status CheckTreeFiles(const std::vector<TreeFile>& files) {

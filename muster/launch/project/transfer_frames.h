@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/launch/project/project_tree.h"
@@ -22,6 +24,7 @@ inline constexpr size_t kTransferCredit = size_t{1} << 20;      // bytes that th
 inline constexpr size_t kTransferTold = size_t{256} << 10;      // it tells at least this often
 inline constexpr size_t kTransferPiece = size_t{48} << 10;      // bytes of contents in one frame
 inline constexpr size_t kDigestBytes = 32;
+inline constexpr size_t kMostTransferFiles = 1'000'000;  // in one tree
 
 // The numbers are written to the wire: never renumber.
 enum class TransferKind : uint8_t {
@@ -34,6 +37,8 @@ enum class TransferKind : uint8_t {
   kTaken = 7,
   kDone = 8,
   kFailed = 9,
+  kMakeOutput = 10,  // to the host, when it has the tree; answered by kOutput
+  kOutput = 11,
 };
 
 // Whether files with just this text are where the sender has made them.
@@ -100,6 +105,19 @@ struct DoneMessage {
   using Fields = FieldList<Field<1, &DoneMessage::work>>;
 };
 
+// A folder for what the tasks write, which stays there; made if it isn't there.
+struct MakeOutputMessage {
+  static constexpr TransferKind kKind = TransferKind::kMakeOutput;
+  std::string name;  // "laptop-3f0c/4": parts of letters, digits, '-', '_' and '.'
+  using Fields = FieldList<Field<1, &MakeOutputMessage::name>>;
+};
+
+struct OutputMessage {
+  static constexpr TransferKind kKind = TransferKind::kOutput;
+  std::string path;  // absolute
+  using Fields = FieldList<Field<1, &OutputMessage::path>>;
+};
+
 struct FailedMessage {
   static constexpr TransferKind kKind = TransferKind::kFailed;
   std::string why;
@@ -120,14 +138,21 @@ class TransferFrames {
   void Add(std::string_view bytes) { bytes_ += bytes; }
   // Returns nullopt if no whole frame is there. InvalidArgument: another program, or another version, talks.
   absl::StatusOr<std::optional<TransferFrame>> Next();
-  // Bytes of the frames that Next has returned, and of the greeting.
-  uint64_t taken() const { return taken_; }
+  // Adds the bytes and gives each whole frame to `take`, whose first error ends it, as does one of Next.
+  [[nodiscard]] absl::Status TakeAll(std::string_view bytes,
+                                     absl::FunctionRef<absl::Status(const TransferFrame&)> take);
+  // Returns the frame that tells how much has been taken, "" if that isn't due.
+  std::string Told();
 
  private:
   std::string bytes_;
   bool greeted_ = false;
-  uint64_t taken_ = 0;
+  uint64_t taken_ = 0;  // bytes of the frames that Next has returned, and of the greeting
+  uint64_t told_ = 0;   // of these
 };
+
+// Returns the frames that name the missing files, by their positions.
+std::string MissingFrames(const std::deque<uint32_t>& missing);
 
 // InvalidArgument unless the list is one that a tree can have: relative paths in their order without "." and "..", none
 // of them below a file or a link, so that nothing written by it leads out of its folder.

@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/file_copy.h"
@@ -28,9 +29,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostFiles = 1'000'000;
 constexpr size_t kMostNonce = 256;
-constexpr size_t kMissingInFrame = 16'384;
 
 std::vector<std::string> FoldersOfNobody(const ReceivePlace& place,
                                          const std::function<bool(const std::string& job)>& lives) {
@@ -49,6 +48,17 @@ std::vector<std::string> FoldersOfNobody(const ReceivePlace& place,
   return folders;
 }
 
+absl::Status CheckOutputName(const std::string& name) {
+  for (const absl::string_view part : absl::StrSplit(name, '/')) {
+    const bool named =
+        !part.empty() && part[0] != '.' && part.size() <= 128 && std::all_of(part.begin(), part.end(), [](char c) {
+          return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+        });
+    if (!named) return absl::InvalidArgumentError(absl::StrCat("'", name, "' can't name a folder of output"));
+  }
+  return absl::OkStatus();
+}
+
 template <typename Message>
 absl::StatusOr<Message> Decoded(const TransferFrame& frame) {
   Message message;
@@ -65,7 +75,10 @@ absl::StatusOr<ReceivePlace> PlaceToReceive(const std::string& home, const std::
     return absl::FailedPreconditionError("neither HOME nor XDG_CACHE_HOME is an absolute path; set one on that host");
   if (host_name.empty() || host_name[0] == '.' || host_name.find('/') != std::string::npos)
     return absl::FailedPreconditionError(absl::StrCat("the host's name '", host_name, "' can't name a folder"));
-  return ReceivePlace{.cache = absl::StrCat(xdg ? xdg_cache_home : home + "/.cache", "/muster"), .host = host_name};
+  const std::string cache = absl::StrCat(xdg ? xdg_cache_home : home + "/.cache", "/muster");
+  return ReceivePlace{.cache = cache,
+                      .host = host_name,
+                      .outputs = absl::StartsWith(home, "/") ? home + "/.muster/output" : cache + "/output"};
 }
 
 absl::Status CheckReceivedJob(const std::string& job) {
@@ -91,25 +104,17 @@ void TreeReceiver::Send(const Message& message) {
 }
 
 absl::Status TreeReceiver::Take(std::string_view bytes) {
-  frames_.Add(bytes);
-  while (true) {
-    absl::StatusOr<std::optional<TransferFrame>> frame = frames_.Next();
-    absl::Status status = frame.status();
-    if (status.ok() && !frame->has_value()) break;
-    if (status.ok()) status = TakeFrame(**frame);
-    if (status.ok()) continue;
-    Send(FailedMessage{.why = std::string(status.message().substr(0, 4096))});
-    return status;
-  }
-  if (frames_.taken() - told_ >= kTransferTold) {
-    told_ = frames_.taken();
-    Send(TakenMessage{.bytes = told_});
-  }
-  return absl::OkStatus();
+  const absl::Status taken = frames_.TakeAll(bytes, [this](const TransferFrame& frame) { return TakeFrame(frame); });
+  if (taken.ok())
+    output_ += frames_.Told();
+  else
+    Send(FailedMessage{.why = std::string(taken.message().substr(0, 4096))});
+  return taken;
 }
 
 absl::Status TreeReceiver::TakeFrame(const TransferFrame& frame) {
-  if (done_) return absl::InvalidArgumentError("the sender goes on after the end");
+  if (done_ && frame.kind != TransferKind::kMakeOutput)
+    return absl::InvalidArgumentError("the sender goes on after the end");
   switch (frame.kind) {
     case TransferKind::kSee: {
       ASSIGN_OR_RETURN(const SeeMessage see, Decoded<SeeMessage>(frame));
@@ -127,6 +132,10 @@ absl::Status TreeReceiver::TakeFrame(const TransferFrame& frame) {
       ASSIGN_OR_RETURN(const ContentsMessage contents, Decoded<ContentsMessage>(frame));
       return Take(contents);
     }
+    case TransferKind::kMakeOutput: {
+      ASSIGN_OR_RETURN(const MakeOutputMessage make, Decoded<MakeOutputMessage>(frame));
+      return Take(make);
+    }
     default:
       return absl::InvalidArgumentError("the sender says what only a host says");
   }
@@ -143,7 +152,7 @@ absl::Status TreeReceiver::Take(const SeeMessage& see) {
 }
 
 absl::Status TreeReceiver::Take(FilesMessage files) {
-  if (assemble_.has_value() || files_.size() + files.files.size() > kMostFiles)
+  if (assemble_.has_value() || files_.size() + files.files.size() > kMostTransferFiles)
     return absl::InvalidArgumentError("there are too many files, or they come too late");
   std::move(files.files.begin(), files.files.end(), std::back_inserter(files_));
   return absl::OkStatus();
@@ -161,12 +170,7 @@ absl::Status TreeReceiver::Take(const AssembleMessage& assemble) {
   for (uint32_t i = 0; i < files_.size(); ++i)
     if (IsRegular(files_[i].file) && looked_up.insert(files_[i].digest).second && !store_.Has(files_[i].digest))
       missing_.push_back(i);
-  for (size_t at = 0; at < missing_.size(); at += kMissingInFrame) {
-    const auto from = missing_.begin() + static_cast<int64_t>(at);
-    const auto to = missing_.begin() + static_cast<int64_t>(std::min(at + kMissingInFrame, missing_.size()));
-    Send(MissingMessage{.files = {from, to}});
-  }
-  Send(MissingMessage{.last = true});
+  output_ += MissingFrames(missing_);
   return GoOn();
 }
 
@@ -177,6 +181,14 @@ absl::Status TreeReceiver::Take(const ContentsMessage& contents) {
   RETURN_IF_ERROR(incoming_->Add(bytes));
   left_ -= static_cast<int64_t>(bytes.size());
   return left_ > 0 ? absl::OkStatus() : GoOn();
+}
+
+absl::Status TreeReceiver::Take(const MakeOutputMessage& make) {
+  RETURN_IF_ERROR(CheckOutputName(make.name));
+  const std::string path = absl::StrCat(place_.outputs, "/", make.name);
+  RETURN_IF_ERROR(MakeCacheFolder(path));
+  Send(OutputMessage{.path = path});
+  return absl::OkStatus();
 }
 
 absl::Status TreeReceiver::GoOn() {

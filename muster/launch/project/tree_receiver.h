@@ -3,6 +3,7 @@
 //
 //   CACHE/files/HH/HASH   contents, used again by later runs (ContentStore)
 //   CACHE/work/HOST/JOB   what this host's tasks of the job work in; HOST is its name, since hosts may share CACHE
+//   OUTPUTS/NAME          what they write, if the host doesn't see the folder of the supervisor's machine; it stays
 //
 // A state machine over bytes that reads and writes the disk. Blocking; not thread-safe.
 #pragma once
@@ -23,8 +24,9 @@
 namespace muster {
 
 struct ReceivePlace {
-  std::string cache;  // absolute: ~/.cache/muster
-  std::string host;   // this host's name
+  std::string cache;    // absolute: ~/.cache/muster
+  std::string host;     // this host's name
+  std::string outputs;  // absolute: ~/.muster/output
   std::string works() const { return cache + "/work/" + host; }
   std::string work(const std::string& job) const { return works() + "/" + job; }
 };
@@ -61,6 +63,7 @@ class TreeReceiver {
   absl::Status Take(FilesMessage files);
   absl::Status Take(const AssembleMessage& assemble);
   absl::Status Take(const ContentsMessage& contents);
+  absl::Status Take(const MakeOutputMessage& make);
   // Begins the next missing files, those without bytes included, and assembles the tree after the last.
   absl::Status GoOn();
   absl::Status Assemble();
@@ -71,7 +74,6 @@ class TreeReceiver {
   const ReceivePlace place_;
   const ContentStore store_;
   TransferFrames frames_;
-  uint64_t told_ = 0;  // bytes that the sender knows to have been taken
   std::string output_;
   std::vector<TreeFile> files_;
   std::optional<AssembleMessage> assemble_;

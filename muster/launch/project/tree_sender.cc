@@ -26,8 +26,8 @@ size_t SizeOf(const TreeFile& file) { return file.file.path.size() + file.file.l
 
 }  // namespace
 
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder) {
-  ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder));
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which) {
+  ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder, {}, which));
   DescribedTree tree{.folder = folder, .hash = "", .files = {}};
   TreeHash hash;
   for (const ProjectFile& file : listed.files) {
@@ -44,8 +44,9 @@ absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder) {
   return tree;
 }
 
-absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder) {
-  std::string nonce = RandomHex(kNonceBytes);
+absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder) { return Make(folder, RandomHex(kNonceBytes)); }
+
+absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder, std::string nonce) {
   std::string path = absl::StrCat(folder, "/.muster-seen-", RandomHex(kNonceBytes));
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, PosixFileSystem().CreateFile(path));
   NonceFile made(std::move(path), std::move(nonce));
@@ -84,12 +85,7 @@ void TreeSender::QueueTree() {
 }
 
 absl::Status TreeSender::Take(std::string_view bytes) {
-  frames_.Add(bytes);
-  while (true) {
-    ASSIGN_OR_RETURN(const std::optional<TransferFrame> frame, frames_.Next());
-    if (!frame.has_value()) return absl::OkStatus();
-    RETURN_IF_ERROR(TakeFrame(*frame));
-  }
+  return frames_.TakeAll(bytes, [this](const TransferFrame& frame) { return TakeFrame(frame); });
 }
 
 absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
@@ -102,8 +98,10 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
         if (i >= options_.see_paths.size()) return absl::InvalidArgumentError("the host sees what it wasn't asked for");
         seen_.insert(options_.see_paths[i]);
       }
-      done_ = !options_.see_paths.empty() && seen_.contains(options_.see_paths.front());
-      if (!done_) QueueTree();
+      if (!options_.see_paths.empty() && seen_.contains(options_.see_paths.front()))
+        FinishTree();
+      else
+        QueueTree();
       return absl::OkStatus();
     }
     case TransferKind::kMissing:
@@ -119,9 +117,18 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
     case TransferKind::kDone: {
       DoneMessage message;
       RETURN_IF_ERROR(Decode(frame.body, message));
-      if (!told_missing_ || !missing_.empty() || message.work.empty() || message.work[0] != '/')
+      if (!told_missing_ || !missing_.empty() || !work_.empty() || message.work.empty() || message.work[0] != '/')
         return absl::InvalidArgumentError("the host is done before it can be");
       work_ = message.work;
+      FinishTree();
+      return absl::OkStatus();
+    }
+    case TransferKind::kOutput: {
+      OutputMessage message;
+      RETURN_IF_ERROR(Decode(frame.body, message));
+      if (!wants_output_ || message.path.empty() || message.path[0] != '/')
+        return absl::InvalidArgumentError("the host has made a folder that nobody has asked for");
+      output_ = message.path;
       done_ = true;
       return absl::OkStatus();
     }
@@ -133,6 +140,13 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
     default:
       return absl::InvalidArgumentError("the host says what only a sender says");
   }
+}
+
+void TreeSender::FinishTree() {
+  wants_output_ =
+      !options_.output_name.empty() && (options_.see_paths.empty() || !seen_.contains(options_.see_paths.back()));
+  if (wants_output_) return Queue(MakeOutputMessage{.name = options_.output_name});
+  done_ = true;
 }
 
 absl::Status TreeSender::TakeMissing(const TransferFrame& frame) {

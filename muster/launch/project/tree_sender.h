@@ -24,13 +24,15 @@ struct DescribedTree {
   std::vector<TreeFile> files;
 };
 
-// Reads all files. Errors as those of ListProject and HashFile.
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder);
+// Reads all files that ListProject lists. Errors as those of ListProject and HashFile.
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which = ListedFiles::kNotIgnored);
 
 // A file that says by its random text whether a host sees the folder in which it is; removed by the destructor.
 class NonceFile {
  public:
   static absl::StatusOr<NonceFile> Make(const std::string& folder);
+  // The same with a text that another one has already.
+  static absl::StatusOr<NonceFile> Make(const std::string& folder, std::string nonce);
   ~NonceFile();
   NonceFile(NonceFile&& other) noexcept : path_(std::exchange(other.path_, "")), nonce_(std::move(other.nonce_)) {}
   NonceFile& operator=(NonceFile&&) = delete;
@@ -49,6 +51,9 @@ struct TreeSenderOptions {
   std::string job;                     // letters, digits and '-'
   std::vector<std::string> see_paths;  // of nonce files; the first is beside the tree, which isn't sent if that is seen
   std::string nonce;                   // the text of all of them
+  // A host that doesn't see the last of see_paths makes a folder of this name for what tasks write
+  // (MakeOutputMessage); empty: none does.
+  std::string output_name;
 };
 
 class TreeSender {
@@ -67,12 +72,15 @@ class TreeSender {
   // What has been found out, once done.
   const std::set<std::string>& seen() const { return seen_; }  // of see_paths
   const std::string& work() const { return work_; }            // the folder on the host; empty: it sees the tree
+  const std::string& output() const { return output_; }        // the folder of output_name; empty: none is made
   uint64_t files_sent() const { return files_sent_; }
   uint64_t bytes_sent() const { return bytes_sent_; }  // of contents
 
  private:
   absl::Status TakeFrame(const TransferFrame& frame);
   absl::Status TakeMissing(const TransferFrame& frame);
+  // The host has the tree: asks for the folder of output_name, if the host needs one.
+  void FinishTree();
   template <typename Message>
   void Queue(const Message& message);
   void QueueTree();
@@ -93,6 +101,8 @@ class TreeSender {
   bool done_ = false;
   std::set<std::string> seen_;
   std::string work_;
+  bool wants_output_ = false;  // has asked for the folder
+  std::string output_;
   uint64_t files_sent_ = 0;
   uint64_t bytes_sent_ = 0;
 };

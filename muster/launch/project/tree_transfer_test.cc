@@ -291,5 +291,44 @@ TEST(PlaceToReceiveTest, XdgCacheHomeCounts) {
   EXPECT_FALSE(PlaceToReceive("/h", "", "..").ok());
 }
 
+// The folder for what tasks write is made where a host doesn't see the sender's, with the tree or without.
+TEST_F(TreeTransferTest, AHostThatDoesntSeeTheOutputGetsAFolderThatStays) {
+  const ScratchFolder shared, outputs;
+  const DescribedTree tree = Described();
+  const NonceFile code = NonceFile::Make(shared.path()).value();
+  for (const bool sees_code : {true, false}) {
+    TreeSender sender({.job = "job-1",
+                       .see_paths = {sees_code ? code.path() : "/no/such/file", "/no/such/output"},
+                       .nonce = code.nonce(),
+                       .output_name = "home-1/4.2"},
+                      tree);
+    TreeReceiver receiver({.cache = cache_.path(), .host = "h", .outputs = outputs.path()});
+    ASSERT_EQ(Exchange(sender, receiver, 1 << 16), absl::OkStatus());
+    ASSERT_TRUE(sender.done());
+    EXPECT_EQ(sender.work().empty(), sees_code);
+    EXPECT_EQ(sender.output(), outputs / "home-1/4.2");
+    EXPECT_TRUE(std::filesystem::is_directory(outputs / "home-1/4.2"));
+    outputs.Write("home-1/4.2/kept", "");
+  }
+  EXPECT_TRUE(std::filesystem::exists(outputs / "home-1/4.2/kept"));
+  const NonceFile output = NonceFile::Make(shared.path(), code.nonce()).value();
+  TreeSender sees({.job = "j", .see_paths = {code.path(), output.path()}, .nonce = code.nonce(), .output_name = "x"},
+                  tree);
+  TreeReceiver receiver({.cache = cache_.path(), .host = "h", .outputs = outputs.path()});
+  ASSERT_EQ(Exchange(sees, receiver, 1 << 16), absl::OkStatus());
+  EXPECT_EQ(sees.output(), "");
+}
+
+TEST_F(TreeTransferTest, AFolderForOutputHasAHarmlessName) {
+  for (const char* name : {"..", "a/../b", "/etc", "", "a//b", ".ssh", "a b"}) {
+    TreeReceiver receiver({.cache = cache_.path(), .host = "h", .outputs = cache_ / "out"});
+    EXPECT_EQ(receiver.Take(kTransferGreeting), absl::OkStatus());
+    EXPECT_FALSE(
+        receiver.Take(TransferFrameOf(TransferKind::kMakeOutput, Encode(MakeOutputMessage{.name = name}))).ok())
+        << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(cache_ / "out"));
+}
+
 }  // namespace
 }  // namespace muster::tree_transfer_test

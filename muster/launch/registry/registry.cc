@@ -349,13 +349,13 @@ absl::Status Registry::SetTask(const ExperimentId& id, const TaskRecord& task) {
   ASSIGN_OR_RETURN(
       SqliteStatement upsert,
       database_->Prepare(absl::StrCat("INSERT INTO tasks (number, run, ", kTaskColumns,
-                                      ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                                      ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                                       " ON CONFLICT (number, run, job, task) DO UPDATE SET state = excluded.state,"
                                       " since_us = excluded.since_us, pid = excluded.pid, cgroup = excluded.cgroup,"
                                       " status_address = excluded.status_address, gpus = excluded.gpus,"
                                       " mem_limit = excluded.mem_limit, restarts = excluded.restarts,"
                                       " exit_code = excluded.exit_code, exit_signal = excluded.exit_signal,"
-                                      " reason = excluded.reason")));
+                                      " reason = excluded.reason, host = excluded.host")));
   upsert.BindInt(id.number).BindInt(id.run).BindText(task.task.job).BindInt(task.task.index);
   upsert.BindText(Name(task.state)).BindInt(absl::ToUnixMicros(since)).BindInt(task.pid).BindText(task.cgroup);
   upsert.BindText(task.status_address).BindText(task.gpus).BindInt(task.mem_limit).BindInt(task.restarts);
@@ -364,7 +364,7 @@ absl::Status Registry::SetTask(const ExperimentId& id, const TaskRecord& task) {
   } else {
     upsert.BindNull().BindNull();
   }
-  return upsert.BindText(task.reason).Run();
+  return upsert.BindText(task.reason).BindText(task.host).Run();
 }
 
 absl::StatusOr<std::vector<int>> Registry::TakeGpus(const ExperimentId& id, int count, const std::vector<int>& all) {

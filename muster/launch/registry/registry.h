@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/registry/experiment_id.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/run_state.h"
@@ -40,6 +41,7 @@ struct SubmitOptions {
   bool no_gpus = false;
   bool no_venv = false;  // use the python on PATH, whatever version the file names
   int stop_grace_seconds = 30;
+  HostSetting hosts;
 };
 
 struct NewExperiment {
@@ -56,7 +58,8 @@ struct NewExperiment {
 struct TaskRecord {
   TaskId task;
   RunState state = RunState::kCreated;
-  pid_t pid = 0;               // while it runs
+  pid_t pid = 0;               // while it runs, on this machine
+  std::string host;            // where it runs or has run; empty: this machine
   std::string cgroup;          // its folder, if it has one
   std::string status_address;  // of its status page, "127.0.0.1:9100", if it has one
   std::string gpus;            // visible devices, "0,1"

@@ -26,6 +26,38 @@ absl::StatusOr<nlohmann::json> ObjectOfColumn(const std::string& what, std::stri
   return object;
 }
 
+nlohmann::json JsonOf(const HostSetting& setting) {
+  nlohmann::json hosts = nlohmann::json::array();
+  for (const Host& host : setting.hosts) {
+    nlohmann::json one = {{"name", host.name}, {"address", host.address}};
+    if (host.slots.has_value()) one["slots"] = *host.slots;
+    if (host.gpus.has_value()) one["gpus"] = *host.gpus;
+    hosts.push_back(std::move(one));
+  }
+  return {{"hosts", std::move(hosts)},
+          {"placement", setting.placement},
+          {"grace_seconds", absl::ToDoubleSeconds(setting.grace)},
+          {"ssh_config", setting.ssh_config}};
+}
+
+std::optional<int> NumberOr(const nlohmann::json& object, const char* key) {
+  return object.contains(key) ? std::optional<int>(object.at(key).get<int>()) : std::nullopt;
+}
+
+// Throws as nlohmann::json does.
+HostSetting HostSettingOf(const nlohmann::json& object) {
+  HostSetting setting;
+  for (const nlohmann::json& host : object.at("hosts"))
+    setting.hosts.push_back({.name = host.at("name").get<std::string>(),
+                             .slots = NumberOr(host, "slots"),
+                             .gpus = NumberOr(host, "gpus"),
+                             .address = host.at("address").get<std::string>()});
+  setting.placement = object.at("placement").get<std::map<std::string, std::vector<std::string>>>();
+  setting.grace = absl::Seconds(object.at("grace_seconds").get<double>());
+  setting.ssh_config = object.at("ssh_config").get<std::string>();
+  return setting;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters) {
@@ -54,9 +86,10 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
 }
 
 std::string OptionsText(const SubmitOptions& options) {
-  return nlohmann::json{
-      {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}}
-      .dump();
+  nlohmann::json object = {
+      {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}};
+  if (!options.hosts.hosts.empty()) object["hosts"] = JsonOf(options.hosts);
+  return object.dump();
 }
 
 absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text) {
@@ -66,7 +99,8 @@ absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text) {
     options.no_gpus = object.value("no_gpus", options.no_gpus);
     options.no_venv = object.value("no_venv", options.no_venv);
     options.stop_grace_seconds = object.value("stop_grace_seconds", options.stop_grace_seconds);
-  } catch (const nlohmann::json::type_error&) {
+    if (object.contains("hosts")) options.hosts = HostSettingOf(object["hosts"]);
+  } catch (const nlohmann::json::exception&) {
     return RegistryRowError("options", text);
   }
   return options;
@@ -120,6 +154,7 @@ absl::StatusOr<TaskRecord> TaskOfRow(const SqliteStatement& row) {
   task.restarts = static_cast<int>(row.Int(9));
   if (!row.IsNull(10)) task.exit = ExitStatus{static_cast<int>(row.Int(10)), static_cast<int>(row.Int(11))};
   task.reason = row.Text(12);
+  task.host = row.Text(13);
   return task;
 }
 

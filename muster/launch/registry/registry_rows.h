@@ -28,7 +28,7 @@ std::vector<std::string> ParseEnvironmentBytes(std::string_view bytes);
 absl::StatusOr<RunRecord> RunOfRow(const SqliteStatement& row);
 inline constexpr char kTaskColumns[] =
     "job, task, state, since_us, pid, cgroup, status_address, gpus, mem_limit, restarts, exit_code, exit_signal, "
-    "reason";
+    "reason, host";
 absl::StatusOr<TaskRecord> TaskOfRow(const SqliteStatement& row);
 
 }  // namespace muster

@@ -63,6 +63,7 @@ CREATE TABLE tasks (
   exit_code INTEGER,
   exit_signal INTEGER,
   reason TEXT NOT NULL,
+  host TEXT NOT NULL DEFAULT '',
   UNIQUE (number, run, job, task)
 ) STRICT;
 CREATE TABLE gpu_leases (
@@ -78,7 +79,9 @@ ALTER TABLE runs ADD COLUMN run_id TEXT NOT NULL DEFAULT '';
 CREATE INDEX runs_left ON runs (number, run) WHERE run_id <> '' AND ended_us IS NOT NULL;
 )";
 
-enum class RegistryFormat { kEmpty, kOld, kOurs };
+constexpr char kAddHosts[] = "ALTER TABLE tasks ADD COLUMN host TEXT NOT NULL DEFAULT ''";
+
+enum class RegistryFormat { kEmpty, kWithSecrets, kWithoutHosts, kOurs };
 
 // Returns the format of a database that this muster can use.
 absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
@@ -93,7 +96,8 @@ absl::StatusOr<RegistryFormat> FindRegistryFormat(SqliteDatabase& database) {
                      "MUSTER_HOME to another folder"));
   }
   if (format == kRegistryFormat) return RegistryFormat::kOurs;
-  if (format == 1) return RegistryFormat::kOld;
+  if (format == 1) return RegistryFormat::kWithSecrets;
+  if (format == 2) return RegistryFormat::kWithoutHosts;
   return absl::FailedPreconditionError(absl::StrCat(database.path(), " was made by a newer muster (format ", format,
                                                     "; this one knows ", kRegistryFormat,
                                                     "): use that one, or set MUSTER_HOME to another folder"));
@@ -126,22 +130,36 @@ absl::Status DropVariables(SqliteDatabase& database) {
   return absl::OkStatus();
 }
 
+absl::Status AddColumn(SqliteDatabase& database, const std::string& table, const std::string& column,
+                       const std::string& sql) {
+  ASSIGN_OR_RETURN(const int64_t has_column, database.Value(absl::StrCat("SELECT count(*) FROM pragma_table_info('",
+                                                                         table, "') WHERE name = '", column, "'")));
+  return has_column == 0 ? database.Execute(sql) : absl::OkStatus();
+}
+
+absl::Status SetFormat(SqliteDatabase& database) {
+  return database.Execute(absl::StrCat("PRAGMA user_version = ", kRegistryFormat));
+}
+
 // Until the old values are wiped, it stays format 1, and the next process that opens it goes on.
 absl::Status UpgradeRegistry(SqliteDatabase& database) {
   {
     ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database, Durability::kDisk));
     ASSIGN_OR_RETURN(const RegistryFormat format, FindRegistryFormat(database));
-    if (format != RegistryFormat::kOld) return absl::OkStatus();  // another process has done it meanwhile
-    ASSIGN_OR_RETURN(const int64_t has_column,
-                     database.Value("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'run_id'"));
-    if (has_column == 0) RETURN_IF_ERROR(database.Execute(kUpgradeFrom1));
+    if (format == RegistryFormat::kOurs) return absl::OkStatus();  // another process has done it meanwhile
+    RETURN_IF_ERROR(AddColumn(database, "tasks", "host", kAddHosts));
+    if (format == RegistryFormat::kWithoutHosts) {
+      RETURN_IF_ERROR(SetFormat(database));
+      return transaction.Commit();
+    }
+    RETURN_IF_ERROR(AddColumn(database, "runs", "run_id", kUpgradeFrom1));
     RETURN_IF_ERROR(DropVariables(database));
     RETURN_IF_ERROR(transaction.Commit());
   }
   const absl::Status wiped = database.WipeDeleted();
   if (absl::IsUnavailable(wiped) || absl::IsResourceExhausted(wiped)) return absl::OkStatus();
   RETURN_IF_ERROR(wiped);
-  return database.Execute(absl::StrCat("PRAGMA user_version = ", kRegistryFormat));
+  return SetFormat(database);
 }
 
 }  // namespace
@@ -159,12 +177,13 @@ absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64
     return absl::PermissionDeniedError(
         absl::StrCat(database.path(), " is empty and can't be written by this user: there are no experiments to see"));
   }
-  if (*format == RegistryFormat::kOld && database.read_only())
+  const bool is_old = *format == RegistryFormat::kWithSecrets || *format == RegistryFormat::kWithoutHosts;
+  if (is_old && database.read_only())
     return absl::FailedPreconditionError(
         absl::StrCat(database.path(),
                      " was made by an older muster; its owner's next `muster status` brings it up to "
                      "date"));
-  if (*format == RegistryFormat::kOld) RETURN_IF_ERROR(UpgradeRegistry(database));
+  if (is_old) RETURN_IF_ERROR(UpgradeRegistry(database));
   return database.read_only() ? absl::OkStatus() : database.UseWal();
 }
 

@@ -12,13 +12,14 @@
 namespace muster {
 
 // Stored as PRAGMA user_version. Must change with whatever an older muster would misread or break.
-inline constexpr int64_t kRegistryFormat = 2;
+inline constexpr int64_t kRegistryFormat = 3;
 // Stored as PRAGMA application_id: "Mstr".
 inline constexpr int64_t kRegistryApplication = 0x4d737472;
 
-// Makes the tables in an empty database, whose experiments are numbered from `after`() + 1. Brings a registry of format
-// 1 up to date: it gets the column run_id, and loses all variables that aren't kept (kept_variables.h).
-// FailedPrecondition: made by a newer muster, or another program's database; neither is changed.
+// Makes the tables in an empty database, whose experiments are numbered from `after`() + 1. Brings an older
+// registry up to date: one of format 2 gets the column host of its tasks; one of format 1 also gets the column run_id,
+// and loses all variables that aren't kept (kept_variables.h). FailedPrecondition: made by a newer muster, or another
+// program's database; neither is changed.
 [[nodiscard]] absl::Status PrepareRegistry(SqliteDatabase& database, const std::function<int64_t()>& after);
 
 // The columns that RunOfRow (registry_rows.h) reads, of `runs r` and `experiments e`.

@@ -66,7 +66,7 @@ TEST_F(RegistrySchemaTest, ANewerFormatIsRefusedAndLeftAsItIs) {
   Create(*Open(), Single());
   Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat + 1));
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 3; this one knows 2)"));
+  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 4; this one knows 3)"));
   EXPECT_THAT(OpenMessage(), HasSubstr("use that one, or set MUSTER_HOME to another folder"));
   Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat));
   EXPECT_EQ(Open()->List({})->size(), 1U);
@@ -117,6 +117,16 @@ TEST_F(RegistrySchemaTest, Format1LosesItsSecretsAndGetsTheNewColumn) {
   run.run_id = "abc";
   EXPECT_TRUE(Open()->SetRun(run).ok());
   EXPECT_EQ(Open()->Run({1, 0})->run_id, "abc");
+}
+
+TEST_F(RegistrySchemaTest, Format2GetsTheHostsOfTasks) {
+  Create(*Open(), Single());
+  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
+  Sql("ALTER TABLE tasks DROP COLUMN host; PRAGMA user_version = 2");
+  EXPECT_EQ(Open()->Tasks({1, 0})->at(0).host, "");
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
+  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}, .host = "h1"}}).ok());
+  EXPECT_EQ(Open()->Tasks({1, 0})->at(0).host, "h1");
 }
 
 // While others use the file it can't be wiped; the next who opens it tries again.
@@ -170,6 +180,19 @@ TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   const auto experiment = Open()->Specification(1).value();
   EXPECT_TRUE(experiment.options.no_gpus);
   EXPECT_EQ(experiment.options.stop_grace_seconds, SubmitOptions().stop_grace_seconds);
+  EXPECT_EQ(experiment.options.hosts, HostSetting());
+}
+
+TEST_F(RegistrySchemaTest, HostsAreKeptAsTheyWere) {
+  NewExperiment experiment = Single();
+  experiment.options.hosts = {.hosts = {{.name = "a", .slots = 2, .gpus = 0, .address = "10.0.0.1"}, {.name = "b"}},
+                              .placement = {{kPsJob, {"b", "a"}}},
+                              .grace = absl::Milliseconds(12500),
+                              .ssh_config = "/etc/ssh_config"};
+  Create(*Open(), experiment);
+  EXPECT_EQ(Open()->Specification(1)->options.hosts, experiment.options.hosts);
+  Sql("UPDATE experiments SET options = '{\"hosts\":{}}'");
+  EXPECT_EQ(Open()->Specification(1).status().code(), absl::StatusCode::kDataLoss);
 }
 
 // However many experiments there were, the queries search by an index, in its order, and sort nothing.

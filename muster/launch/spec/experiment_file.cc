@@ -9,11 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/file_mistakes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
-#include "muster/launch/spec/file_mistakes.h"
 #include "muster/launch/spec/folded_command.h"
+#include "muster/launch/spec/hosts_reader.h"
 #include "muster/launch/spec/key_check.h"
 #include "muster/launch/spec/key_table.h"
 #include "muster/launch/spec/parameters.h"
@@ -177,6 +178,7 @@ absl::StatusOr<ExperimentFile> ExperimentFileReader::Read(const YamlNode& tree) 
   CheckKeys(tree, ExperimentKeySection(kFileSection), "", mistakes_);
   AddFileValues(tree, "", file_.values);
   file_.project = ScalarAt(tree, "project");
+  file_.hosts = ReadHosts(tree, mistakes_);
   ReadTrain(SectionAt(tree, "train"));
   RETURN_IF_ERROR(mistakes_.status());
   return file_;

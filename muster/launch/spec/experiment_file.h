@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/launch/hosts/host_list.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/task/restart_policy.h"
 
@@ -59,6 +62,16 @@ struct ParameterSpec {
   std::optional<Range> range;
 };
 
+// Where the tasks run. What isn't stated is a flag's or a default's.
+struct HostsSpec {
+  std::string on;           // the engine; empty: not stated
+  std::vector<Host> hosts;  // empty: not stated
+  std::string host_file;    // as written, below the experiment file's folder unless absolute
+  std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
+  std::optional<absl::Duration> grace;
+  std::string ssh_config;  // as host_file
+};
+
 // One value as it stands in the file; of a list of plain values all of them.
 struct FileValue {
   std::string path;  // "train.resources.cpus"
@@ -70,6 +83,7 @@ struct ExperimentFile {
   std::string name;               // of the file, for messages: "muster.yml"
   std::vector<FileValue> values;  // all of them, in the file's order
   std::string project;
+  HostsSpec hosts;
   Framework framework = Framework::kAny;
   std::string version;        // of the framework, without "-gpu"; empty: any
   std::string version_place;  // for messages: "muster.yml:7: train.tensorflow.version"

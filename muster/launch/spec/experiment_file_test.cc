@@ -13,7 +13,7 @@ namespace muster::experiment_file_test {
 namespace {
 
 using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
-    ::testing::SizeIs;
+    ::testing::SizeIs, ::testing::UnorderedElementsAre;
 
 constexpr int64_t kMb = 1 << 20;
 constexpr int64_t kGb = 1 << 30;
@@ -307,6 +307,37 @@ TEST(ExperimentFile, CommandsAndResourcesKnowTheirPlaces) {
   EXPECT_THAT(file.run_places[0], HasSubstr(": train.run"));
 }
 
+TEST(ExperimentFile, HostsAreATextOrAListOfLines) {
+  const auto hosts = [](const std::string& text) { return Parsed(text + "project: p\ntrain: {run: x}\n").hosts; };
+  EXPECT_EQ(hosts("").hosts, std::vector<Host>());
+  EXPECT_EQ(hosts("hosts: a,u@b:4\n").hosts, (std::vector<Host>{{.name = "a"}, {.name = "u@b", .slots = 4}}));
+  EXPECT_EQ(hosts("hosts:\n  - a slots=2 gpus=0\n  - b address=10.0.0.2\n").hosts,
+            (std::vector<Host>{{.name = "a", .slots = 2, .gpus = 0}, {.name = "b", .address = "10.0.0.2"}}));
+  const HostsSpec all =
+      hosts("on: ssh\nhost_file: hosts.txt\nplacement: {ps: a, worker: [b, c]}\ngrace: 1m\nssh_config: ssh/config\n");
+  EXPECT_EQ(all.on, "ssh");
+  EXPECT_EQ(all.host_file, "hosts.txt");
+  EXPECT_EQ(all.placement.at("ps"), std::vector<std::string>{"a"});
+  EXPECT_EQ(all.placement.at("worker"), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(all.grace, absl::Minutes(1));
+  EXPECT_EQ(all.ssh_config, "ssh/config");
+}
+
+TEST(ExperimentFileMistakes, OfHosts) {
+  EXPECT_THAT(
+      MistakesOf("hosts: a,a\non: shh\nhost_file: b\ngrace: 1s\nplacement: {chief: a}\nproject: p\ntrain: {run: x}"),
+      UnorderedElementsAre(HasSubstr("muster.yml:1: hosts: 'a' is there twice"),
+                           HasSubstr("muster.yml:2: on: is \"shh\" (nearest: ssh); accepted: one of local, ssh"),
+                           HasSubstr("muster.yml:3: host_file: is there beside hosts"),
+                           HasSubstr("muster.yml:4: grace: is 1s; accepted: 10s to 24h"),
+                           HasSubstr("muster.yml:5: placement.chief: there is no such role; accepted: ps, worker")));
+  EXPECT_THAT(MistakesOf("hosts: [a slot=2, a, -x]\nproject: p\ntrain: {run: x}"),
+              ElementsAre(HasSubstr("muster.yml:1: hosts[1]: 'slot=2' isn't known (nearest: slots)"),
+                          HasSubstr("muster.yml:1: hosts[3]: '-x' isn't a host's name")));
+  EXPECT_THAT(MistakesOf("hosts: [a slots=2, a]\nproject: p\ntrain: {run: x}"),
+              ElementsAre(HasSubstr("hosts[2]: 'a' is there twice")));
+}
+
 TEST(ExperimentFileMistakes, WhatIsMissing) {
   EXPECT_THAT(MistakesOf("train: {run: x}\n"), ElementsAre(HasSubstr("muster.yml:1: project: is missing")));
   EXPECT_THAT(MistakesOf("project: p\n"),
@@ -322,7 +353,8 @@ TEST(ExperimentFileMistakes, WhatIsMissing) {
 
 TEST(ExperimentFileMistakes, KeysThatThereAreNot) {
   EXPECT_THAT(MistakesOf("project: p\ndeploy: {}\ntrain: {run: x}\n"),
-              ElementsAre("muster.yml:2: deploy: there is no such key; accepted: project, train"));
+              ElementsAre("muster.yml:2: deploy: there is no such key; accepted: project, on, hosts, host_file, "
+                          "placement, grace, ssh_config, train"));
   EXPECT_EQ(Mistake("framework: tensorflow\ntensorflow:\n  distributed: {wroker: 3}"),
             "muster.yml:6: train.tensorflow.distributed.wroker: there is no such key (nearest: worker); accepted: "
             "worker, ps, master, evaluator");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "muster/launch/spec/file_mistakes.h"
+#include "muster/base/file_mistakes.h"
 #include "muster/launch/spec/key_table.h"
 #include "muster/launch/spec/yaml_tree.h"
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
+#include "muster/launch/hosts/host_list.h"
 #include "muster/launch/spec/parameters.h"
 #include "muster/launch/task/resources.h"
 
@@ -16,7 +17,8 @@ constexpr int64_t kMostRoleTasks = 1000;  // per role
 constexpr char kVersionPattern[] = "^(latest|[0-9][0-9A-Za-z.+]*)(-gpu|-py3)*$";
 constexpr char kVariablePattern[] = "^[A-Za-z_][A-Za-z0-9_]*$";
 
-KeyForm TextForm() { return {.kind = FormKind::kText, .text = "text"}; }
+KeyForm TextOf(const std::string& text) { return {.kind = FormKind::kText, .text = text}; }
+KeyForm TextForm() { return TextOf("text"); }
 KeyForm AnyTextForm() { return {.kind = FormKind::kAnyText, .text = "text"}; }
 KeyForm TruthForm() { return {.kind = FormKind::kTruth, .text = "true or false"}; }
 KeyForm PositiveForm() { return {.kind = FormKind::kPositive, .text = "a number above 0"}; }
@@ -83,14 +85,32 @@ KeyRow VersionRow(const std::string& meaning) {
 }
 
 KeySection FileKeys() {
-  return {kFileSection,
-          "the file",
-          {{"project",
-            {PatternForm("^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-                         "a name of letters, digits, '-', '_' and '.', at most 100, beginning with a letter or digit")},
-            "required",
-            "the project of the experiments; commands without an id mean its last one"},
-           {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
+  return {
+      kFileSection,
+      "the file",
+      {{"project",
+        {PatternForm("^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+                     "a name of letters, digits, '-', '_' and '.', at most 100, beginning with a letter or digit")},
+        "required",
+        "the project of the experiments; commands without an id mean its last one"},
+       {"on",
+        {WordForm({"local", "ssh"})},
+        "ssh if there are hosts, otherwise local",
+        "where the tasks run: on this machine, or on hosts that ssh reaches (clusters.md)"},
+       {"hosts",
+        {TextOf(absl::StrCat("a text: ", kHostListForms)),
+         ListOf({TextOf(kHostLineForms)}, absl::StrCat("a list of ", kHostLineForms))},
+        "",
+        "the hosts; slots are the most tasks that train on one"},
+       {"host_file", {TextOf("a path")}, "", "a file of such hosts, one a line, in place of hosts"},
+       {"placement",
+        {NamesForm("^(ps|worker|master|evaluator)$", {TextOf("a host"), ListOf({TextOf("a host")}, "a list of hosts")},
+                   "a map from ps, worker, master, evaluator to a host or a list")},
+        "in turn over the hosts, within their slots",
+        "the hosts of a role's tasks, in turn; these need no free slot"},
+       {"grace", {SecondsForm()}, "30s", "how long tasks on hosts go on without their supervisor; at least 10s"},
+       {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
+       {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }
 
 KeySection TrainKeys() {

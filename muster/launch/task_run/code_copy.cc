@@ -19,7 +19,8 @@ constexpr size_t kLargestShown = 5;
 
 CodeCopy::CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks)
     : order_(std::move(order)), tasks_(tasks) {
-  const TreeSenderOptions options{.job = order_.job, .see_paths = order_.see_paths, .nonce = order_.nonce};
+  const TreeSenderOptions options{
+      .job = order_.job, .see_paths = order_.see_paths, .nonce = order_.nonce, .output_name = order_.output_name};
   for (const std::string& name : order_.hosts)
     hosts_.push_back({.name = name, .sender = TreeSender(options, tree), .failed = {}, .stderr_text = ""});
 }
@@ -44,6 +45,7 @@ absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
       lines.push_back(absl::StrCat(host.name, ": ", OneLine(std::string(why.message()))));
     placed[host.name] = {.work = host.sender.work(),
                          .seen = host.sender.seen(),
+                         .output = host.sender.output(),
                          .files = host.sender.files_sent(),
                          .bytes = host.sender.bytes_sent()};
   }
@@ -89,9 +91,12 @@ std::vector<std::string> HostsWithTasks(const HostPlan& plan) {
   return names;
 }
 
-HostPlan WithReceivers(HostPlan plan) {
+HostPlan WithTransfers(HostPlan plan) {
   int index = 0;
-  for (const std::string& host : HostsWithTasks(plan)) plan.placement[{kReceiveJob, index++}] = host;
+  for (const std::string& host : HostsWithTasks(plan)) {
+    plan.placement[{kReceiveJob, index}] = host;
+    plan.placement[{kSendJob, index++}] = host;
+  }
   return plan;
 }
 

@@ -17,11 +17,13 @@
 namespace muster {
 
 inline constexpr char kReceiveJob[] = "receive";
+inline constexpr char kSendJob[] = "send";  // of OutputFetch
 
 // What a host has of the code.
 struct PlacedCode {
   std::string work;            // the folder on the host to work in; empty: it sees the tree
   std::set<std::string> seen;  // of CodeCopyOrder::see_paths
+  std::string output;          // the folder on the host for what tasks write; empty: none was made
   uint64_t files = 0;          // sent
   uint64_t bytes = 0;          // sent
 };
@@ -30,8 +32,9 @@ struct CodeCopyOrder {
   std::string job;                 // the run's, letters, digits and '-'
   std::vector<std::string> hosts;  // by name; HostPlan::placement has TaskId{kReceiveJob, i} on the i-th
   std::vector<std::pair<std::string, std::string>> environment;  // of each task
-  std::vector<std::string> see_paths;                            // as TreeSenderOptions
+  std::vector<std::string> see_paths;                            // this and what follows as in TreeSenderOptions
   std::string nonce;
+  std::string output_name;
 };
 
 class CodeCopy {
@@ -65,8 +68,8 @@ class CodeCopy {
 
 // Returns the plan's hosts that have tasks, in its order.
 std::vector<std::string> HostsWithTasks(const HostPlan& plan);
-// Returns the plan with a place for the task that CodeCopy runs on each of these hosts.
-HostPlan WithReceivers(HostPlan plan);
+// Returns the plan with a place for each task that CodeCopy and OutputFetch run on these hosts.
+HostPlan WithTransfers(HostPlan plan);
 
 // Returns what `muster run --copy --dry-run` says of the code that would go to each host: files, bytes, the five
 // largest.

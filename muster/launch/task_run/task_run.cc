@@ -71,7 +71,7 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
 
 absl::Status TaskRun::AwaitAnswers(int interrupts) {
   while (!waiting_.empty()) {
-    if (interrupts_ >= interrupts) return absl::CancelledError("interrupted");
+    if (interrupts_ - settled_ >= interrupts) return absl::CancelledError("interrupted");
     client_.Wait();
   }
   return absl::OkStatus();
@@ -87,7 +87,7 @@ void TaskRun::Supervise(TaskSupervisorOptions options) {
   std::vector<TaskId> tasks;
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);
   supervisor_.emplace(tasks, options, *backend_, RealClock(), [this](const std::string& line) { client_.Say(line); });
-  for (int i = 0; i < interrupts_; ++i) supervisor_->OnInterrupt();
+  for (int i = settled_; i < interrupts_; ++i) supervisor_->OnInterrupt();
   for (const auto& [task, status] : std::exchange(early_exits_, {})) supervisor_->OnExit(task, status);
   while (!supervisor_->done()) client_.Wait();
 }
@@ -179,7 +179,7 @@ ProcessSpec& TaskRun::SpecOf(const TaskId& task) {
 }
 
 bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& status) {
-  const bool is_ended = supervisor_.has_value() ? supervisor_->ending() : interrupts_ > 0;
+  const bool is_ended = supervisor_.has_value() ? supervisor_->ending() : interrupts_ > settled_;
   const auto reserved = reserved_.find(task);
   if (status.ok() || is_ended || reserved == reserved_.end() || reserved->second.empty()) return false;
   ProcessSpec& process = SpecOf(task);

@@ -102,6 +102,8 @@ class TaskRun final : public BackendEvents {
   // The supervisor of the tasks, from Supervise to ForgetTasks; null otherwise.
   const TaskSupervisor* supervisor() const { return supervisor_.has_value() ? &*supervisor_ : nullptr; }
   int interrupts() const { return interrupts_; }
+  // What interrupts have asked for has been done: those so far don't end what is launched from now on.
+  void SettleInterrupts() { settled_ = interrupts_; }
   // Returns the process of a task that runs.
   LocalProcess ProcessOf(const TaskId& task) const;
   void PauseOutput(bool paused) { backend_->PauseOutput(paused); }
@@ -136,6 +138,7 @@ class TaskRun final : public BackendEvents {
   FdLoop loop_;
   std::unique_ptr<Backend> backend_;  // from Start on
   int interrupts_ = 0;
+  int settled_ = 0;  // of these
 
   std::set<TaskId> waiting_;  // tasks whose answer of the backend is due, from Reserve and Launch
   ReservedPorts reserved_;

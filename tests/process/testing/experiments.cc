@@ -71,7 +71,15 @@ void ExperimentsTest::ExpectNothingLeft() const {
   }
 }
 
-Said ExperimentsTest::Muster(const std::vector<std::string>& arguments) { return RunMuster(arguments, Options()); }
+Said ExperimentsTest::Muster(const std::vector<std::string>& arguments) {
+  Process process(Command(arguments), Options());
+  const int exit_code = process.Wait();
+  return {exit_code, process.out, process.err};
+}
+
+std::vector<std::string> ExperimentsTest::Command(const std::vector<std::string>& arguments) const {
+  return Joined({BinFolder() + "/muster"}, arguments);
+}
 
 std::string ExperimentsTest::Out(const std::vector<std::string>& arguments) {
   const Said said = Muster(arguments);
@@ -112,14 +120,14 @@ void ExperimentsTest::KillSupervisor(const std::string& id) {
 }
 
 std::unique_ptr<Process> ExperimentsTest::StartMuster(const std::vector<std::string>& arguments) {
-  return std::make_unique<Process>(Joined({BinFolder() + "/muster"}, arguments), Options());
+  return std::make_unique<Process>(Command(arguments), Options());
 }
 
 void ExperimentsTest::Write(const std::string& path, const std::string& text) {
   const std::filesystem::path whole = std::filesystem::path(project_) / path;
   std::filesystem::create_directories(whole.parent_path());
   std::ofstream file(whole, std::ios::binary);
-  file << text;
+  file << text << (path == "muster.yml" ? MoreOfFile() : "");
   ASSERT_TRUE(file.flush().good()) << whole;
 }
 

@@ -48,8 +48,12 @@ class ExperimentsTest : public ::testing::Test {
 
   const std::string& home() const { return home_; }
   const std::string& project() const { return project_; }
-  // Returns a path beside both: what a test writes there isn't part of the project.
-  std::string Aside(const std::string& name) const { return scratch_ / name; }
+  // Returns a path beside both, which tasks see, too: what a test writes there isn't part of the project.
+  virtual std::string Aside(const std::string& name) const { return scratch_ / name; }
+  // Returns the words that run `muster ARGUMENTS`.
+  virtual std::vector<std::string> Command(const std::vector<std::string>& arguments) const;
+  // What every muster.yml has besides, in lines.
+  virtual std::string MoreOfFile() const { return ""; }
   std::vector<std::string> environment_;  // "NAME=VALUE", besides MUSTER_HOME
 
  private:

@@ -143,10 +143,15 @@ absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const Exp
     return absl::OkStatus();
   }
   PrintHead(opened, run);
-  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", "PID", "RESTARTS", "WHY"}};
-  for (const TaskRecord& task : tasks)
+  // Tasks on hosts have their host in place of a process's number, which would be another process here.
+  const bool on_hosts =
+      std::any_of(tasks.begin(), tasks.end(), [](const TaskRecord& task) { return !task.host.empty(); });
+  std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", on_hosts ? "HOST" : "PID", "RESTARTS", "WHY"}};
+  for (const TaskRecord& task : tasks) {
+    const std::string pid = task.pid > 0 ? absl::StrCat(task.pid) : "";
     rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
-                    task.pid > 0 ? absl::StrCat(task.pid) : "", absl::StrCat(task.restarts), WhyText(task)});
+                    on_hosts ? task.host : pid, absl::StrCat(task.restarts), WhyText(task)});
+  }
   std::fputs(AlignedText(std::move(rows)).c_str(), stdout);
   return absl::OkStatus();
 }

@@ -21,6 +21,7 @@
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/experiment/plan_text.h"
 #include "apps/muster/experiment/submit_experiment.h"
+#include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
@@ -42,6 +43,11 @@ end. --random N runs only N of the combinations, chosen at random, or N random v
 --experiment ID starts another attempt of an experiment that has ended, with the same id and OUTPUT_DIR, so that a
 program that finds its checkpoint there resumes; of a grid, the runs that haven't finished. It uses the present file and code, and the old parameters unless
 --param changes them.
+--hosts, --host_file, or hosts in the file: the tasks run on hosts that your ssh reaches without a password. muster and
+the code are copied there, where a host doesn't see them; nothing has to be installed but what the program needs. The
+supervisor stays on this machine: closing the lid of a laptop ends the tasks when --grace is over. Where a host doesn't
+see OUTPUT_DIR, its tasks have one of their own there, and what they write comes here when the run has ended. Nothing of your
+environment travels but what the file's env sets. docs/clusters.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -55,6 +61,8 @@ Examples:
   muster train --random 20 --seed 1 --detach
   muster train --experiment 4
   muster train -f other.yml --no-gpus --no-venv
+  muster train --hosts h1,h2:4
+  muster train --on local              although the file has hosts
 
 Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed;
 2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
@@ -66,6 +74,7 @@ struct TrainFlags {
   std::string experiment;
   std::optional<std::string> stop_grace;  // 30
   bool dry_run = false;
+  HostFlags hosts;
   SubmitOptions options;
   ShowFlags show;
 };
@@ -158,6 +167,7 @@ std::string CommandGiven(const TrainFlags& flags) {
   add("--experiment", flags.experiment);
   add("--random", flags.random);
   add("--seed", flags.seed);
+  for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
   return command;
@@ -230,6 +240,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     submission.again = former.id;
     experiment.grid = former.runs > 0;
   }
+  ASSIGN_OR_RETURN(flags.options.hosts, HostSettingOf(flags.hosts, folder.file.hosts, folder.folder));
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
   ASSIGN_OR_RETURN(const ExperimentCheck check,
                    CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));
@@ -237,6 +248,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs,
                                                       {.options = flags.options,
                                                        .stop_grace = flags.stop_grace.has_value(),
+                                                       .hosts = GivenHostFlags(flags.hosts),
                                                        .parameters = flags.parameters,
                                                        .environment = OwnEnvironment()}));
     std::fputs(plan.c_str(), stdout);
@@ -289,6 +301,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->add_option("--stop-grace", flags->stop_grace,
                    "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
+  AddHostFlags(command, flags->hosts);
   AddShowFlags(*command, flags->show);
   command->footer(kTrainFooter);
   command->callback([flags, &exit_code] { exit_code = TrainAndReport(*flags); });

@@ -125,6 +125,7 @@ void RemoveCode(const std::string& job) {
 
 int Serve(const std::string& job, int grace_seconds) {
   const PrivateFiles private_files;
+  signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
   EndingSignals signals;
   FdLoop loop(BootClock());
   auto server = StartServer(job, grace_seconds, private_files.users_umask(), loop);

@@ -1,19 +1,15 @@
 // `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster run --copy` runs it on
 // each; internal.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <string>
-#include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/commands/job/receive_place.h"
+#include "apps/muster/commands/job/standard_streams.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
-#include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent_server/agent_folder.h"
 #include "muster/launch/project/tree_receiver.h"
@@ -22,7 +18,6 @@ namespace muster {
 namespace {
 
 constexpr char kReceiveDescription[] = "Take the code of a run on this host (run by muster on each host of a run)";
-constexpr size_t kReadBytes = 64 << 10;
 
 // An agent, or the guard that ends the tasks of a dead one, holds the lock of the job's folder.
 bool JobLives(const std::string& job) {
@@ -33,29 +28,18 @@ bool JobLives(const std::string& job) {
   return !folder->Lock(absl::ZeroDuration()).ok();
 }
 
-absl::Status WriteOut(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = Uninterrupted([&] { return write(STDOUT_FILENO, bytes.data(), bytes.size()); });
-    if (put < 0) return absl::ErrnoToStatus(errno, "cannot answer");
-    bytes.remove_prefix(put);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Receive() {
   ASSIGN_OR_RETURN(const ReceivePlace place, ReceivePlaceHere());
   SweepReceived(place, RealClock().Now(), JobLives);
   TreeReceiver receiver(place);
-  std::string bytes(kReadBytes, '\0');
   while (true) {
-    RETURN_IF_ERROR(WriteOut(receiver.Output()));
-    const ssize_t got = Uninterrupted([&] { return read(STDIN_FILENO, bytes.data(), bytes.size()); });
-    if (got < 0) return absl::ErrnoToStatus(errno, "cannot read");
+    RETURN_IF_ERROR(WriteToStdout(receiver.Output()));
+    ASSIGN_OR_RETURN(const std::string bytes, ReadFromStdin());
     // Without a folder, too: the host may see the tree itself.
-    if (got == 0) return absl::OkStatus();
-    const absl::Status taken = receiver.Take(std::string_view(bytes.data(), got));
+    if (bytes.empty()) return absl::OkStatus();
+    const absl::Status taken = receiver.Take(bytes);
     if (taken.ok()) continue;
-    RETURN_IF_ERROR(WriteOut(receiver.Output()));
+    RETURN_IF_ERROR(WriteToStdout(receiver.Output()));
     return taken;
   }
 }

@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/commands/command_table.h"
-#include "apps/muster/commands/job/host_flags.h"
+#include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"

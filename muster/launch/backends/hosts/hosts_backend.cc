@@ -119,10 +119,15 @@ void HostsBackend::ReserveWaiting() {
   }
 }
 
-void HostsBackend::ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports) {
-  if (!local_started_)
-    if (const absl::Status started = local_.Start(); !started.ok()) return events_.OnNotReserved(task, started);
+absl::Status HostsBackend::StartHere() {
+  if (local_started_) return absl::OkStatus();
+  RETURN_IF_ERROR(local_.Start());
   local_started_ = true;
+  return absl::OkStatus();
+}
+
+void HostsBackend::ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports) {
+  if (const absl::Status started = StartHere(); !started.ok()) return events_.OnNotReserved(task, started);
   local_.Reserve(task, ports);
 }
 
@@ -138,8 +143,10 @@ absl::Status HostsBackend::WhyNotAllHosts() const {
 
 void HostsBackend::Launch(const ProcessSpec& process) {
   HostAgent* const host = HostOf(process.task);
-  if (host == nullptr) return local_.Launch(process);
-  host->Launch(process);
+  if (host != nullptr) return host->Launch(process);
+  const absl::Status started = StartHere();
+  if (started.ok()) return local_.Launch(process);
+  later_->Add([this, task = process.task, started] { events_.OnNotStarted(task, started); });
 }
 
 void HostsBackend::End(const TaskId& task, EndMode mode) {

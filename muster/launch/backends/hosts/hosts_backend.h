@@ -57,6 +57,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   // A host has answered, or can't be used.
   void OnHostChanged();
   void OnChecked(const absl::Status& checked);
+  absl::Status StartHere();
   void ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports);
   // Returns the host of a task; null: this machine.
   HostAgent* HostOf(const TaskId& task);

@@ -1,12 +1,14 @@
 // The flags that say on which hosts a command starts tasks.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "muster/launch/backends/backend.h"
-#include "muster/launch/hosts/host_list.h"
+#include "muster/launch/hosts/host_setting.h"
+#include "muster/launch/spec/experiment_file.h"
 
 namespace CLI {
 class App;
@@ -27,6 +29,13 @@ void AddHostFlags(CLI::App* command, HostFlags& flags);
 // Returns the hosts that the flags name; none: this machine is meant. InvalidArgument, or NotFound for a host file that
 // isn't there, names the flag and what is accepted.
 absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags);
+
+// What was given of where an experiment runs, by key of the experiment file ("hosts", "on").
+std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags);
+
+// Returns where an experiment runs: a flag wins over the file, whose paths begin in `folder`. InvalidArgument or
+// NotFound as above.
+absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder);
 
 // Returns the plan for these hosts, without a placement. InvalidArgument as above.
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts);

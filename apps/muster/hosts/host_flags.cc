@@ -1,4 +1,4 @@
-#include "apps/muster/commands/job/host_flags.h"
+#include "apps/muster/hosts/host_flags.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,14 +8,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/choice/make_backend.h"
 
 namespace muster {
 namespace {
-
-constexpr absl::Duration kMostGrace = absl::Hours(24);
 
 absl::StatusOr<absl::Duration> ParseGrace(const std::string& text) {
   double seconds = 0;
@@ -76,6 +75,45 @@ absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {
   const absl::StatusOr<std::vector<Host>> hosts = ParseHostList(flags.hosts);
   if (hosts.ok()) return hosts;
   return absl::InvalidArgumentError(absl::StrCat("--hosts: ", std::string(hosts.status().message())));
+}
+
+std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags) {
+  std::map<std::string, std::string> given = {{"on", flags.on},
+                                              {"hosts", flags.hosts},
+                                              {"host_file", flags.host_file},
+                                              {"grace", flags.grace},
+                                              {"ssh_config", flags.ssh_config}};
+  std::erase_if(given, [](const auto& flag) { return flag.second.empty(); });
+  return given;
+}
+
+absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder) {
+  HostFlags wanted = flags;
+  const bool flags_have_hosts = !flags.hosts.empty() || !flags.host_file.empty();
+  const bool file_has_hosts = !spec.hosts.empty() || !spec.host_file.empty();
+  // A flag for hosts is for hosts, whatever the file says; --on local is for this machine, whatever hosts the file has.
+  if (wanted.on.empty() && !flags_have_hosts) wanted.on = spec.on;
+  if (wanted.on.empty() && file_has_hosts) wanted.on = kSshEngine;
+  HostSetting setting;
+  if (!flags_have_hosts && wanted.on == kThisMachine) return setting;
+  if (!flags_have_hosts && !file_has_hosts && wanted.on == kSshEngine)
+    return absl::InvalidArgumentError(
+        "on which hosts? accepted for ssh: --hosts a,b or --host_file FILE, or hosts or host_file in the experiment "
+        "file");
+  if (!flags_have_hosts && !spec.host_file.empty()) wanted.host_file = JoinPath(folder, spec.host_file);
+  if (flags_have_hosts || spec.hosts.empty()) {
+    ASSIGN_OR_RETURN(setting.hosts, HostsOf(wanted));
+  } else {
+    RETURN_IF_ERROR(CheckEngine(wanted, /*has_hosts=*/true));
+    setting.hosts = spec.hosts;
+  }
+  if (setting.hosts.empty()) return setting;
+  setting.placement = spec.placement;
+  if (flags.ssh_config.empty() && !spec.ssh_config.empty()) wanted.ssh_config = JoinPath(folder, spec.ssh_config);
+  ASSIGN_OR_RETURN(HostPlan plan, HostPlanOf(wanted, setting.hosts));
+  setting.grace = flags.grace.empty() ? spec.grace.value_or(plan.grace) : plan.grace;
+  if (!plan.ssh_config.empty()) setting.ssh_config = std::filesystem::absolute(plan.ssh_config).string();
+  return setting;
 }
 
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts) {

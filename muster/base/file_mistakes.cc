@@ -1,4 +1,4 @@
-#include "muster/launch/spec/file_mistakes.h"
+#include "muster/base/file_mistakes.h"
 
 #include <algorithm>
 

@@ -1,0 +1,77 @@
+#include "apps/muster/hosts/host_flags.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "muster/base/testing/scratch_folder.h"
+
+namespace muster::host_flags_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
+
+std::vector<std::string> NamesOf(const absl::StatusOr<HostSetting>& setting) {
+  std::vector<std::string> names;
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  if (setting.ok())
+    for (const Host& host : setting->hosts) names.push_back(host.name);
+  return names;
+}
+
+class HostSettingTest : public ::testing::Test {
+ protected:
+  HostSettingTest() {
+    folder_.Write("hosts.txt", "c slots=2\n");
+    folder_.Write("ssh_config", "");
+  }
+  absl::StatusOr<HostSetting> Of(const HostFlags& flags, const HostsSpec& spec = {}) {
+    return HostSettingOf(flags, spec, folder_.path());
+  }
+  std::string WhyNot(const HostFlags& flags, const HostsSpec& spec = {}) {
+    return std::string(Of(flags, spec).status().message());
+  }
+  const ScratchFolder folder_;
+  const HostsSpec file_ = {.hosts = {{.name = "a"}, {.name = "b"}}, .placement = {{"ps", {"b"}}}};
+};
+
+TEST_F(HostSettingTest, AFlagWinsOverTheFile) {
+  EXPECT_THAT(NamesOf(Of({})), IsEmpty());
+  EXPECT_THAT(NamesOf(Of({}, file_)), ElementsAre("a", "b"));
+  EXPECT_THAT(Of({}, file_)->placement, ElementsAre(Pair("ps", ElementsAre("b"))));
+  EXPECT_THAT(NamesOf(Of({.on = "local"}, file_)), IsEmpty());
+  EXPECT_THAT(NamesOf(Of({.hosts = "x"}, file_)), ElementsAre("x"));
+  HostsSpec local = file_;
+  local.on = "local";
+  EXPECT_THAT(NamesOf(Of({}, local)), IsEmpty());
+  EXPECT_THAT(NamesOf(Of({.on = "ssh"}, local)), ElementsAre("a", "b"));
+  EXPECT_THAT(NamesOf(Of({.hosts = "x"}, local)), ElementsAre("x"));
+  HostsSpec grace = file_;
+  grace.grace = absl::Minutes(1);
+  EXPECT_EQ(Of({}, grace)->grace, absl::Minutes(1));
+  EXPECT_EQ(Of({.grace = "20"}, grace)->grace, absl::Seconds(20));
+  EXPECT_EQ(Of({}, file_)->grace, kUsualGrace);
+}
+
+TEST_F(HostSettingTest, PathsOfTheFileBeginInItsFolder) {
+  const auto setting = Of({}, {.host_file = "hosts.txt", .ssh_config = "ssh_config"});
+  EXPECT_THAT(NamesOf(setting), ElementsAre("c"));
+  EXPECT_EQ(setting->ssh_config, folder_ / "ssh_config");
+}
+
+TEST_F(HostSettingTest, WhatDoesntFitIsSaid) {
+  EXPECT_THAT(WhyNot({.on = "ssh"}), HasSubstr("on which hosts? accepted for ssh: --hosts a,b"));
+  EXPECT_THAT(WhyNot({}, {.on = "ssh"}), HasSubstr("on which hosts?"));
+  EXPECT_THAT(WhyNot({.on = "shh"}, file_), HasSubstr("--on 'shh' (nearest: ssh)"));
+  EXPECT_THAT(WhyNot({.on = "local", .hosts = "a"}), HasSubstr("--on local: runs on this machine only"));
+  EXPECT_THAT(WhyNot({.grace = "20"}), HasSubstr("--grace and --ssh_config: accepted with"));
+  EXPECT_THAT(WhyNot({}, {.host_file = "none.txt"}), HasSubstr("none.txt' isn't there"));
+  EXPECT_THAT(WhyNot({.ssh_config = "/none"}, file_), HasSubstr("--ssh_config '/none': there is no such file"));
+}
+
+TEST(GivenHostFlagsTest, AreNamedAsTheFilesKeys) {
+  EXPECT_THAT(GivenHostFlags({.on = "ssh", .host_file = "h"}), ElementsAre(Pair("host_file", "h"), Pair("on", "ssh")));
+}
+
+}  // namespace
+}  // namespace muster::host_flags_test

@@ -1,0 +1,150 @@
+#include "muster/launch/experiment/experiment_hosts.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/foreground/copied_folder.h"
+#include "muster/launch/hosts/placement.h"
+#include "muster/launch/project/build.h"
+#include "muster/launch/project/sha256.h"
+#include "muster/launch/project/tree_sender.h"
+#include "muster/observe/trace_part.h"
+
+namespace muster {
+namespace {
+
+constexpr char kOutputVariable[] = "OUTPUT_DIR";
+constexpr size_t kNameDigits = 8;
+
+// Returns the task that stands for a task when it gets its place: the processes of a torchrun worker share one.
+TaskId PlacedAs(const ExperimentFile& file, const TaskId& task) {
+  if (!file.torchrun.has_value()) return task;
+  return {task.job, task.index / file.torchrun->processes};
+}
+
+absl::Status CheckForHosts(const ExperimentFile& file, const SubmitOptions& options, bool gpus) {
+  if (HasEnvironment(file, options))
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.version_place, ": a virtual environment is made on this machine, and hosts don't have it; accepted on ",
+        "hosts: --no-venv, which uses the python on each host's PATH"));
+  if (gpus && file.concurrency > 1)
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name, ": train.concurrency: runs at the same time would get the same GPUs of a host; accepted with GPUs ",
+        "on hosts: 1"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options) {
+  const HostSetting& setting = options.hosts;
+  if (setting.hosts.empty()) return HostPlan();
+  PlacementRequest request{.tasks = {}, .hosts = setting.hosts, .explicit_hosts = setting.placement};
+  bool asks_for_gpus = false;
+  for (const TaskId& task : TasksOfFile(file)) {
+    const TaskId placed = PlacedAs(file, task);
+    if (!request.tasks.empty() && request.tasks.back().task == placed) continue;
+    const int gpus = options.no_gpus ? 0 : RoleOfTask(file, task).resources.gpus.value_or(0);
+    asks_for_gpus = asks_for_gpus || gpus > 0;
+    request.tasks.push_back({.task = placed, .gpus = gpus});
+  }
+  RETURN_IF_ERROR(CheckForHosts(file, options, asks_for_gpus));
+  ASSIGN_OR_RETURN(const auto placement, PlaceOnHosts(request));
+  HostPlan plan{.hosts = setting.hosts,
+                .placement = {},
+                .ssh_config = setting.ssh_config,
+                .muster = "/proc/self/exe",  // this very build, also if another one takes its place meanwhile
+                .grace = setting.grace};
+  for (const TaskId& task : TasksOfFile(file)) plan.placement[task] = placement.at(PlacedAs(file, task));
+  return plan;
+}
+
+std::string HostedName(const Home& home, const ExperimentId& id) {
+  Sha256 sha;
+  sha.AddWithLength(home.path());
+  sha.AddWithLength(ThisHost());
+  const std::string digits = absl::BytesToHexString(sha.Finish()).substr(0, kNameDigits);
+  return absl::StrCat("home-", digits, "/", id.ToString());
+}
+
+void ExperimentHosts::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
+  if (copy_.has_value() && copy_->Owns(task)) copy_->OnOutput(task, stream, bytes);
+  if (fetch_.has_value() && fetch_->Owns(task)) fetch_->OnOutput(task, stream, bytes);
+}
+
+absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
+  ASSIGN_OR_RETURN(const DescribedTree tree, DescribeTree(run_.work, ListedFiles::kAll));
+  ASSIGN_OR_RETURN(const NonceFile code, NonceFile::Make(std::filesystem::path(run_.work).parent_path()));
+  ASSIGN_OR_RETURN(const NonceFile output, NonceFile::Make(run_.output_dir, code.nonce()));
+  copy_.emplace(CodeCopyOrder{.job = run_.run_id,
+                              .hosts = HostsWithTasks(run_.plan),
+                              .environment = {{kRunIdVariable, run_.run_id}},
+                              .see_paths = {code.path(), output.path()},
+                              .nonce = code.nonce(),
+                              .output_name = run_.name},
+                tree, tasks_);
+  auto placed = copy_->Run();
+  copy_.reset();
+  RETURN_IF_ERROR(placed.status());
+  placed_ = *std::move(placed);
+  std::vector<std::string> lines = LinesAboutOutput();
+  lines.insert(lines.begin(), CopiedText(placed_));
+  return lines;
+}
+
+std::vector<std::string> ExperimentHosts::LinesAboutOutput() const {
+  std::vector<std::string> own;
+  for (const auto& [host, code] : placed_)
+    if (!code.output.empty()) own.push_back(host);
+  if (own.empty()) return {};
+  const bool one = own.size() == 1;
+  std::vector<std::string> lines = {absl::StrCat(
+      absl::StrJoin(own, ", "), one ? " doesn't see " : " don't see ", run_.output_dir, ": tasks there have the ",
+      kOutputVariable, " ", placed_.at(own.front()).output, "; what they write comes here when the run has ended")};
+  const auto evaluator = run_.plan.placement.find({kEvaluatorJob, 0});
+  if (evaluator == run_.plan.placement.end()) return lines;
+  const std::string& chief = run_.plan.placement.at(run_.chief);
+  const bool both_here = placed_.at(chief).output.empty() && placed_.at(evaluator->second).output.empty();
+  if (evaluator->second != chief && !both_here)
+    lines.push_back(absl::StrCat("the evaluator on ", evaluator->second, " finds no checkpoint unless it shares this ",
+                                 "folder with ", chief, ", where they are written; placement: {evaluator: ", chief,
+                                 "} puts it there"));
+  return lines;
+}
+
+void ExperimentHosts::Place(ExperimentPlan& plan) const {
+  for (PlannedTask& planned : plan.tasks) {
+    const PlacedCode& code = placed_.at(run_.plan.placement.at(planned.process.task));
+    if (!code.work.empty()) planned.process.directory = code.work;
+    if (code.output.empty()) continue;
+    for (auto& [name, value] : planned.process.environment)
+      if (name == kOutputVariable) value = code.output;
+  }
+}
+
+std::vector<std::string> ExperimentHosts::FetchOutput() {
+  OutputFetchOrder order{
+      .hosts = {}, .to = run_.output_dir, .umask = run_.users_umask, .environment = {{kRunIdVariable, run_.run_id}}};
+  const std::vector<std::string> hosts = HostsWithTasks(run_.plan);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    const auto code = placed_.find(hosts[i]);
+    if (code != placed_.end() && !code->second.output.empty())
+      order.hosts.push_back({.index = static_cast<int>(i), .host = hosts[i], .folder = code->second.output});
+  }
+  if (order.hosts.empty()) return {};
+  // The chief's last: what it has written counts.
+  const std::string& chief = run_.plan.placement.at(run_.chief);
+  std::stable_partition(order.hosts.begin(), order.hosts.end(),
+                        [&](const OutputFetchOrder::From& from) { return from.host != chief; });
+  fetch_.emplace(std::move(order), tasks_);
+  std::vector<std::string> lines = fetch_->Run();
+  fetch_.reset();
+  return lines;
+}
+
+}  // namespace muster

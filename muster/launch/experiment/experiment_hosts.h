@@ -1,0 +1,70 @@
+// What an experiment on hosts needs besides its tasks: a host for each task, the code where a host doesn't see it, an
+// OUTPUT_DIR there, and in the end what the tasks have written brought here. Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/spec/experiment_file.h"
+#include "muster/launch/task_run/code_copy.h"
+#include "muster/launch/task_run/output_fetch.h"
+#include "muster/launch/task_run/task_run.h"
+
+namespace muster {
+
+// Places the tasks of a run; without hosts in the options the plan is empty, for this machine. The processes of a
+// torchrun worker share a host. InvalidArgument, saying what is accepted: as PlaceOnHosts, or the file asks for what
+// hosts don't do.
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options);
+
+struct HostedRun {
+  HostPlan plan;
+  std::string run_id;
+  std::string name;        // of the folders for output on hosts: "laptop-3f0c91ab/4"
+  std::string work;        // the folder with the code, in a folder of this run alone; absolute
+  std::string output_dir;  // absolute
+  TaskId chief;
+  mode_t users_umask = 022;
+};
+
+// Returns HostedRun::name, which no other MUSTER_HOME has.
+std::string HostedName(const Home& home, const ExperimentId& id);
+
+class ExperimentHosts {
+ public:
+  // Borrows `tasks`. The TaskRunClient must hand over the output of the tasks that this owns, and show and record none
+  // of them.
+  ExperimentHosts(HostedRun run, TaskRun& tasks) : run_(std::move(run)), tasks_(tasks) {}
+
+  bool Owns(const TaskId& task) const { return task.job == kReceiveJob || task.job == kSendJob; }
+  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
+
+  // Brings the code to hosts that don't see it, and finds out which see OUTPUT_DIR; the folders must be there. Blocks.
+  // Returns lines for the user. Errors are those of CodeCopy::Run.
+  absl::StatusOr<std::vector<std::string>> CopyCode();
+  // Says of each task in which folder it works on its host, and where its OUTPUT_DIR is.
+  void Place(ExperimentPlan& plan) const;
+  // Brings what the tasks have written on hosts that don't see OUTPUT_DIR. Blocks. Returns lines for the user.
+  std::vector<std::string> FetchOutput();
+
+ private:
+  std::vector<std::string> LinesAboutOutput() const;
+
+  const HostedRun run_;
+  TaskRun& tasks_;
+  std::optional<CodeCopy> copy_;              // while it runs
+  std::optional<OutputFetch> fetch_;          // likewise
+  std::map<std::string, PlacedCode> placed_;  // by host
+};
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include "muster/launch/experiment/experiment_hosts.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace muster::experiment_hosts_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
+
+ExperimentFile FileOf(const std::string& train) {
+  return ParseExperimentFile("project: p\ntrain:\n  run: x\n" + train, "muster.yml").value();
+}
+
+SubmitOptions On(std::vector<Host> hosts) { return {.hosts = {.hosts = std::move(hosts)}}; }
+
+std::string WhyNot(const ExperimentFile& file, const SubmitOptions& options) {
+  return std::string(PlanHosts(file, options).status().message());
+}
+
+TEST(PlanHostsTest, WithoutHostsItIsThisMachine) {
+  EXPECT_TRUE(PlanHosts(FileOf(""), {})->hosts.empty());
+  EXPECT_TRUE(PlanHosts(FileOf(""), {})->placement.empty());
+}
+
+TEST(PlanHostsTest, EveryTaskHasAHost) {
+  const ExperimentFile file =
+      FileOf("  framework: muster\n  muster: {distributed: {worker: 3, ps: 1, evaluator: true}}\n");
+  SubmitOptions options = On({{.name = "a", .slots = 2}, {.name = "b"}});
+  options.hosts.placement = {{"evaluator", {"a"}}};
+  options.hosts.grace = absl::Seconds(40);
+  options.hosts.ssh_config = "/config";
+  const HostPlan plan = PlanHosts(file, options).value();
+  EXPECT_THAT(plan.placement, UnorderedElementsAre(Pair(TaskId{"ps", 0}, "a"), Pair(TaskId{"master", 0}, "a"),
+                                                   Pair(TaskId{"worker", 0}, "b"), Pair(TaskId{"worker", 1}, "a"),
+                                                   Pair(TaskId{"evaluator", 0}, "a")));
+  EXPECT_EQ(plan.grace, absl::Seconds(40));
+  EXPECT_EQ(plan.ssh_config, "/config");
+  EXPECT_FALSE(plan.muster.empty());
+}
+
+// They are what torchrun starts on one node, and share its GPUs.
+TEST(PlanHostsTest, TheProcessesOfATorchrunWorkerShareAHost) {
+  const ExperimentFile file = FileOf("  torchrun: {workers: 2, processes: 2, resources: {gpus: 1}}\n");
+  const HostPlan plan =
+      PlanHosts(file, On({{.name = "a", .slots = 1, .gpus = 1}, {.name = "b", .slots = 1, .gpus = 1}})).value();
+  EXPECT_THAT(plan.placement, UnorderedElementsAre(Pair(TaskId{"worker", 0}, "a"), Pair(TaskId{"worker", 1}, "a"),
+                                                   Pair(TaskId{"worker", 2}, "b"), Pair(TaskId{"worker", 3}, "b")));
+}
+
+TEST(PlanHostsTest, WhatHostsDontDoIsSaidWithTheWayOut) {
+  const ExperimentFile version = FileOf("  framework: pytorch\n  pytorch: {version: 2.1.0}\n");
+  EXPECT_THAT(WhyNot(version, On({{.name = "a"}})),
+              HasSubstr("muster.yml:5: train.pytorch.version: a virtual environment is made on this machine, and hosts "
+                        "don't have it; accepted on hosts: --no-venv"));
+  SubmitOptions no_venv = On({{.name = "a"}});
+  no_venv.no_venv = true;
+  EXPECT_TRUE(PlanHosts(version, no_venv).ok());
+  const ExperimentFile grid = FileOf("  concurrency: 2\n  resources: {gpus: 1}\n");
+  EXPECT_THAT(WhyNot(grid, On({{.name = "a"}})), HasSubstr("muster.yml: train.concurrency: "));
+  EXPECT_THAT(WhyNot(FileOf("  resources: {gpus: 2}\n"), On({{.name = "a", .gpus = 1}})),
+              HasSubstr("no host has room for master:0, which needs 2 GPUs"));
+}
+
+TEST(HostedNameTest, IsThatOfTheHomeAndTheRun) {
+  const std::string one = HostedName(Home("/one"), {.number = 4, .run = 2});
+  EXPECT_EQ(one.substr(one.find('/')), "/4.2");
+  EXPECT_EQ(one, HostedName(Home("/one"), {.number = 4, .run = 2}));
+  EXPECT_NE(one, HostedName(Home("/other"), {.number = 4, .run = 2}));
+}
+
+}  // namespace
+}  // namespace muster::experiment_hosts_test

@@ -1,0 +1,43 @@
+#include "muster/launch/experiment/supervisor_setting.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/launch/task/node_layout.h"
+#include "muster/launch/task/task_environment.h"
+
+namespace muster {
+
+std::string ValueIn(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment)
+    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
+  return "";
+}
+
+std::vector<std::string> OutsideVariables(std::vector<std::string> environment) {
+  const auto of_another_run = [](const std::string& variable) {
+    for (const char* name : {kTfConfigVariable, kArenaFdVariable, kStatusPortVariable})
+      if (absl::StartsWith(variable, absl::StrCat(name, "="))) return true;
+    return false;
+  };
+  environment.erase(std::remove_if(environment.begin(), environment.end(), of_another_run), environment.end());
+  return environment;
+}
+
+std::vector<int> GpusOfMachine(const std::string& visible) {
+  const int count = CountGpus();
+  std::vector<int> all, named;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  if (visible.empty()) return all;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(visible, ','))) {
+    int number = 0;
+    if (!absl::SimpleAtoi(word, &number) || number < 0 || number >= count) return all;
+    named.push_back(number);
+  }
+  return named;
+}
+
+}  // namespace muster

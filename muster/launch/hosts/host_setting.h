@@ -1,0 +1,27 @@
+// On which hosts a run's tasks run, as flags and the experiment file have decided at its start. Plain values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/launch/hosts/host_list.h"
+
+namespace muster {
+
+// Bounds of `grace`, how long tasks on hosts go on without hearing from their supervisor, and what it is if not stated.
+inline constexpr absl::Duration kLeastGrace = absl::Seconds(10);
+inline constexpr absl::Duration kMostGrace = absl::Hours(24);
+inline constexpr absl::Duration kUsualGrace = absl::Seconds(30);
+
+struct HostSetting {
+  std::vector<Host> hosts;                                    // none: this machine
+  std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
+  absl::Duration grace = kUsualGrace;
+  std::string ssh_config;  // a file for `ssh -F`, absolute; empty: the user's own
+
+  bool operator==(const HostSetting&) const = default;
+};
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+#include "muster/launch/spec/hosts_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/text/nearest_name.h"
+#include "muster/launch/hosts/host_setting.h"
+#include "muster/launch/spec/key_check.h"
+
+namespace muster {
+namespace {
+
+std::string TextIn(const YamlNode& tree, std::string_view key) {
+  const YamlNode* node = tree.Find(key);
+  return node != nullptr && node->kind == YamlKind::kScalar ? node->text : "";
+}
+
+std::vector<Host> ReadHostList(const YamlNode& node, FileMistakes& mistakes) {
+  if (node.kind == YamlKind::kScalar) {
+    auto hosts = ParseHostList(node.text);
+    if (hosts.ok()) return *std::move(hosts);
+    mistakes.Add(node.line, "hosts", hosts.status());
+  }
+  std::vector<Host> hosts;
+  std::set<std::string> seen;
+  for (const YamlNode& item : node.items) {
+    if (item.kind != YamlKind::kScalar) continue;
+    const std::string key = absl::StrCat("hosts[", hosts.size() + 1, "]");
+    auto host = ParseHostLine(item.text);
+    if (!host.ok())
+      mistakes.Add(item.line, key, host.status());
+    else if (!seen.insert(host->name).second)
+      mistakes.Add(item.line, key, absl::StrCat("'", host->name, "' is there twice"), "each host once, with slots=N");
+    hosts.push_back(host.ok() ? *std::move(host) : Host());
+  }
+  return hosts;
+}
+
+std::vector<std::string> NamesIn(const YamlNode& node) {
+  if (node.kind == YamlKind::kScalar) return {node.text};
+  std::vector<std::string> names;
+  for (const YamlNode& item : node.items) names.push_back(item.text);
+  return names;
+}
+
+std::map<std::string, std::vector<std::string>> ReadPlacement(const YamlNode& node, FileMistakes& mistakes) {
+  const std::vector<std::string> roles = {"ps", "worker", "master", "evaluator"};
+  std::map<std::string, std::vector<std::string>> placement;
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& role = node.keys[i];
+    if (std::find(roles.begin(), roles.end(), role) == roles.end())
+      mistakes.Add(node.items[i].line, absl::StrCat("placement.", role),
+                   absl::StrCat("there is no such role", NearestHint(role, roles)), absl::StrJoin(roles, ", "));
+    placement[role] = NamesIn(node.items[i]);
+  }
+  return placement;
+}
+
+}  // namespace
+
+HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
+  HostsSpec spec{
+      .on = TextIn(tree, "on"), .host_file = TextIn(tree, "host_file"), .ssh_config = TextIn(tree, "ssh_config")};
+  if (const YamlNode* hosts = tree.Find("hosts"); hosts != nullptr) {
+    spec.hosts = ReadHostList(*hosts, mistakes);
+    if (const YamlNode* file = tree.Find("host_file"); file != nullptr)
+      mistakes.Add(file->line, "host_file", "is there beside hosts", "one of them");
+  }
+  if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)
+    spec.placement = ReadPlacement(*placement, mistakes);
+  if (const YamlNode* grace = tree.Find("grace"); grace != nullptr) {
+    spec.grace = DurationOf(*grace);
+    if (spec.grace.has_value() && (*spec.grace < kLeastGrace || *spec.grace > kMostGrace))
+      mistakes.Add(grace->line, "grace", absl::StrCat("is ", grace->text),
+                   absl::StrCat(absl::FormatDuration(kLeastGrace), " to ", absl::FormatDuration(kMostGrace)));
+  }
+  return spec;
+}
+
+}  // namespace muster
