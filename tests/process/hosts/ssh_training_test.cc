@@ -25,5 +25,24 @@ TEST_F(SshTraining, DigitsAreLearntOverTwoHosts) {
   EXPECT_GE(nlohmann::json::parse(PosixFileSystem().ReadFile(report).value())["accuracy"], 0.9);
 }
 
+class SshRoles : public HostsRunTest {
+ protected:
+  SshRoles() : HostsRunTest(/*hosts=*/4) {}
+};
+
+// The chief's host has the ps, too; the workers and the evaluator have hosts of their own.
+TEST_F(SshRoles, AnEvaluatorOnAnotherHostSeesTheCheckpointsOfASharedFolder) {
+  const auto run = Run(
+      {"--hosts", "h1,h2,h3,h4", "--ssh-config", hosts().ssh_config(), "--ps", "1", "--chief", "1", "--workers", "2",
+       "--evaluator", "--model_dir", Shared("model")},
+      {BinFolder() + "/train_and_evaluate", "--csv=" + SourceFolder() + "/examples/data/digits.csv", "--steps=2000"});
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, HasSubstr("evaluator:0 is process"));
+  const size_t said = run->err.rfind("accuracy = ");
+  ASSERT_NE(said, std::string::npos) << run->err;
+  const double accuracy = std::stod(run->err.substr(said + 11));
+  EXPECT_GE(accuracy, 0.98) << run->err;
+}
+
 }  // namespace
 }  // namespace muster::ssh_training_test

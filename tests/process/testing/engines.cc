@@ -11,7 +11,7 @@ namespace muster {
 void OnEveryEngine::SetUp() {
   if (!on_hosts()) return;
   if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) GTEST_SKIP() << why;
-  if (hosts_ == nullptr) hosts_ = std::make_unique<SimulatedHosts>(2);
+  if (hosts_ == nullptr) hosts_ = std::make_unique<SimulatedHosts>(4);
   aside_ = hosts_->shared() + "/aside";
   std::filesystem::create_directory(aside_);
 }
@@ -35,7 +35,7 @@ std::vector<std::string> OnEveryEngine::Command(const std::vector<std::string>& 
 
 std::string OnEveryEngine::MoreOfFile() const {
   if (!on_hosts()) return "";
-  return absl::StrCat("hosts: h1,h2\ngrace: 10s\nssh_config: ", hosts_->ssh_config(), "\n");
+  return absl::StrCat("hosts: ", file_hosts_, "\ngrace: 10s\nssh_config: ", hosts_->ssh_config(), "\n", file_more_);
 }
 
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }

@@ -23,8 +23,13 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   void TearDown() override;
 
   bool on_hosts() const { return std::string(GetParam()) != "local"; }
-  // h1 and h2; on_hosts only.
+  // h1 to h4; on_hosts only.
   static SimulatedHosts& hosts() { return *hosts_; }
+  // Says on which of them the next muster.yml runs, and more of its lines; h1 and h2 unless called.
+  void RunOn(const std::string& hosts, const std::string& more = "") {
+    file_hosts_ = hosts;
+    file_more_ = more;
+  }
 
   std::string Aside(const std::string& name) const override;
   std::vector<std::string> Command(const std::vector<std::string>& arguments) const override;
@@ -33,6 +38,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
  private:
   static inline std::unique_ptr<SimulatedHosts> hosts_;
   std::string aside_;  // on_hosts only
+  std::string file_hosts_ = "h1,h2", file_more_;
 };
 
 // Returns the engines, for INSTANTIATE_TEST_SUITE_P.

@@ -22,7 +22,7 @@ constexpr char kAgentFolders[] = "/tmp/muster-0/agents";
 
 void HostsRunTest::SetUp() {
   if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) GTEST_SKIP() << why;
-  hosts_ = std::make_unique<SimulatedHosts>(2);
+  hosts_ = std::make_unique<SimulatedHosts>(count_);
 }
 
 void HostsRunTest::TearDown() {

@@ -21,8 +21,9 @@ class HostsRunTest : public ::testing::Test {
   // The least that is accepted: how long tasks go on without their supervisor.
   static constexpr char kGrace[] = "10";
 
-  void SetUp() override;     // h1 and h2
-  void TearDown() override;  // heals both
+  explicit HostsRunTest(int hosts = 2) : count_(hosts) {}
+  void SetUp() override;  // h1, h2, …
+  void TearDown() override;
 
   SimulatedHosts& hosts() { return *hosts_; }
   // A path that all hosts see.
@@ -43,6 +44,7 @@ class HostsRunTest : public ::testing::Test {
 
  private:
   const LeftBehind left_behind_;
+  const int count_;
   std::unique_ptr<SimulatedHosts> hosts_;
   bool allows_agent_folders_ = false;
 };

@@ -1,0 +1,93 @@
+// Experiments on hosts, beyond what every engine has to do (tests/process/experiment): real training over hosts that
+// see nothing of each other's disks, and what is said of hosts that can't be used.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
+#include "tests/process/testing/engines.h"
+
+namespace muster::ssh_experiment_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not,
+    ::testing::StartsWith;
+
+class SshExperiment : public OnEveryEngine {
+ protected:
+  // Writes an experiment of the example train_and_evaluate.
+  void WriteTraining(const std::string& tasks, const std::string& more = "") {
+    Write("muster.yml",
+          absl::StrCat("project: digits\ntrain:\n  framework: muster\n  muster: {distributed: ", tasks,
+                       "}\n  parameters: {steps: 100}\n", more, "  run: >-\n    '", BinFolder(),
+                       "/train_and_evaluate' --csv='", SourceFolder(),
+                       "/examples/data/digits.csv' --steps={{ steps }} --save_steps=50 ", "--model_dir=$OUTPUT_DIR\n"));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, SshExperiment, ::testing::Values("ssh"), EngineName);
+
+// The checkpoint is written on the master's host and comes here; the next attempt finds it there.
+TEST_P(SshExperiment, TrainingGoesOnFromTheCheckpointOfAHostThatSeesNothingOfHere) {
+  RunOn("h1,h2", "placement: {ps: h2, master: h1}\n");
+  WriteTraining("{ps: 1, worker: 2}");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(LinesOf(shown, "1.master"), Contains(StartsWith("Test accuracy ")));
+  EXPECT_THAT(shown, ContainsRegex("h1, h2 don't see .*: tasks there have the OUTPUT_DIR /run/home/.muster/output/"));
+  EXPECT_THAT(shown, ContainsRegex("output from h1: [0-9]+ new files"));
+  const json tasks = TasksOf("1");
+  EXPECT_EQ(tasks["1.ps.1"]["host"], "h2");
+  EXPECT_EQ(tasks["1.master"]["host"], "h1");
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("HOST.*\n1.master +FINISHED +[^ ]+ +h1 "));
+  const std::string output = Json({"show", "1"})["output_dir"].get<std::string>();
+  EXPECT_TRUE(std::filesystem::exists(output + "/model.ckpt-100.index") ||
+              std::filesystem::exists(output + "/checkpoint"))
+      << output;
+  const std::string again = Out({"train", "--experiment", "1", "--param", "steps=150"});
+  EXPECT_THAT(again, ContainsRegex("Restoring parameters from /run/home/.muster/output/[^/]+/1/model.ckpt-10"));
+}
+
+// Each role on a host of its own, with an OUTPUT_DIR that all of them see.
+TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
+  RunOn("h1,h2,h3,h4", "placement: {ps: h1, master: h2, worker: [h3, h4]}\n");
+  WriteTraining("{ps: 1, worker: 3}", absl::StrCat("  output: ", Aside("out"), "\n"));
+  const std::string shown = Out({"train", "--param", "steps=1500"});
+  EXPECT_THAT(shown, Not(HasSubstr("don't see " + Aside("out"))));
+  double accuracy = 0;
+  for (const std::string& line : LinesOf(shown, "1.master"))
+    if (line.starts_with("Test accuracy ")) accuracy = std::stod(line.substr(14));
+  EXPECT_GE(accuracy, 0.98) << shown;
+  EXPECT_EQ(TasksOf("1")["1.worker.2"]["host"], "h4");
+}
+
+TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {
+  RunOn("h1,nowhere,elsewhere");
+  WriteExperiment("install: touch " + Aside("installed") + "\nrun: echo never");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 2) << said.err;
+  EXPECT_THAT(said.out, AllOf(ContainsRegex("1 +\\| nowhere .*name"), ContainsRegex("1 +\\| elsewhere .*name")));
+  EXPECT_THAT(said.err, AllOf(HasSubstr("experiment 1: FAILED"), HasSubstr("; elsewhere ")));
+  EXPECT_FALSE(std::filesystem::exists(Aside("installed")));
+}
+
+TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
+  RunOn("nowhere");
+  WriteExperiment("run: echo on $(uname -n)");
+  const std::string there = Out({"train", "--hosts", "h3", "--ssh_config", hosts().ssh_config()});
+  EXPECT_THAT(LinesOf(there, "1.master"), Contains("on h3"));
+  EXPECT_THAT(LinesOf(Out({"rerun", "1"}), "2.master"), Contains("on h3")) << "as it was";
+  const std::string here = Out({"train", "--on", "local"});
+  EXPECT_THAT(LinesOf(here, "3.master"), Not(Contains("on h3")));
+  const Said dry = Muster({"train", "--dry-run", "--hosts", "h3"});
+  EXPECT_EQ(dry.exit_code, 0) << dry.err;
+  EXPECT_THAT(dry.out, ContainsRegex("\n  hosts +h3 +--hosts, not the file's\n"));
+  EXPECT_THAT(Mistake({"train", "--on", "shh"}), HasSubstr("(nearest: ssh)"));
+}
+
+}  // namespace
+}  // namespace muster::ssh_experiment_test
