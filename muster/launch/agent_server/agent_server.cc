@@ -177,6 +177,7 @@ void AgentServer::Finish() {
   if (listening_.valid()) loop_.Forget(listening_.fd());
   listening_.Close();
   executor_.Close();
+  if (link_.stopped() && options_.job_ended) options_.job_ended();
   folder_.Remove(/*all=*/link_.stopped());
   streams_.clear();
   done_ = true;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@ struct AgentServerOptions {
   std::string address;                // of this host, see BackendExecutorOptions
   BackendOptions backend;             // the server sets run_id, note, address, kept_lock_fd and clock
   const Clock* clock = &BootClock();  // borrowed
+  // Called when the supervisor has wanted the end and everything has ended, before the job's folder goes. Empty: no
+  // call.
+  std::function<void()> job_ended;
 };
 
 class AgentServer {

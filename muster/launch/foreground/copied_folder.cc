@@ -15,17 +15,21 @@ namespace muster {
 
 absl::StatusOr<CopiedFolder> CopiedFolder::Take(const std::string& folder, const std::string& here) {
   ASSIGN_OR_RETURN(DescribedTree tree, DescribeTree(folder));
-  ASSIGN_OR_RETURN(NonceFile nonce, NonceFile::Make(folder));
+  CopiedFolder copied{.tree = std::move(tree), .nonce = std::nullopt, .below = ""};
+  // In a folder that can't be written, no host is believed to see it.
+  if (absl::StatusOr<NonceFile> nonce = NonceFile::Make(folder); nonce.ok()) copied.nonce.emplace(*std::move(nonce));
   const std::string below = std::filesystem::path(here).lexically_relative(folder).string();
-  return CopiedFolder{.tree = std::move(tree), .nonce = std::move(nonce), .below = below == "." ? "" : below};
+  if (below != ".") copied.below = below;
+  return copied;
 }
 
 CodeCopyOrder CopiedFolder::OrderFor(const HostPlan& plan, const std::string& run_id) const {
-  return {.job = run_id,
-          .hosts = HostsWithTasks(plan),
-          .environment = {{kRunIdVariable, run_id}},
-          .see_paths = {nonce.path()},
-          .nonce = nonce.nonce()};
+  CodeCopyOrder order{
+      .job = run_id, .hosts = HostsWithTasks(plan), .environment = {{kRunIdVariable, run_id}}, .see_paths = {}};
+  if (!nonce.has_value()) return order;
+  order.see_paths = {nonce->path()};
+  order.nonce = nonce->nonce();
+  return order;
 }
 
 std::string CopiedFolder::WorkFolder(const PlacedCode& placed, const std::string& here) const {

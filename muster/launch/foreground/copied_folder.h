@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,13 +12,14 @@
 namespace muster {
 
 struct CopiedFolder {
-  // Hashes all files of `folder` that .musterignore doesn't leave out, and makes the nonce file in it. `here`: the
-  // folder in which the command runs, `folder` or below it; both absolute. Blocking. Errors as those of DescribeTree.
+  // Hashes all files of `folder` that .musterignore doesn't leave out, and makes the nonce file in it if it can.
+  // `here`: the folder in which the command runs, `folder` or below it; both absolute. Blocking. Errors as those of
+  // DescribeTree.
   static absl::StatusOr<CopiedFolder> Take(const std::string& folder, const std::string& here);
 
   DescribedTree tree;
-  NonceFile nonce;
-  std::string below;  // the command's folder below the tree; empty: the tree itself
+  std::optional<NonceFile> nonce;  // until the hosts have the code; unset: nobody can write into the folder
+  std::string below;               // the command's folder below the tree; empty: the tree itself
 
   CodeCopyOrder OrderFor(const HostPlan& plan, const std::string& run_id) const;
   // Returns where a task works on a host that has got the code so.

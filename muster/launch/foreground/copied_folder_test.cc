@@ -33,7 +33,7 @@ TEST(CopiedFolderTest, TheNonceFileIsNoneOfTheFilesAndGoesWithTheObject) {
     ASSERT_TRUE(taken.ok()) << taken.status();
     ASSERT_EQ(taken->tree.files.size(), 1);
     EXPECT_EQ(taken->tree.files[0].file.path, "train.sh");
-    EXPECT_TRUE(std::filesystem::exists(taken->nonce.path()));
+    EXPECT_TRUE(std::filesystem::exists(taken->nonce->path()));
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root), std::filesystem::directory_iterator()), 1);
 }

@@ -216,9 +216,15 @@ class ForegroundRun final : public TaskRunClient {
 };
 
 absl::Status ForegroundRun::CopyCode() {
-  const CopiedFolder& folder = *options_.copied;
+  CopiedFolder& folder = *options_.copied;
+  if (!folder.nonce.has_value())
+    log_.Say(absl::StrCat(folder.tree.folder,
+                          " can't be written here, so that no host can show that it sees it: all get a copy"));
   copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
-  ASSIGN_OR_RETURN(const auto placed, copy_->Run());
+  const auto copied = copy_->Run();
+  folder.nonce.reset();
+  RETURN_IF_ERROR(copied.status());
+  const std::map<std::string, PlacedCode>& placed = *copied;
   log_.Say(CopiedText(placed));
   for (ProcessSpec& process : plan_.processes) {
     const auto host = options_.plan.placement.find(process.task);

@@ -18,9 +18,9 @@
 namespace muster {
 
 struct ForegroundOptions {
-  std::string engine = kThisMachine;     // see MakeBackend
-  HostPlan plan = {};                    // of an engine that has hosts
-  const CopiedFolder* copied = nullptr;  // borrowed; what hosts get that don't see it; null: nothing
+  std::string engine = kThisMachine;  // see MakeBackend
+  HostPlan plan = {};                 // of an engine that has hosts
+  CopiedFolder* copied = nullptr;     // borrowed; what hosts get that don't see it; null: nothing
   std::string run_id;
   std::string job_token;
   // The first of the ports of the tasks' status pages; 0: any; unset: no pages.

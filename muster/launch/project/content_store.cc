@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/os/uninterrupted.h"
@@ -38,6 +39,15 @@ absl::Status MakeCacheFolder(const std::string& path) {
   return CacheError(errno, absl::StrCat("cannot make ", path));
 }
 
+absl::Status CheckOwnFolder(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return CacheError(errno, absl::StrCat("cannot look at ", path));
+  if (info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " isn't this user's own, or others may write there; chmod go-w makes it private, or set ",
+                   "XDG_CACHE_HOME on that host to a folder that is"));
+}
+
 std::string ContentStore::PathOf(const std::string& digest) const {
   const std::string name = absl::BytesToHexString(AbslView(digest));
   return absl::StrCat(folder_, "/", name.substr(0, 2), "/", name);
@@ -50,14 +60,15 @@ bool ContentStore::Has(const std::string& digest) const {
   return utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void ContentStore::Sweep(absl::Time before) const {
+void ContentStore::Sweep(absl::Time before, absl::Time left_before) const {
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator entry(folder_, error), end; !error && entry != end;
        entry.increment(error)) {
     struct stat info;
     const std::string path = entry->path();
     if (lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) continue;
-    if (absl::TimeFromTimespec(info.st_mtim) < before) unlink(path.c_str());
+    const bool left = absl::StartsWith(entry->path().filename().string(), kTemporaryPrefix);
+    if (absl::TimeFromTimespec(info.st_mtim) < (left ? left_before : before)) unlink(path.c_str());
   }
 }
 

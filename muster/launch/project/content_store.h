@@ -54,8 +54,8 @@ class ContentStore {
   // counts as missing. Found ones count as used now.
   bool Has(const std::string& digest) const;
   std::string PathOf(const std::string& digest) const;
-  // Removes what was last used, or left by a killed process, before `before`.
-  void Sweep(absl::Time before) const;
+  // Removes what was last used before `before`, and what a killed process has left before `left_before`.
+  void Sweep(absl::Time before, absl::Time left_before) const;
 
  private:
   std::string folder_;
@@ -63,6 +63,8 @@ class ContentStore {
 
 // Makes the folder and its parents, for this user alone. An error says what to do.
 [[nodiscard]] absl::Status MakeCacheFolder(const std::string& path);
+// FailedPrecondition if others may write there, or it belongs to somebody else.
+[[nodiscard]] absl::Status CheckOwnFolder(const std::string& path);
 // Returns the error of `path`, with what to do about it.
 absl::Status CacheError(int error, const std::string& what);
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
@@ -86,7 +87,7 @@ class ProjectLister {
       if (entry == nullptr && errno != 0) return CannotRead(errno, below);
       if (entry == nullptr) break;
       const std::string name = entry->d_name;
-      if (name == "." || name == ".." || name == ".git") continue;
+      if (name == "." || name == ".." || name == ".git" || absl::StartsWith(name, kNoncePrefix)) continue;
       RETURN_IF_ERROR(ListEntry(dirfd(opened.get()), name, below.empty() ? name : absl::StrCat(below, "/", name)));
     }
     if (found_.files.size() == files_before && folders_.size() == folders_before && !below.empty())

@@ -30,6 +30,10 @@ enum class ListedFiles {
   kAll,
 };
 
+// The names of the files by which a host shows that it sees a folder begin so (NonceFile); they are no part of a
+// project.
+inline constexpr char kNoncePrefix[] = ".muster-seen-";
+
 // Lists all files below `folder` except .git and what .musterignore (or, without it, .risemlignore) names
 // (ignore_patterns.h). `left_out`: folders to skip if they lie in it: MUSTER_HOME. Symbolic links stay links; a
 // relative one that leads out of the project becomes absolute, so that it works from elsewhere. Sockets and the like

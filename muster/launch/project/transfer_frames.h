@@ -1,6 +1,6 @@
-// What `muster receive` and its supervisor say to each other over the stdin and stdout of a task (docs/agents.md, "Code
-// on hosts"): the line kTransferGreeting from each side, then frames of a kind (1 byte), a length (4 bytes, lowest
-// first) and a protocol buffer. Everything that is read here comes from outside and is checked. Not thread-safe.
+// What `muster receive`, or `muster send`, and the supervisor say to each other over the stdin and stdout of a task
+// (docs/host_files.md): the line kTransferGreeting from each side, then frames of a kind (1 byte), a length (4 bytes,
+// lowest first) and a protocol buffer. Everything that is read here comes from outside and is checked. Not thread-safe.
 #pragma once
 
 #include <cstdint>

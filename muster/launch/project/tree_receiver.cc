@@ -30,6 +30,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostNonce = 256;
+constexpr absl::Duration kLeftoversKept = absl::Hours(24);
 
 std::vector<std::string> FoldersOfNobody(const ReceivePlace& place,
                                          const std::function<bool(const std::string& job)>& lives) {
@@ -57,6 +58,19 @@ absl::Status CheckOutputName(const std::string& name) {
     if (!named) return absl::InvalidArgumentError(absl::StrCat("'", name, "' can't name a folder of output"));
   }
   return absl::OkStatus();
+}
+
+// Hosts of other boots, and other hosts that share the folder: nobody can ask whether their jobs live.
+std::vector<std::string> FoldersOfOtherBoots(const ReceivePlace& place, absl::Time before) {
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(place.cache + "/work", error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat info;
+    if (entry->path() == place.works() || lstat(entry->path().c_str(), &info) != 0) continue;
+    if (absl::TimeFromTimespec(info.st_mtim) < before) folders.push_back(entry->path());
+  }
+  return folders;
 }
 
 template <typename Message>
@@ -90,9 +104,10 @@ absl::Status CheckReceivedJob(const std::string& job) {
 
 void SweepReceived(const ReceivePlace& place, absl::Time now,
                    const std::function<bool(const std::string& job)>& lives) {
-  ContentStore(absl::StrCat(place.cache, "/files")).Sweep(now - kContentsKept);
-  for (const std::string& folder : FoldersOfNobody(place, lives))
-    RemoveFolder(folder).IgnoreError();  // the next sweep tries again
+  ContentStore(absl::StrCat(place.cache, "/files")).Sweep(now - kContentsKept, now - kLeftoversKept);
+  std::vector<std::string> folders = FoldersOfNobody(place, lives);
+  for (std::string& folder : FoldersOfOtherBoots(place, now - kContentsKept)) folders.push_back(std::move(folder));
+  for (const std::string& folder : folders) RemoveFolder(folder).IgnoreError();  // the next sweep tries again
 }
 
 TreeReceiver::TreeReceiver(ReceivePlace place)
@@ -194,7 +209,11 @@ absl::Status TreeReceiver::Take(const MakeOutputMessage& make) {
 absl::Status TreeReceiver::GoOn() {
   while (true) {
     if (incoming_.has_value()) {
-      RETURN_IF_ERROR(incoming_->Finish());
+      const absl::Status finished = incoming_->Finish();
+      if (absl::IsDataLoss(finished))
+        return absl::DataLossError(
+            absl::StrCat(files_[missing_.front()].file.path, " was changed while it was copied; start again"));
+      RETURN_IF_ERROR(finished);
       incoming_.reset();
       missing_.pop_front();
     }
@@ -223,6 +242,7 @@ absl::Status TreeReceiver::MakeFile(const TreeFile& file, const std::string& fol
 absl::Status TreeReceiver::Assemble() {
   const std::string folders = place_.works();
   RETURN_IF_ERROR(MakeCacheFolder(folders));
+  RETURN_IF_ERROR(CheckOwnFolder(place_.cache));
   struct statvfs disk;
   const bool has_programs = std::any_of(
       files_.begin(), files_.end(), [](const TreeFile& file) { return IsRegular(file.file) && file.file.executable; });

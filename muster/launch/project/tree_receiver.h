@@ -2,7 +2,7 @@
 // what is missing, and makes a folder of the tree for one run to work in:
 //
 //   CACHE/files/HH/HASH   contents, used again by later runs (ContentStore)
-//   CACHE/work/HOST/JOB   what this host's tasks of the job work in; HOST is its name, since hosts may share CACHE
+//   CACHE/work/HOST/JOB   what this host's tasks of the job work in; HOST is its own, since hosts may share CACHE
 //   OUTPUTS/NAME          what they write, if the host doesn't see the folder of the supervisor's machine; it stays
 //
 // A state machine over bytes that reads and writes the disk. Blocking; not thread-safe.
@@ -25,7 +25,7 @@ namespace muster {
 
 struct ReceivePlace {
   std::string cache;    // absolute: ~/.cache/muster
-  std::string host;     // this host's name
+  std::string host;     // a name that no other host has, in this boot
   std::string outputs;  // absolute: ~/.muster/output
   std::string works() const { return cache + "/work/" + host; }
   std::string work(const std::string& job) const { return works() + "/" + job; }
@@ -39,11 +39,11 @@ absl::StatusOr<ReceivePlace> PlaceToReceive(const std::string& home, const std::
 // InvalidArgument unless it has 1 to 64 letters, digits and '-'.
 [[nodiscard]] absl::Status CheckReceivedJob(const std::string& job);
 
-// Contents that weren't used for so long are removed.
+// Contents that weren't used, and folders of other boots that weren't touched, for so long are removed.
 inline constexpr absl::Duration kContentsKept = absl::Hours(24 * 30);
 
-// Removes contents that weren't used for kContentsKept, the work folders of this host whose job doesn't live, and what
-// killed processes have left beside them.
+// Removes those; of this host's own folders those whose job doesn't live; and what killed processes have left for a
+// day.
 void SweepReceived(const ReceivePlace& place, absl::Time now, const std::function<bool(const std::string& job)>& lives);
 
 class TreeReceiver {

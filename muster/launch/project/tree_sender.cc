@@ -47,7 +47,7 @@ absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFile
 absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder) { return Make(folder, RandomHex(kNonceBytes)); }
 
 absl::StatusOr<NonceFile> NonceFile::Make(const std::string& folder, std::string nonce) {
-  std::string path = absl::StrCat(folder, "/.muster-seen-", RandomHex(kNonceBytes));
+  std::string path = absl::StrCat(folder, "/", kNoncePrefix, RandomHex(kNonceBytes));
   ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, PosixFileSystem().CreateFile(path));
   NonceFile made(std::move(path), std::move(nonce));
   RETURN_IF_ERROR(file->Append(AsBytes(made.nonce_.data(), made.nonce_.size())));

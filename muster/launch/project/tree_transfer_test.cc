@@ -229,7 +229,7 @@ TEST_F(TreeTransferTest, OtherContentsThanAnnouncedAreRefused) {
   ASSERT_EQ(Tell(receiver, {{{.path = "a", .bytes = 1}, std::string(kDigestBytes, 'd')}}), absl::OkStatus());
   const absl::Status taken = receiver.Take(TransferFrameOf(TransferKind::kContents, Encode(ContentsMessage{"x"})));
   EXPECT_TRUE(absl::IsDataLoss(taken)) << taken;
-  EXPECT_THAT(receiver.Output(), HasSubstr("other contents than announced"));
+  EXPECT_THAT(receiver.Output(), HasSubstr(".a was changed while it was copied; start again"));
   EXPECT_FALSE(cache_.Has("work"));
 }
 
@@ -281,6 +281,34 @@ TEST_F(TreeTransferTest, OldContentsAndFoldersOfDeadJobsAreSwept) {
   EXPECT_TRUE(store.Has(digest));
   SweepReceived(place, absl::Now() + kContentsKept + absl::Hours(1), [](const std::string&) { return true; });
   EXPECT_FALSE(store.Has(digest));
+  EXPECT_FALSE(cache_.Has("work/other")) << "of a boot long ago";
+  EXPECT_TRUE(cache_.Has("work/h/job-2/x"));
+}
+
+TEST_F(TreeTransferTest, WhatAKilledReceiverHasLeftGoesAfterADay) {
+  cache_.Write("files/ab/.tmp-0123", "half a file");
+  const ReceivePlace place{.cache = cache_.path(), .host = "h"};
+  const auto lives = [](const std::string&) { return true; };
+  SweepReceived(place, absl::Now() + absl::Hours(23), lives);
+  EXPECT_TRUE(cache_.Has("files/ab/.tmp-0123"));
+  SweepReceived(place, absl::Now() + absl::Hours(25), lives);
+  EXPECT_FALSE(cache_.Has("files/ab/.tmp-0123"));
+}
+
+TEST_F(TreeTransferTest, ACacheThatOthersMayWriteIsRefused) {
+  std::filesystem::permissions(cache_.path(), std::filesystem::perms::all);
+  const absl::Status refused = Transfer();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("others may write there; chmod go-w makes it private"));
+}
+
+TEST_F(TreeTransferTest, AFileThatChangesOnTheWayIsNamed) {
+  const DescribedTree tree = Described();
+  tree_.Write("main.py", "print(2)\n");
+  tree_.Write("data/same.py", "print(2)\n");
+  TreeSender sender = Sender(tree);
+  TreeReceiver receiver = Receiver();
+  EXPECT_THAT(std::string(Exchange(sender, receiver, 1 << 16).message()),
+              HasSubstr("data/same.py was changed while it was copied; start again"));
 }
 
 TEST(PlaceToReceiveTest, XdgCacheHomeCounts) {

@@ -1,5 +1,5 @@
 // Brings the code of a run to its hosts: a task `muster receive` on each, all at once, in front of the run's own tasks
-// (docs/agents.md, "Code on hosts"). Not thread-safe.
+// (docs/host_files.md). Not thread-safe.
 #pragma once
 
 #include <cstdint>

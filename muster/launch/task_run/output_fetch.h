@@ -1,5 +1,5 @@
 // Brings what the tasks of a run have written on hosts to a folder of this machine: a task `muster send` on each of
-// these hosts, one after the other (docs/agents.md, "Output from hosts"). Not thread-safe.
+// these hosts, one after the other (docs/host_files.md). Not thread-safe.
 #pragma once
 
 #include <sys/types.h>

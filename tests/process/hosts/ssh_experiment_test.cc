@@ -1,8 +1,9 @@
 // Experiments on hosts, beyond what every engine has to do (tests/process/experiment): real training over hosts that
 // see nothing of each other's disks, and what is said of hosts that can't be used.
 #include <gmock/gmock.h>
-#include <sys/stat.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -87,6 +88,27 @@ TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
   EXPECT_EQ(dry.exit_code, 0) << dry.err;
   EXPECT_THAT(dry.out, ContainsRegex("\n  hosts +h3 +--hosts, not the file's\n"));
   EXPECT_THAT(Mistake({"train", "--on", "shh"}), HasSubstr("(nearest: ssh)"));
+}
+
+// The supervisor starts the tasks again on a new agent, in the copy of the code that the dead one has left.
+TEST_P(SshExperiment, TheTasksOfAKilledAgentFindTheirCodeAgain) {
+  const ScriptGate gate(Aside("gate"));
+  RunOn("h1");
+  Write("data", "the code is here\n");
+  WriteExperiment("run: cat data; read line < " + gate.path());
+  const auto train = StartMuster({"train"});
+  size_t lines_so_far = 2;
+  for (const int number : {SIGKILL, SIGTERM}) {
+    AwaitLines(*train, "1.master", lines_so_far);
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+      if (running.words.find(" --serve ") != std::string::npos) kill(running.pid, number);
+    lines_so_far += 2;
+  }
+  AwaitLines(*train, "1.master", lines_so_far);
+  gate.LetThrough(1);
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  const std::vector<std::string> lines = LinesOf(train->out, "1.master");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "the code is here"), 3) << train->out;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(SshRun, HostsGetACopyOfAFolderThatTheyDoNotSee) {
     const std::vector<std::string> lines = After(first->out, "[worker:" + worker + "] ");
     ASSERT_EQ(lines.size(), 3) << first->out;
     EXPECT_EQ(lines[0], "first");
-    EXPECT_THAT(lines[2], ContainsRegex("^/run/home/.cache/muster/work/h[12]/[0-9a-f]+/sub$"));
+    EXPECT_THAT(lines[2], ContainsRegex("^/run/home/.cache/muster/work/h[12]-[0-9a-f]+/[0-9a-f]+/sub$"));
   }
   // Only what has changed goes again, and no copy outlives its run.
   on_h0("echo second >data");

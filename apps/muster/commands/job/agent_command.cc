@@ -100,6 +100,15 @@ int Attach(const std::string& job, int grace_seconds) {
   return 0;
 }
 
+// Removes the copy of the code in which this host's tasks of the job worked, if there is one. A job whose supervisor
+// hasn't ended it may get another agent, which works there again.
+void RemoveCode(const std::string& job) {
+  const absl::StatusOr<ReceivePlace> place = ReceivePlaceHere();
+  if (!place.ok()) return;  // so there is no copy
+  if (const absl::Status removed = RemoveFolder(place->work(job)); !removed.ok())
+    AgentLog(job, std::string(removed.message()));
+}
+
 absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job, int grace_seconds, mode_t umask,
                                                          FdLoop& loop) {
   ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
@@ -112,15 +121,8 @@ absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job,
       TaskEnvironment(own, std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path().string());
   options.backend.resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); };
   options.backend.umask = umask;
+  options.job_ended = [job] { RemoveCode(job); };
   return AgentServer::Start(std::move(options), std::move(folder), loop);
-}
-
-// Removes the copy of the code in which this host's tasks of the job worked, if there is one.
-void RemoveCode(const std::string& job) {
-  const absl::StatusOr<ReceivePlace> place = ReceivePlaceHere();
-  if (!place.ok()) return;  // so there is no copy
-  if (const absl::Status removed = RemoveFolder(place->work(job)); !removed.ok())
-    AgentLog(job, std::string(removed.message()));
 }
 
 int Serve(const std::string& job, int grace_seconds) {
@@ -150,7 +152,6 @@ int Serve(const std::string& job, int grace_seconds) {
       AgentLog(job, absl::StrCat("no supervisor has answered for ", grace_seconds, " s: it ends its tasks"));
   }
   loop.Forget(signals.fd());
-  RemoveCode(job);
   return 0;
 }
 

@@ -19,12 +19,16 @@ namespace {
 
 constexpr char kReceiveDescription[] = "Take the code of a run on this host (run by muster on each host of a run)";
 
+// A job whose agent was killed may get another one, which works in the same folder.
+constexpr absl::Duration kKilledAgentKept = absl::Hours(24);
+
 // An agent, or the guard that ends the tasks of a dead one, holds the lock of the job's folder.
 bool JobLives(const std::string& job) {
   auto folder = AgentFolder::Open(job);
   struct stat info;
   if (!folder.ok()) return true;
   if (lstat(folder->PathOf("").c_str(), &info) != 0) return false;
+  if (absl::TimeFromTimespec(info.st_mtim) > RealClock().Now() - kKilledAgentKept) return true;
   return !folder->Lock(absl::ZeroDuration()).ok();
 }
 

@@ -225,8 +225,8 @@ absl::StatusOr<std::string> FolderToCopy(const RunFlags& flags, const ClusterReq
   const std::filesystem::path folder = std::filesystem::canonical(flags.copy, error);
   if (error || !std::filesystem::is_directory(folder, error))
     return absl::NotFoundError(absl::StrCat("--copy '", flags.copy, "': there is no such folder"));
-  const std::string below = std::filesystem::path(request.directory).lexically_relative(folder).string();
-  if (below.starts_with(".."))
+  const std::filesystem::path below = std::filesystem::path(request.directory).lexically_relative(folder);
+  if (below.empty() || *below.begin() == "..")
     return absl::InvalidArgumentError(
         absl::StrCat("--copy '", flags.copy, "': accepted is this folder or one above it, as PROGRAM starts here"));
   if (!request.model_dir.empty() && request.model_dir[0] != '/')
