@@ -93,18 +93,22 @@ class StaleSink final : public Responder::Sink {
   const std::shared_ptr<std::vector<std::byte>> first_;
 };
 
-// Takes the snapshot for checkpoints that go through the chief only once.
+// Reads each piece of a part for checkpoints that go through the chief only once.
 class ExportStale final : public PassingHandler {
  public:
   using PassingHandler::PassingHandler;
   void Handle(IncomingRequest& request, std::unique_ptr<BulkTarget> bulk, Responder responder) override {
-    if (request.method == static_cast<uint16_t>(StoreMethod::kExportPart))
-      responder = Responder(std::make_unique<StaleSink>(std::move(responder), first_));
+    FetchPartRequest fetch;
+    if (request.method == static_cast<uint16_t>(StoreMethod::kFetchPart) && Decode(request.control, fetch).ok()) {
+      auto& first = first_[{fetch.first, fetch.bytes}];
+      if (first == nullptr) first = std::make_shared<std::vector<std::byte>>();
+      responder = Responder(std::make_unique<StaleSink>(std::move(responder), first));
+    }
     inner_.Handle(request, std::move(bulk), std::move(responder));
   }
 
  private:
-  const std::shared_ptr<std::vector<std::byte>> first_ = std::make_shared<std::vector<std::byte>>();
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<std::vector<std::byte>>> first_;  // by where and how many
 };
 
 // When any connection closes, forgets the clients that wait for the model: their answers are never sent.

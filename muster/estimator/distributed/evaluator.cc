@@ -155,8 +155,10 @@ class EvaluatorLoop {
   std::string Nothing(const Sight& sight, absl::Time now) const {
     const std::string waited = absl::FormatDuration(absl::Trunc(now - last_news_, absl::Seconds(1)));
     if (sight.newest.empty())
-      return absl::StrCat("Estimator is not trained yet: no checkpoint in ", model_dir_, " for ", waited,
-                          ". Is that the model_dir of the chief, on a file system that both see?");
+      return absl::StrCat(
+          "Estimator is not trained yet: no checkpoint in ", model_dir_, " for ", waited,
+          ". Is that the model_dir of the chief, on a file system that both see? Without such a file system the "
+          "evaluator must run on the chief's host.");
     return absl::StrCat("No new checkpoint in ", model_dir_, " since ", sight.newest, ", which is evaluated, for ",
                         waited, ".");
   }

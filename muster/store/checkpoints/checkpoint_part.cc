@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/functional/function_ref.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
@@ -40,6 +40,48 @@ std::string KindName(VariableKind kind) {
       return "rows";
   }
   return "";
+}
+
+TensorFileMetadata PartMetadata() { return {{"producer", "muster"}}; }
+
+// A tensor of a part's file.
+struct PartTensor {
+  enum Content { kValue, kSlot, kSteps };
+  TensorSpec spec;
+  Content content = kValue;
+  size_t index = 0;    // of the slice, of the slot among all slots, or of the first stripe
+  uint64_t first = 0;  // where a value or a slot begins in PartSnapshot::bytes
+};
+
+std::vector<PartTensor> TensorsOf(const StoreModel& model) {
+  std::vector<PartTensor> tensors;
+  size_t slots = 0;
+  size_t stripes = 0;
+  uint64_t value_at = 0;
+  uint64_t slot_at = ValueBytes(model);
+  for (size_t i = 0; i < model.slices.size(); ++i) {
+    const PlacedSlice& slice = model.slices[i];
+    const std::string name = TensorName(model, slice);
+    tensors.push_back({{name, model.variable(slice).dtype, slice.shape}, PartTensor::kValue, i, value_at});
+    value_at += slice.bytes;
+    if (Updated(model, slice)) {
+      for (const SlotSpec& slot : model.slots(slice)) {
+        tensors.push_back({{absl::StrCat(name, "/", slot.name), SlotDTypeOf(model, slice), slice.shape},
+                           PartTensor::kSlot,
+                           slots++,
+                           slot_at});
+        slot_at += SlotBytesOf(model, slice);
+      }
+      tensors.push_back(
+          {{absl::StrCat(name, "/", kStepSlot), DType::kInt64, {NumStripes(slice)}}, PartTensor::kSteps, stripes});
+    }
+    stripes += NumStripes(slice);
+  }
+  return tensors;
+}
+
+ByteSpan StepsOf(const PartTensor& tensor, const std::vector<uint64_t>& steps) {
+  return AsBytes(steps.data() + tensor.index, tensor.spec.shape[0]);
 }
 
 ManifestRule RuleOfManifest(const RuleSpec& rule) { return {RuleName(rule.kind), Hyperparameters(rule)}; }
@@ -81,14 +123,20 @@ PartView ViewAside(const Arena& arena) {
   return view;
 }
 
-PartSnapshot CopyAside(const Arena& arena) {
+std::vector<std::byte> CopyAside(const Arena& arena, uint64_t first, uint64_t bytes) {
   const PartView view = ViewAside(arena);
-  PartSnapshot snapshot;
-  snapshot.bytes.reserve(ValueBytes(arena.model()) + SlotBytes(arena.model()));
-  for (const auto* pieces : {&view.values, &view.slots})
-    for (const ByteSpan piece : *pieces) snapshot.bytes.insert(snapshot.bytes.end(), piece.begin(), piece.end());
-  snapshot.steps = view.steps;
-  return snapshot;
+  std::vector<std::byte> copy;
+  copy.reserve(bytes);
+  for (const auto* pieces : {&view.values, &view.slots}) {
+    for (const ByteSpan piece : *pieces) {
+      const uint64_t skipped = std::min<uint64_t>(first, piece.size());
+      const ByteSpan wanted = piece.subspan(skipped).first(std::min<uint64_t>(piece.size() - skipped, bytes));
+      copy.insert(copy.end(), wanted.begin(), wanted.end());
+      first -= skipped;
+      bytes -= wanted.size();
+    }
+  }
+  return copy;
 }
 
 PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot) {
@@ -109,25 +157,57 @@ PartView ViewOf(const StoreModel& model, const PartSnapshot& snapshot) {
 absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
                                       const PartView& part) {
   std::vector<TensorView> tensors;
-  for (size_t i = 0; i < model.slices.size(); ++i)
-    tensors.push_back({TensorName(model, model.slices[i]), model.variable(model.slices[i]).dtype, model.slices[i].shape,
-                       part.values[i]});
-  size_t next_slot = 0;
-  size_t stripe = 0;
-  for (const PlacedSlice& slice : model.slices) {
-    const std::string name = TensorName(model, slice);
-    if (Updated(model, slice)) {
-      for (const SlotSpec& slot : model.slots(slice))
-        tensors.push_back(
-            {absl::StrCat(name, "/", slot.name), SlotDTypeOf(model, slice), slice.shape, part.slots[next_slot++]});
-      tensors.push_back({absl::StrCat(name, "/", kStepSlot),
-                         DType::kInt64,
-                         {NumStripes(slice)},
-                         AsBytes(part.steps.data() + stripe, NumStripes(slice))});
-    }
-    stripe += NumStripes(slice);
+  for (PartTensor& tensor : TensorsOf(model)) {
+    const ByteSpan bytes = tensor.content == PartTensor::kValue  ? part.values[tensor.index]
+                           : tensor.content == PartTensor::kSlot ? part.slots[tensor.index]
+                                                                 : StepsOf(tensor, part.steps);
+    tensors.push_back({std::move(tensor.spec.name), tensor.spec.dtype, std::move(tensor.spec.shape), bytes});
   }
-  return WriteTensorFile(files, path, tensors, {{"producer", "muster"}});
+  return WriteTensorFile(files, path, tensors, PartMetadata());
+}
+
+absl::StatusOr<FileSummary> WritePartInPieces(FileSystem& files, const std::string& path, const StoreModel& model,
+                                              const std::vector<uint64_t>& steps, uint64_t memory,
+                                              absl::FunctionRef<absl::Status(std::span<const PartPiece>)> read) {
+  if (steps.size() != static_cast<size_t>(NumStripes(model)))
+    return absl::DataLossError(
+        absl::StrCat("a part of ", NumStripes(model), " stripes came with ", steps.size(), " step counters"));
+  std::vector<TensorSpec> specs;
+  absl::flat_hash_map<std::string, PartTensor> by_name;
+  for (PartTensor& tensor : TensorsOf(model)) {
+    specs.push_back(tensor.spec);
+    by_name.emplace(specs.back().name, std::move(tensor));
+  }
+  ASSIGN_OR_RETURN(const auto writer, TensorFileWriter::Create(files, path, std::move(specs), PartMetadata()));
+  std::vector<std::byte> buffer(std::min(memory, ValueBytes(model) + SlotBytes(model)));
+  MutableByteSpan room = buffer;
+  std::vector<PartPiece> pieces;
+  std::vector<ByteSpan> next;  // in the order of the file
+  const auto flush = [&]() -> absl::Status {
+    if (!pieces.empty()) RETURN_IF_ERROR(read(pieces));
+    for (const ByteSpan bytes : next) RETURN_IF_ERROR(writer->Append(bytes));
+    pieces.clear();
+    next.clear();
+    room = buffer;
+    return absl::OkStatus();
+  };
+  for (const TensorInfo& info : writer->tensors()) {
+    const PartTensor& tensor = by_name.at(info.name);
+    if (tensor.content == PartTensor::kSteps) {
+      next.push_back(StepsOf(tensor, steps));
+      continue;
+    }
+    for (uint64_t done = 0; done < info.bytes;) {
+      if (room.empty() || pieces.size() == kMostPieces) RETURN_IF_ERROR(flush());
+      const MutableByteSpan into = room.first(std::min<uint64_t>(room.size(), info.bytes - done));
+      pieces.push_back({tensor.first + done, into});
+      next.push_back(into);
+      room = room.subspan(into.size());
+      done += into.size();
+    }
+  }
+  RETURN_IF_ERROR(flush());
+  return writer->Finish();
 }
 
 void AddVariablesToManifest(const StoreModel& model, Manifest& manifest) {

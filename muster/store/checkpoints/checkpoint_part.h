@@ -2,9 +2,11 @@
 // (the bulk of kInitialize and kExportPart), as a safetensors file, and as entries of the manifest. Pure functions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "muster/base/files/file_system.h"
 #include "muster/checkpoint/checkpoint_reader.h"
@@ -30,8 +32,8 @@ struct PartSnapshot {
   std::vector<std::byte> bytes;
   std::vector<uint64_t> steps;  // the rule's step counter, one per stripe
 };
-// Copies the state that a finished mark has set aside.
-PartSnapshot CopyAside(const Arena& arena);
+// Copies the bytes [first, first + bytes) of the state that a finished mark has set aside, in a PartSnapshot's order.
+std::vector<std::byte> CopyAside(const Arena& arena, uint64_t first, uint64_t bytes);
 
 // A view of such a state.
 struct PartView {
@@ -46,6 +48,19 @@ PartView ViewAside(const Arena& arena);
 // Writes a part as a tensor file to `path`; syncs but doesn't rename it. Tensor names: docs/checkpoint_format.md.
 absl::StatusOr<FileSummary> WritePart(FileSystem& files, const std::string& path, const StoreModel& model,
                                       const PartView& part);
+
+// A piece of PartSnapshot::bytes: where it begins, and the memory for it.
+struct PartPiece {
+  uint64_t first = 0;
+  MutableByteSpan into;
+};
+// The most pieces that are read at once.
+constexpr size_t kMostPieces = 256;
+// Writes the same file from a state that comes in pieces: `read` fills at most `memory` bytes in at most kMostPieces
+// pieces at once. Its error ends the writing, and is returned.
+absl::StatusOr<FileSummary> WritePartInPieces(FileSystem& files, const std::string& path, const StoreModel& model,
+                                              const std::vector<uint64_t>& steps, uint64_t memory,
+                                              absl::FunctionRef<absl::Status(std::span<const PartPiece>)> read);
 
 // Adds part number `part`, with the slices of `model` (one ps's), to `manifest`, which must have the variables already.
 void AddPartToManifest(const StoreModel& model, int part, Manifest& manifest);

@@ -80,6 +80,46 @@ TEST(CheckpointPartTest, ASnapshotComesBackAsItWas) {
   EXPECT_EQ(part.snapshot.steps, snapshot.steps);
 }
 
+TEST(CheckpointPartTest, APartInPiecesIsTheSameFileWhateverTheMemory) {
+  const StoreModel model = ModelOn(kVariables, kAdam);
+  const PartSnapshot snapshot = TakeSnapshot(*FilledArena(model));
+  MemoryFileSystem files;
+  const auto whole = WritePart(files, "whole", model, ViewOf(model, snapshot)).value();
+  for (const uint64_t memory : {8, 1000, 160000, 1 << 20}) {
+    SCOPED_TRACE(memory);
+    size_t reads = 0;
+    const auto read = [&](std::span<const PartPiece> pieces) {
+      ++reads;
+      uint64_t bytes = 0;
+      for (const PartPiece& piece : pieces) {
+        bytes += piece.into.size();
+        std::memcpy(piece.into.data(), snapshot.bytes.data() + piece.first, piece.into.size());
+      }
+      EXPECT_LE(bytes, memory);
+      return absl::OkStatus();
+    };
+    const auto written = WritePartInPieces(files, "pieces", model, snapshot.steps, memory, read).value();
+    EXPECT_EQ(*files.ReadFile("pieces"), *files.ReadFile("whole"));
+    EXPECT_EQ(written.bytes, whole.bytes);
+    EXPECT_EQ(written.crc32c, whole.crc32c);
+    EXPECT_EQ(reads, (snapshot.bytes.size() + memory - 1) / memory);
+  }
+}
+
+TEST(CheckpointPartTest, APieceThatDoesNotComeEndsTheWriting) {
+  const StoreModel model = ModelOn(kVariables, kAdam);
+  const PartSnapshot snapshot = TakeSnapshot(*FilledArena(model));
+  MemoryFileSystem files;
+  int reads = 0;
+  const auto read = [&](std::span<const PartPiece>) {
+    return ++reads == 2 ? absl::UnavailableError("gone") : absl::OkStatus();
+  };
+  EXPECT_EQ(WritePartInPieces(files, "part", model, snapshot.steps, 1000, read).status(),
+            absl::UnavailableError("gone"));
+  EXPECT_EQ(reads, 2);
+  EXPECT_TRUE(absl::IsDataLoss(WritePartInPieces(files, "part", model, {1}, 1000, read).status()));
+}
+
 TEST(CheckpointPartTest, AStripeThatCoversSeveralOldOnesTakesTheLargestCounter) {
   const StoreModel model = ModelOn(kVariables, kAdam);
   MemoryFileSystem files;

@@ -6,6 +6,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/checkpoint/save_trouble.h"
+#include "muster/store/arena/shared_memory_order.h"
 #include "muster/store/checkpoints/checkpoint_part.h"
 #include "muster/store/messages/messages.h"
 
@@ -13,6 +14,7 @@ namespace muster {
 namespace {
 
 absl::Status MarkIsGone() { return absl::OutOfRangeError("the mark of this part is gone: cut and save again"); }
+absl::Status OthersWereLoaded() { return absl::FailedPreconditionError("other values were loaded meanwhile"); }
 
 }  // namespace
 
@@ -21,6 +23,10 @@ PartSaver::PartSaver(EventLoop& loop, FileSystem& files, Background background, 
       files_(files),
       background_(std::move(background)),
       where_(std::make_shared<SaveDirectory>(files, model_dir)) {}
+
+PartSaver::~PartSaver() {
+  if (close_timer_) loop_.CancelTimer(*close_timer_);
+}
 
 void PartSaver::Send(absl::StatusOr<Answer> answer, Responder responder) {
   if (!answer.ok()) return responder.Fail(answer.status());
@@ -35,7 +41,8 @@ void PartSaver::Prepare(std::shared_ptr<Arena> arena) {
 }
 
 void PartSaver::Drop() {
-  if (!IsPrepared(true)) return;
+  if (Is(Stage::kOpen)) return Close();
+  if (!Is(Stage::kPrepared)) return;
   marked_->arena->DiscardAside();
   marked_.reset();
 }
@@ -57,30 +64,21 @@ void PartSaver::Save(const std::string& path, bool of_mark, Responder responder)
     if (last_answer_) return Send(*last_answer_, std::move(responder));
     return waiting_.push_back(std::move(responder));
   }
-  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
+  if (!of_mark || !Is(Stage::kPrepared)) return Send(MarkIsGone(), std::move(responder));
   last_path_ = path;
   last_answer_.reset();
-  Begin(std::move(responder), [&files = files_, path](Arena& arena) -> absl::StatusOr<Answer> {
-    const auto written = WritePart(files, path, arena.model(), ViewAside(arena));
-    if (!written.ok()) return AsSaveTrouble(written.status());
-    return Answer{.control = Encode(SavePartReply{written->bytes, written->crc32c})};
-  });
-}
-
-void PartSaver::Export(bool of_mark, Responder responder) {
-  if (!IsPrepared(of_mark)) return Send(MarkIsGone(), std::move(responder));
-  Begin(std::move(responder), [](Arena& arena) -> absl::StatusOr<Answer> {
-    const auto snapshot = std::make_shared<const PartSnapshot>(CopyAside(arena));
-    return Answer{Encode(ExportPartReply{snapshot->steps}), {snapshot->bytes}, snapshot};
-  });
-}
-
-void PartSaver::Begin(Responder responder, Work work) {
-  marked_->under_way = true;
+  marked_->stage = Stage::kWriting;
   waiting_.push_back(std::move(responder));
-  background_([this, &loop = loop_, token = lifetime_.token(), marked = *marked_, work = std::move(work)]() mutable {
-    absl::StatusOr<Answer> answer = absl::FailedPreconditionError("other values were loaded meanwhile");
-    if (marked.arena->FinishMark(marked.mark)) answer = work(*marked.arena);
+  background_([this, &loop = loop_, &files = files_, token = lifetime_.token(), path, marked = *marked_]() mutable {
+    absl::StatusOr<Answer> answer = OthersWereLoaded();
+    if (marked.arena->FinishMark(marked.mark)) {
+      const auto written = WritePart(files, path, marked.arena->model(), ViewAside(*marked.arena));
+      if (written.ok()) {
+        answer = Answer{.control = Encode(SavePartReply{written->bytes, written->crc32c})};
+      } else {
+        answer = AsSaveTrouble(written.status());
+      }
+    }
     marked.arena->DiscardAside();
     loop.Post([this, token = std::move(token), answer = std::move(answer)] {
       if (token.alive()) Finish(answer);
@@ -90,8 +88,73 @@ void PartSaver::Begin(Responder responder, Work work) {
 
 void PartSaver::Finish(const absl::StatusOr<Answer>& answer) {
   marked_.reset();
-  if (!last_path_.empty() && !last_answer_) last_answer_ = answer;
+  last_answer_ = answer;
   for (Responder& responder : std::exchange(waiting_, {})) Send(answer, std::move(responder));
+}
+
+void PartSaver::Open(bool of_mark, Responder responder) {
+  if (!of_mark || !marked_ || Is(Stage::kWriting) || Is(Stage::kClosing))
+    return Send(MarkIsGone(), std::move(responder));
+  waiting_.push_back(std::move(responder));
+  if (Is(Stage::kOpen)) return Opened(true);
+  if (std::exchange(marked_->stage, Stage::kOpening) == Stage::kOpening) return;
+  background_([this, &loop = loop_, token = lifetime_.token(), marked = *marked_]() mutable {
+    const bool whole = marked.arena->FinishMark(marked.mark);
+    loop.Post([this, token = std::move(token), whole] {
+      if (token.alive()) Opened(whole);
+    });
+  });
+}
+
+void PartSaver::Opened(bool whole) {
+  absl::StatusOr<Answer> answer = OthersWereLoaded();
+  if (whole) {
+    marked_->stage = Stage::kOpen;
+    answer = Answer{.control = Encode(ExportPartReply{marked_->arena->AsideSteps()})};
+    CloseIfNothingIsFetched();
+  } else {
+    Close();
+  }
+  for (Responder& responder : std::exchange(waiting_, {})) Send(answer, std::move(responder));
+}
+
+void PartSaver::Fetch(bool of_mark, uint64_t first, uint64_t bytes, Responder responder) {
+  if (!of_mark || !Is(Stage::kOpen)) return Send(MarkIsGone(), std::move(responder));
+  const Arena& arena = *marked_->arena;
+  const uint64_t all = ValueBytes(arena.model()) + SlotBytes(arena.model());
+  if (bytes > kMostFetchedBytes || first > all || bytes > all - first)
+    return responder.Fail(absl::InvalidArgumentError(
+        absl::StrCat(bytes, " bytes from byte ", first, " on of a part of ", all,
+                     " bytes were asked for; accepted: ", kMostFetchedBytes, " at once, and none beyond its end")));
+  if (Observe(marked_->arena->header().mark) != marked_->mark) {
+    Close();
+    return responder.Fail(OthersWereLoaded());
+  }
+  CloseIfNothingIsFetched();
+  auto piece = std::make_shared<const std::vector<std::byte>>(CopyAside(arena, first, bytes));
+  Send(Answer{.bulk = {*piece}, .keep_alive = piece}, std::move(responder));
+}
+
+void PartSaver::CloseIfNothingIsFetched() {
+  if (close_timer_) loop_.CancelTimer(*close_timer_);
+  close_timer_ = loop_.CallAt(loop_.Now() + kFetchPatience, [this] {
+    close_timer_.reset();
+    LogWarning("the chief has fetched nothing of its checkpoint's part for ", absl::FormatDuration(kFetchPatience),
+               ": its memory is freed");
+    Close();
+  });
+}
+
+// In the background: to give a large model's pages back takes a while.
+void PartSaver::Close() {
+  if (close_timer_) loop_.CancelTimer(*std::exchange(close_timer_, std::nullopt));
+  marked_->stage = Stage::kClosing;
+  background_([this, &loop = loop_, token = lifetime_.token(), arena = marked_->arena]() mutable {
+    arena->DiscardAside();
+    loop.Post([this, token = std::move(token)] {
+      if (token.alive()) marked_.reset();
+    });
+  });
 }
 
 void PartSaver::Commit(const std::string& directory, const std::string& text, const Retention& retention,

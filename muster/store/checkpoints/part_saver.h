@@ -1,6 +1,6 @@
-// The ps's side of a checkpoint: turns what its arena held at a mark into a file, or into the bulk of an answer, while
-// training goes on. One mark at a time; files are written in the background, answers leave from the loop. Lives on the
-// store's event loop.
+// The ps's side of a checkpoint: turns what its arena held at a mark into a file, or lets the chief fetch it in pieces,
+// while training goes on. One mark at a time; files are written in the background, answers leave from the loop. Lives
+// on the store's event loop.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/lifetime.h"
@@ -30,12 +31,17 @@ class PartSaver {
 
   // Borrows all of them for its life; what `background` runs may outlive it. `model_dir`: see SaveDirectory.
   PartSaver(EventLoop& loop, FileSystem& files, Background background, const std::string& model_dir);
+  ~PartSaver();
+
+  // How long an open part stays for a chief that fetches nothing of it: it may be dead, and the memory is the
+  // machine's. The chief's disk may stall for as long between two pieces.
+  static constexpr absl::Duration kFetchPatience = absl::Minutes(2);
 
   // Sets the mark of the next part. Only when idle.
   void Prepare(std::shared_ptr<Arena> arena);
-  // Drops the mark, whose part nobody will request.
+  // Drops the mark, whose part nobody will request, or closes the open part. A part that is being written stays.
   void Drop();
-  // Whether no mark waits for its part and none is being written.
+  // Whether no mark waits for its part, and none is being written, open or being freed.
   bool idle() const { return !marked_; }
 
   // Looks up, in the background because a disk may hang, where to write for that save (SaveDirectory::For), and tells
@@ -47,8 +53,13 @@ class PartSaver {
   // last. OutOfRange: it doesn't, or the mark was used. IsSaveTrouble: the file can't be written. A path that was
   // already written isn't written again: by the time a request arrives twice, its file may have been committed.
   void Save(const std::string& path, bool of_mark, Responder responder);
-  // Answers with ExportPartReply and the part as its bulk; otherwise likewise.
-  void Export(bool of_mark, Responder responder);
+  // Opens the part, and answers with ExportPartReply once all of it is aside; otherwise likewise. Open already: answers
+  // again.
+  void Open(bool of_mark, Responder responder);
+  // Answers with the bytes [first, first + bytes) of the open part as its bulk. OutOfRange: it isn't open.
+  // FailedPrecondition: other values were loaded meanwhile. InvalidArgument: more than kMostFetchedBytes, or bytes that
+  // the part hasn't.
+  void Fetch(bool of_mark, uint64_t first, uint64_t bytes, Responder responder);
 
   // Answers once the manifest (JSON) is committed and old checkpoints are removed. NotFound: `directory` isn't where
   // this ps may write. IsSaveTrouble: its files can't be written.
@@ -64,17 +75,19 @@ class PartSaver {
     Segments bulk;
     std::shared_ptr<const void> keep_alive;
   };
-  using Work = absl::AnyInvocable<absl::StatusOr<Answer>(Arena& arena)>;
+  enum class Stage { kPrepared, kWriting, kOpening, kOpen, kClosing };
   struct Marked {
     std::shared_ptr<Arena> arena;
     uint64_t mark = 0;
-    bool under_way = false;  // its part was requested
+    Stage stage = Stage::kPrepared;
   };
 
   static void Send(absl::StatusOr<Answer> answer, Responder responder);
-  bool IsPrepared(bool of_mark) const { return of_mark && marked_ && !marked_->under_way; }
-  void Begin(Responder responder, Work work);
+  bool Is(Stage stage) const { return marked_ && marked_->stage == stage; }
   void Finish(const absl::StatusOr<Answer>& answer);
+  void Opened(bool whole);
+  void Close();
+  void CloseIfNothingIsFetched();
 
   EventLoop& loop_;
   FileSystem& files_;
@@ -88,7 +101,8 @@ class PartSaver {
   uint64_t last_search_ = 0;
   std::string last_path_;
   std::optional<absl::StatusOr<Answer>> last_answer_;  // to its request; none: the file is being written
-  Lifetime lifetime_;                                  // what runs in the background may outlive this
+  std::optional<EventLoop::TimerId> close_timer_;
+  Lifetime lifetime_;  // what runs in the background may outlive this
 };
 
 }  // namespace muster

@@ -12,7 +12,7 @@ namespace muster {
 
 // The ps writes its slices and slots as the part `file` of a checkpoint (under its temporary name) if it may write into
 // `directory` and sees the announcement of `save_id` there (checkpoints/save_directory.h); else NotFound, and the chief
-// sends kExportPart and writes the part itself. InvalidArgument: names that are none.
+// sends kExportPart, fetches the part piece by piece and writes it itself. InvalidArgument: names that are none.
 struct SavePartRequest {
   Stamp stamp;
   uint64_t chief_epoch = 0;
@@ -33,17 +33,53 @@ struct SavePartReply {
   using Fields = FieldList<Field<1, &SavePartReply::bytes>, Field<2, &SavePartReply::crc32c>>;
 };
 
+// Opens the part for kFetchPart: answered once the ps has put it aside, where it stays until the chief releases the
+// mark (MarkRequest), sets another, or fetches nothing for a while (PartSaver::kFetchPatience).
 struct ExportPartRequest {
   Stamp stamp;
   uint64_t hold = 0;  // as above
+  uint64_t chief_epoch = 0;
 
-  using Fields = FieldList<Field<1, &ExportPartRequest::stamp>, Field<2, &ExportPartRequest::hold>>;
+  using Fields = FieldList<Field<1, &ExportPartRequest::stamp>, Field<2, &ExportPartRequest::hold>,
+                           Field<3, &ExportPartRequest::chief_epoch>>;
 };
 
-// The reply's bulk: as in InitializeRequest with slots.
 struct ExportPartReply {
   std::vector<uint64_t> steps;
   using Fields = FieldList<Field<1, &ExportPartReply::steps>>;
+};
+
+// What one kFetchPart brings at most, so that neither side needs room for a second copy of a part.
+constexpr uint64_t kMostFetchedBytes = 4 << 20;
+
+// The reply's bulk: so many bytes of the open part from the byte `first` on. The part has its bytes in the order of
+// InitializeRequest with slots. OutOfRange: it isn't open; InvalidArgument: too many bytes, or some beyond its end.
+struct FetchPartRequest {
+  Stamp stamp;
+  uint64_t chief_epoch = 0;
+  uint64_t hold = 0;
+  uint64_t first = 0;
+  uint64_t bytes = 0;
+
+  using Fields = FieldList<Field<1, &FetchPartRequest::stamp>, Field<2, &FetchPartRequest::chief_epoch>,
+                           Field<3, &FetchPartRequest::hold>, Field<4, &FetchPartRequest::first>,
+                           Field<5, &FetchPartRequest::bytes>>;
+};
+
+// Whether the ps could write the parts of a save `save_id` into `directory`, as in SavePartRequest.
+struct SeesDirectoryRequest {
+  Stamp stamp;
+  uint64_t chief_epoch = 0;
+  std::string directory;
+  std::string save_id;
+
+  using Fields = FieldList<Field<1, &SeesDirectoryRequest::stamp>, Field<2, &SeesDirectoryRequest::chief_epoch>,
+                           Field<3, &SeesDirectoryRequest::directory>, Field<4, &SeesDirectoryRequest::save_id>>;
+};
+
+struct SeesDirectoryReply {
+  bool sees = false;
+  using Fields = FieldList<Field<1, &SeesDirectoryReply::sees>>;
 };
 
 // ps 0 commits the manifest (JSON) in `directory`, if it may write there, and unless another client has the lease by

@@ -184,7 +184,18 @@ TEST(MessagesTest, TheRestRoundTrips) {
   EXPECT_EQ(std::tie(beat.beat, beat.heard, beat.steps, beat.step_nanos, beat.busy),
             std::make_tuple(9u, 7u, 5u, 1000u, std::string("evaluating")));
   ExpectStamp(RoundTrip(DoneRequest{kStamp}).stamp);
-  ExpectStamp(RoundTrip(ExportPartRequest{kStamp}).stamp);
+  const auto opened = RoundTrip(ExportPartRequest{kStamp, 3, 2});
+  ExpectStamp(opened.stamp);
+  EXPECT_EQ(std::tie(opened.hold, opened.chief_epoch), std::make_tuple(3u, 2u));
+  const auto fetch = RoundTrip(FetchPartRequest{kStamp, 2, 3, uint64_t{1} << 40, 5});
+  ExpectStamp(fetch.stamp);
+  EXPECT_EQ(std::tie(fetch.chief_epoch, fetch.hold, fetch.first, fetch.bytes),
+            std::make_tuple(2u, 3u, uint64_t{1} << 40, 5u));
+  const auto sees = RoundTrip(SeesDirectoryRequest{kStamp, 2, "dir", "id"});
+  ExpectStamp(sees.stamp);
+  EXPECT_EQ(sees.chief_epoch, 2u);
+  EXPECT_EQ(sees.directory + sees.save_id, "dirid");
+  EXPECT_TRUE(RoundTrip(SeesDirectoryReply{true}).sees);
   EXPECT_EQ(RoundTrip(ShutdownRequest{std::string("why\0not", 7)}).reason, std::string("why\0not", 7));
   const auto save = RoundTrip(SavePartRequest{kStamp, 2, "dir", "id", "file"});
   ExpectStamp(save.stamp);

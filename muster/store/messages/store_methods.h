@@ -40,7 +40,9 @@ namespace muster {
   X(28, kQueueSize, "queue_size", QueueRequest, QueueReply)                             \
   X(29, kAwaitTurn, "await_turn", AwaitTurnRequest, AwaitTurnReply)                     \
   X(30, kTakeWork, "take_work", TakeWorkRequest, TakeWorkReply)                         \
-  X(31, kGiveUpWork, "give_up_work", GiveUpWorkRequest, EmptyReply)
+  X(31, kGiveUpWork, "give_up_work", GiveUpWorkRequest, EmptyReply)                     \
+  X(32, kFetchPart, "fetch_part", FetchPartRequest, EmptyReply)                         \
+  X(33, kSeesDirectory, "sees_directory", SeesDirectoryRequest, SeesDirectoryReply)
 
 #define MUSTER_METHOD(number, method, name, Request, Reply) method = number,
 enum class StoreMethod : uint16_t { MUSTER_STORE_METHODS(MUSTER_METHOD) };

@@ -11,6 +11,15 @@
 #include "muster/transport/messages/codec.h"
 
 namespace muster {
+namespace {
+
+absl::Status CheckSaveId(const std::string& id) {
+  if (IsSaveId(id)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the id of a save is '", absl::CHexEscape(id), "'; accepted: 1 to 64 of a-z, 0-9"));
+}
+
+}  // namespace
 
 absl::Status CheckpointRequests::On(const HoldRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
@@ -29,9 +38,7 @@ absl::Status CheckpointRequests::On(const MarkRequest& message, IncomingCall& ca
 absl::Status CheckpointRequests::On(const SavePartRequest& message, IncomingCall& call) {
   RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
   RETURN_IF_ERROR(ps_.NeedModel());
-  if (!IsSaveId(message.save_id))
-    return absl::InvalidArgumentError(
-        absl::StrCat("the id of a save is '", absl::CHexEscape(message.save_id), "'; accepted: 1 to 64 of a-z, 0-9"));
+  RETURN_IF_ERROR(CheckSaveId(message.save_id));
   if (!MayBePart(message.file))
     return absl::InvalidArgumentError(
         absl::StrCat("'", absl::CHexEscape(message.file), "' is not the name of a checkpoint's part"));
@@ -49,9 +56,28 @@ absl::Status CheckpointRequests::On(const SavePartRequest& message, IncomingCall
 }
 
 absl::Status CheckpointRequests::On(const ExportPartRequest& message, IncomingCall& call) {
-  RETURN_IF_ERROR(ps_.Hear(call.connection, message.stamp));
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
   RETURN_IF_ERROR(ps_.NeedModel());
-  saver_.Export(cut_.Marked(message.stamp, message.hold), std::move(call.responder));
+  saver_.Open(cut_.Marked(message.stamp, message.hold), std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const FetchPartRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(ps_.NeedModel());
+  saver_.Fetch(cut_.Marked(message.stamp, message.hold), message.first, message.bytes, std::move(call.responder));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRequests::On(const SeesDirectoryRequest& message, IncomingCall& call) {
+  RETURN_IF_ERROR(ps_.HearChief(call.connection, message.stamp, message.chief_epoch));
+  RETURN_IF_ERROR(CheckSaveId(message.save_id));
+  saver_.FindDirectory(message.directory, message.save_id,
+                       [responder = std::move(call.responder)](const absl::StatusOr<std::string>& directory) mutable {
+                         if (!directory.ok() && !absl::IsNotFound(directory.status()))
+                           return responder.Fail(directory.status());
+                         responder.Send(Encode(SeesDirectoryReply{directory.ok()}));
+                       });
   return absl::OkStatus();
 }
 

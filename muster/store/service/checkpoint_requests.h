@@ -26,6 +26,8 @@ class CheckpointRequests {
   absl::Status On(const MarkRequest& message, IncomingCall& call);
   absl::Status On(const SavePartRequest& message, IncomingCall& call);
   absl::Status On(const ExportPartRequest& message, IncomingCall& call);
+  absl::Status On(const FetchPartRequest& message, IncomingCall& call);
+  absl::Status On(const SeesDirectoryRequest& message, IncomingCall& call);
   absl::Status On(const CommitCheckpointRequest& message, IncomingCall& call);
   absl::Status On(LoadCheckpointRequest message, IncomingCall& call);
   absl::Status On(const ReportLoadRequest& message, IncomingCall& call);

@@ -228,6 +228,8 @@ TEST_F(HostileTest, RequestsOfStrangersAreRefused) {
   auto chief = Chief(store_);
   EXPECT_TRUE(absl::IsAborted(Send(StoreMethod::kPushPull, PushPullRequest{.stamp = stranger})));
   EXPECT_TRUE(absl::IsAborted(Send(StoreMethod::kExportPart, ExportPartRequest{stranger})));
+  EXPECT_TRUE(absl::IsAborted(Send(StoreMethod::kFetchPart, FetchPartRequest{.stamp = stranger})));
+  EXPECT_TRUE(absl::IsAborted(Send(StoreMethod::kSeesDirectory, SeesDirectoryRequest{.stamp = stranger})));
 }
 
 TEST_F(HostileTest, OnlyTheChiefInitialisesSavesAndCommits) {
@@ -238,6 +240,12 @@ TEST_F(HostileTest, OnlyTheChiefInitialisesSavesAndCommits) {
         Send(StoreMethod::kInitialize, InitializeRequest{.stamp = stamp, .chief_epoch = epoch})));
     EXPECT_TRUE(absl::IsFailedPrecondition(
         Send(StoreMethod::kSavePart, SavePartRequest{.stamp = stamp, .chief_epoch = epoch})));
+    EXPECT_TRUE(absl::IsFailedPrecondition(
+        Send(StoreMethod::kExportPart, ExportPartRequest{.stamp = stamp, .chief_epoch = epoch})));
+    EXPECT_TRUE(absl::IsFailedPrecondition(
+        Send(StoreMethod::kFetchPart, FetchPartRequest{.stamp = stamp, .chief_epoch = epoch})));
+    EXPECT_TRUE(absl::IsFailedPrecondition(
+        Send(StoreMethod::kSeesDirectory, SeesDirectoryRequest{.stamp = stamp, .chief_epoch = epoch})));
     EXPECT_TRUE(absl::IsFailedPrecondition(
         Send(StoreMethod::kCommitCheckpoint, CommitCheckpointRequest{.stamp = stamp, .chief_epoch = epoch})));
   }
@@ -255,6 +263,7 @@ TEST_F(HostileTest, NoNameFromOutsideLeavesTheModelDir) {
   for (const std::string& id : {std::string("../a"), std::string(), std::string("A"), std::string(65, 'a')}) {
     const absl::Status status = SavePart(*chief, 0, "model", id, part, 1).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << id << ": " << status;
+    EXPECT_TRUE(absl::IsInvalidArgument(FindPsElsewhere(*chief, "model", id).status())) << id;
   }
   EXPECT_TRUE(absl::IsNotFound(SavePart(*chief, 0, "model", "a1", part, 1).status()));
 }

@@ -31,7 +31,7 @@ inline StoreModel ModelOn(const std::vector<VariableSpec>& variables, const Rule
 // Returns what the arena holds now. No checkpoint may be under way.
 inline PartSnapshot TakeSnapshot(Arena& arena) {
   MUSTER_CHECK(arena.FinishMark(arena.Mark()));
-  PartSnapshot snapshot = CopyAside(arena);
+  PartSnapshot snapshot{CopyAside(arena, 0, ValueBytes(arena.model()) + SlotBytes(arena.model())), arena.AsideSteps()};
   arena.DiscardAside();
   return snapshot;
 }

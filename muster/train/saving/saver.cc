@@ -1,7 +1,10 @@
 #include "muster/train/saving/saver.h"
 
+#include <utility>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/version.h"
@@ -36,11 +39,32 @@ absl::StatusOr<ManifestPart> Saver::SaveOnPs(int ps, const std::string& save_id,
   auto saved = SavePart(client_, ps, directory_, save_id, file, hold);
   if (saved.ok()) return ManifestPart{file, saved->bytes, saved->crc32c};
   if (!absl::IsNotFound(saved.status())) return saved.status();
-  ASSIGN_OR_RETURN(const PartSnapshot snapshot, ExportPart(client_, ps, hold));
-  const auto written = WritePart(files_, JoinPath(directory_, TemporaryName(file, save_id)), client_.ModelOf(ps),
-                                 ViewOf(client_.ModelOf(ps), snapshot));
-  if (!written.ok()) return AsSaveTrouble(written.status());
-  return ManifestPart{file, written->bytes, written->crc32c};
+  ASSIGN_OR_RETURN(const SavePartReply written,
+                   FetchPartInto(client_, ps, hold, files_, JoinPath(directory_, TemporaryName(file, save_id))));
+  return ManifestPart{file, written.bytes, written.crc32c};
+}
+
+absl::Status Saver::SayWhoSeesTheDirectory() {
+  const std::string sign = NewSaveId(loop_.Now(), client_.MakeStamp(0, 0).incarnation, ++saves_);
+  const absl::Status announced = AnnounceSave(files_, directory_, sign);
+  absl::StatusOr<std::vector<int>> elsewhere = elsewhere_;
+  if (announced.ok()) elsewhere = FindPsElsewhere(client_, directory_, sign);
+  AbandonSave(files_, directory_, sign);
+  if (!announced.ok()) return absl::OkStatus();  // the first save says what is wrong
+  RETURN_IF_ERROR(elsewhere.status());
+  if (std::exchange(elsewhere_, *elsewhere) == *elsewhere) return absl::OkStatus();
+  if (elsewhere->empty()) {
+    LogInfo("Every ps sees ", directory_, " now, and writes its part of a checkpoint there.");
+    return absl::OkStatus();
+  }
+  const std::string names = absl::StrJoin(
+      *elsewhere, ", ", [this](std::string* out, int ps) { absl::StrAppend(out, client_.ps_calls().Name(ps)); });
+  LogWarning(names, elsewhere->size() == 1 ? " does" : " do", " not see ", directory_,
+             " as this process does, which writes ", elsewhere->size() == 1 ? "its part" : "their parts",
+             " of checkpoints there itself. Saving and restoring work; what else reads that folder works only where "
+             "this process's disk is seen: an evaluator (place it on this host), muster checkpoint, TensorBoard, and "
+             "a chief that is started on another host, which would find no checkpoint.");
+  return absl::OkStatus();
 }
 
 absl::Status Saver::Commit(const Manifest& manifest) {

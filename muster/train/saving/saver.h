@@ -1,5 +1,5 @@
 // Saves and restores checkpoints: the chief's side. Each ps writes its own part if it sees the directory; otherwise its
-// bytes are streamed here and written by this process. ps 0 commits the manifest last. Format:
+// bytes are fetched piece by piece and written by this process. ps 0 commits the manifest last. Format:
 // docs/checkpoint_format.md, steps: docs/store/checkpoints.md. Used by the training thread; blocks for as long as disks
 // do.
 #pragma once
@@ -51,6 +51,10 @@ class Saver {
   // again, with a warning.
   absl::StatusOr<std::string> Save();
 
+  // Finds out which ps don't see the directory, and says in the log what follows from that, unless it has said so for
+  // the same ps. Writes and removes a file there (AnnounceSave). Errors: those of StoreClient.
+  [[nodiscard]] absl::Status SayWhoSeesTheDirectory();
+
   // Whether training should go on after this error of Save, and save later: it may pass. A missing permission or a
   // read-only file system doesn't, unless this saver has saved before.
   bool IsWorthARetry(const absl::Status& failed) const;
@@ -98,6 +102,7 @@ class Saver {
   std::string last_checkpoint_;
   uint64_t saves_ = 0;  // begun
   bool has_saved_ = false;
+  std::vector<int> elsewhere_;  // the ps that don't see the directory, as far as the log has it
   std::optional<absl::Time> last_saved_at_;
   uint64_t failures_ = 0;
   std::string last_failure_;

@@ -16,6 +16,7 @@
 #include "muster/base/log.h"
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/checkpoint_reader.h"
+#include "muster/train/testing/saving_job.h"
 #include "muster/train/testing/training_process.h"
 
 namespace muster::saver_test {
@@ -23,60 +24,9 @@ namespace {
 
 using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
-const std::vector<VariableSpec> kVariables = {
-    {.name = "w", .shape = {50, 900}},
-    {.name = "b", .shape = {7}},
-    {.name = "scale"},
-    {.name = "none", .shape = {0, 3}},
-    {.name = "frozen", .shape = {5}, .kind = VariableKind::kFrozen},
-    {.name = "mean", .shape = {6}, .kind = VariableKind::kBuffer},
-};
-const RuleSpec kAdam = {.kind = RuleKind::kAdam, .learning_rate = 0.1};
-const std::vector<std::string> kTasks = {"chief:0", "worker:0"};
-
-std::vector<std::string> NamesIn(FileSystem& files) { return files.ListDirectory("model").value(); }
-
-// A chief with ps of its own, all on one disk unless told otherwise.
-struct Job {
-  Job(MemoryFileSystem& disk, int num_ps, TrainingOptions options = {.variables = kVariables, .rule = kAdam})
-      : store(num_ps, kTasks) {
-    for (int ps = 0; ps < num_ps; ++ps) MoveToDisk(ps, disk);
-    options.files = &disk;
-    chief = std::make_unique<TrainingProcess>(store, "chief:0", options);
-    saver = std::make_unique<Saver>(disk, store.loop, *chief->client, "model", SaverOptions{});
-  }
-  void MoveToDisk(int ps, MemoryFileSystem& disk) {
-    store.KillPs(ps);
-    store.StartPs(ps, &disk);
-  }
-  void Start() {
-    chief->source.values(4) = {1, 2, 3, 4, 5};
-    chief->source.values(5) = {6, 5, 4, 3, 2, 1};
-    chief->StartAsChief();
-  }
-  void Steps(int count) {
-    for (int i = 0; i < count; ++i) chief->Step();
-  }
-  // Restores as a session does.
-  absl::StatusOr<std::optional<int64_t>> Restore() {
-    EXPECT_EQ(chief->client->Join(true), absl::OkStatus());
-    chief->client->Bind(chief->algorithm->binding());
-    auto step = saver->RestoreLatest();
-    if (step.ok() && step->has_value()) {
-      EXPECT_EQ(chief->client->Pull(PullWhat::kEverything), absl::OkStatus());
-    }
-    return step;
-  }
-  std::vector<std::vector<float>> Values() {
-    std::vector<std::vector<float>> values;
-    for (size_t i = 0; i < chief->source.variables().size(); ++i) values.push_back(chief->source.values(i));
-    return values;
-  }
-
-  SimulatedStore store;
-  std::unique_ptr<TrainingProcess> chief;
-  std::unique_ptr<Saver> saver;
-};
+using Job = SavingJob;
+const auto& kVariables = kSavedVariables;
+const auto& kAdam = kSavedRule;
 
 // Returns the values after ten steps and five more, when nothing is saved or restored.
 std::vector<std::vector<float>> Undisturbed() {
@@ -174,7 +124,7 @@ TEST(SaverTest, APsThatDoesNotSeeTheDirectoryIsSavedThroughTheChief) {
     first.Steps(10);
     ASSERT_TRUE(first.saver->Save().ok());
     EXPECT_FALSE(other.Exists("model"));
-    EXPECT_EQ(NamesIn(disk).size(), 3 + 2) << "three parts, the manifest, the state";
+    EXPECT_EQ(SavedNames(disk).size(), 3 + 2) << "three parts, the manifest, the state";
     // Nor must the ps see the directory to be restored.
     Job second(disk, 2);
     second.MoveToDisk(1, other);
@@ -236,7 +186,8 @@ TEST(SaverTest, AnAnnouncementThatAnotherJobLeftBehindFoolsNobody) {
     other.StopAfter(6);
     ASSERT_FALSE(dead.saver->Save().ok());
     other.Resume();
-    ASSERT_THAT(NamesIn(other), Contains(HasSubstr(".save-"))) << "the test needs an announcement that was left behind";
+    ASSERT_THAT(SavedNames(other), Contains(HasSubstr(".save-")))
+        << "the test needs an announcement that was left behind";
   }
   MemoryFileSystem disk;
   Job job(disk, 2);
@@ -252,7 +203,7 @@ TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
   first.Start();
   first.Steps(3);
   ASSERT_TRUE(first.saver->Save().ok());
-  const std::vector<std::string> before = NamesIn(disk);
+  const std::vector<std::string> before = SavedNames(disk);
   // The next job saves the step that it has restored, and is killed at every possible point: the first checkpoint stays
   // whole.
   for (int64_t changes = 0;; ++changes) {
@@ -265,7 +216,7 @@ TEST(SaverTest, SavingAStepAgainNeverTouchesThePartsOfTheFirst) {
     disk.Resume();
     const auto latest = LatestCheckpoint(disk, "model");
     ASSERT_TRUE(latest.ok()) << "killed after " << changes << " changes: " << latest.status();
-    const auto names = NamesIn(disk);
+    const auto names = SavedNames(disk);
     const bool old = std::includes(names.begin(), names.end(), before.begin(), before.end());
     const bool replaced = next.saver->last_checkpoint() == "model/model.ckpt-3" || !old;
     if (replaced || saved) break;
@@ -292,7 +243,7 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
     EXPECT_TRUE(absl::IsResourceExhausted(path.status())) << path.status();
     EXPECT_THAT(path.status().message(), HasSubstr("model"));
     ASSERT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-1") << "with room for " << room;
-    EXPECT_EQ(NamesIn(disk).size(), 3 + 1) << "what was written is removed: " << room;
+    EXPECT_EQ(SavedNames(disk).size(), 3 + 1) << "what was written is removed: " << room;
     EXPECT_TRUE(job.saver->IsWorthARetry(path.status()));
     EXPECT_EQ(job.saver->failures(), failures);
     EXPECT_EQ(job.saver->last_failure(), path.status().message());
@@ -300,7 +251,7 @@ TEST(SaverTest, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
   }
   EXPECT_GT(failures, 20);
   EXPECT_EQ(**LatestCheckpoint(disk, "model"), "model/model.ckpt-2");
-  EXPECT_EQ(NamesIn(disk).size(), 2 * 3 + 1);
+  EXPECT_EQ(SavedNames(disk).size(), 2 * 3 + 1);
   EXPECT_EQ(job.saver->last_failure(), "");
 }
 
@@ -446,7 +397,7 @@ TEST(SaverTest, ADamagedPartIsNamedAndNeverTakenForNoCheckpoint) {
   first.Start();
   ASSERT_TRUE(first.saver->Save().ok());
   std::string part;
-  for (const std::string& name : NamesIn(disk))
+  for (const std::string& name : SavedNames(disk))
     if (absl::StrContains(name, ".ps-1-of-2")) part = JoinPath("model", name);
   ASSERT_EQ(disk.Corrupt(part, *disk.FileSize(part) - 1, 0x10), absl::OkStatus());
   {

@@ -114,6 +114,7 @@ absl::StatusOr<std::unique_ptr<Saver>> SessionManager::NewSaver(const std::strin
 // Whether the ps hold a model, their own or one restored now.
 absl::StatusOr<bool> SessionManager::HasModel() {
   RETURN_IF_ERROR(OpenSaver());
+  if (saver_ && !environment_.own_store) RETURN_IF_ERROR(saver_->SayWhoSeesTheDirectory());
   const std::string& named = options_.checkpoint_filename_with_path;
   if (environment_.client->ready()) {
     LogInfo("The ps hold the model already: going on with it",
