@@ -80,6 +80,12 @@ struct LocalProcess {
   int64_t pid_on_host = 0;  // there
 };
 
+// What a task's processes have used since its start, as an agent has measured it.
+struct ProcessUsage {
+  double cpu_seconds = 0;
+  int64_t resident_bytes = 0;
+};
+
 class BackendEvents {
  public:
   virtual ~BackendEvents() = default;
@@ -96,6 +102,8 @@ class BackendEvents {
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
   // Called once for each started process, after all its output.
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
+  // Called now and then while a task runs on another host; what is used on this machine can be read from /proc.
+  virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
 };
 
 // Where the tasks of a run over several hosts run.

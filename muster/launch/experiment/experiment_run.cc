@@ -40,6 +40,8 @@ constexpr absl::Duration kGpuPause = absl::Seconds(1);
 // Pauses between tries while the disk is full: the first, which doubles, and the longest.
 constexpr absl::Duration kDiskPause = absl::Seconds(1);
 constexpr absl::Duration kLongestDiskPause = absl::Minutes(1);
+// Between two writings of what tasks on hosts use.
+constexpr absl::Duration kUsagePause = absl::Milliseconds(500);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
 // Longer than a program that will go on writes and computes nothing, between two epochs say.
 constexpr absl::Duration kIdleGrace = absl::Minutes(10);
@@ -400,6 +402,25 @@ void ExperimentRun::OnStarted(const ProcessSpec& spec, const LocalProcess&) {
   progress_.SetTask(spec.task, RunState::kRunning);
 }
 
+// Written at most once in kUsagePause, as it only shows what goes on.
+void ExperimentRun::OnUsage(const TaskId& task, const ProcessUsage& usage) {
+  if (PlannedOf(task) == plan_.tasks.end()) return;
+  const absl::Time now = RealClock().Now();
+  usages_[task] = {.cpu_seconds = usage.cpu_seconds,
+                   .mem_bytes = usage.resident_bytes,
+                   .restarts = progress_.task(task).restarts,
+                   .when = now};
+  if (now - usages_written_ < kUsagePause) return;
+  usages_written_ = now;
+  WriteHostUsage(order_.home.host_usage(order_.run.id), usages_).IgnoreError();  // the next one tries again
+}
+
+double ExperimentRun::CpuSecondsOfTask(const TaskId& task) const {
+  if (!IsOnHosts()) return CpuSecondsOf(tasks_.ProcessOf(task).pid);
+  const auto heard = usages_.find(task);
+  return heard == usages_.end() ? 0 : heard->second.cpu_seconds;
+}
+
 std::vector<PlannedTask>::const_iterator ExperimentRun::PlannedOf(const TaskId& task) const {
   return std::find_if(plan_.tasks.begin(), plan_.tasks.end(),
                       [&](const PlannedTask& one) { return one.process.task == task; });
@@ -449,10 +470,8 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief) {
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
-  if (!IsOnHosts()) {  // how much a task computes is known on this machine only
-    options.idle_grace = kIdleGrace;
-    options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOf(tasks_.ProcessOf(task).pid); };
-  }
+  options.idle_grace = kIdleGrace;
+  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
   options.name = LabelOf;
   tasks_.Supervise(std::move(options));
   if (tasks_.supervisor()->succeeded()) return absl::OkStatus();
@@ -494,6 +513,7 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   record.cgroup.clear();
   if (change == TaskChange::kRunning) NoteProcess(task);
   record.restarts = tasks_.supervisor()->restarts(task);
+  usages_.erase(task);  // of the life that has ended
   record.reason = status.over_memory > 0
                       ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory")
                       : WhyItWasEnded(change, status);
@@ -526,6 +546,7 @@ void ExperimentRun::End(const absl::Status& went) {
     record.reason = run.reason;
     progress_.SetTask(task, had_started ? RunState::kKilled : state);
   }
+  unlink(order_.home.host_usage(run.id).c_str());
   run.supervisor = 0;
   progress_.SetRun(state);
   progress_.Commit();

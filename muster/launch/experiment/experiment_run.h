@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/supervise/task_supervisor.h"
 #include "muster/launch/task_run/task_run.h"
+#include "muster/launch/watch/host_usage.h"
 
 namespace muster {
 
@@ -55,6 +57,7 @@ class ExperimentRun final : public TaskRunClient {
   void OnOutputEnd(const TaskId& task) override;
   std::deque<std::string> LastLines(const TaskId& task) const override;
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
+  void OnUsage(const TaskId& task, const ProcessUsage& usage) override;
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 
@@ -90,6 +93,7 @@ class ExperimentRun final : public TaskRunClient {
   std::string WhyItWasEnded(TaskChange change, const ExitStatus& status) const;
   void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
   void NoteProcess(const TaskId& task);
+  double CpuSecondsOfTask(const TaskId& task) const;
   // Waits for that long while everything else goes on; Cancelled once interrupted.
   [[nodiscard]] absl::Status Pause(absl::Duration time);
   // The one place where the supervisor waits: runs one round of the loop and what is due then.
@@ -120,6 +124,8 @@ class ExperimentRun final : public TaskRunClient {
   ExperimentPlan plan_;
   ReservedPorts ports_;
   std::optional<ExperimentHosts> hosts_;  // on hosts, from the time at which they have the code
+  std::map<TaskId, HostUsage> usages_;    // of tasks on hosts, while they run
+  absl::Time usages_written_ = absl::InfinitePast();
 };
 
 }  // namespace muster

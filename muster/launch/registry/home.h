@@ -34,6 +34,7 @@ class Home {
   std::string work(const ExperimentId& id) const;            // folder/work: the tasks' working directory
   std::string logs(const ExperimentId& id) const;            // folder/logs
   std::string output(const ExperimentId& id) const;          // folder/output: OUTPUT_DIR unless the file names another
+  std::string host_usage(const ExperimentId& id) const;      // folder/usage.json: of tasks on hosts, while they run
   std::string lock(const ExperimentId& id) const;            // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;  // folder/supervisor.log
 

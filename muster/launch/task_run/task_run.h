@@ -42,6 +42,8 @@ class TaskRunClient {
   virtual std::deque<std::string> LastLines(const TaskId& task) const = 0;
   // Called for each task that Launch starts. (A restart is told by TaskSupervisorOptions::changed.)
   virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
+  // As BackendEvents::OnUsage.
+  virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
   // Takes a line for the user.
   virtual void Say(const std::string& line) = 0;
   // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.
@@ -120,6 +122,7 @@ class TaskRun final : public BackendEvents {
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
+  void OnUsage(const TaskId& task, const ProcessUsage& usage) override { client_.OnUsage(task, usage); }
 
  private:
   void OnSignals();

@@ -73,15 +73,18 @@ std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const s
 std::optional<double> UsageReader::CpuPercent(const std::string& name, const Before& present) {
   const auto [before, is_new] = before_.try_emplace(name, present);
   if (is_new) return std::nullopt;
+  // Nothing new has been heard of a task on a host.
+  if (before->second.life == present.life && before->second.when == present.when) return before->second.percent;
   const Before last = std::exchange(before->second, present);
   const double seconds = absl::ToDoubleSeconds(present.when - last.when);
-  if (last.pid != present.pid || seconds <= 0) return std::nullopt;
+  if (last.life != present.life || seconds <= 0) return std::nullopt;
   // Less than before if a process has gone whose time no process of the task has taken over.
-  return std::max(0.0, (present.cpu_seconds - last.cpu_seconds) / seconds * 100);
+  before->second.percent = std::max(0.0, (present.cpu_seconds - last.cpu_seconds) / seconds * 100);
+  return before->second.percent;
 }
 
 std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks,
-                                                   absl::Time now) {
+                                                   absl::Time now, const std::map<TaskId, HostUsage>& on_hosts) {
   std::vector<pid_t> pids;
   bool any_gpu = false;
   for (const auto& [name, task] : tasks) {
@@ -92,6 +95,15 @@ std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<s
   const std::vector<GpuUsage> gpus = any_gpu ? ReadGpuUsage(sources_.gpu_program) : std::vector<GpuUsage>();
   std::map<std::string, TaskUsage> usages;
   for (const auto& [name, task] : tasks) {
+    if (!task.host.empty()) {
+      const auto heard = on_hosts.find(task.task);
+      if (heard == on_hosts.end()) continue;
+      usages[name] = {
+          .cpu_percent = CpuPercent(name, {heard->second.restarts, heard->second.cpu_seconds, heard->second.when}),
+          .mem_bytes = heard->second.mem_bytes,
+          .mem_limit = task.mem_limit};
+      continue;
+    }
     const auto found = sums.find(task.pid);
     const ProcessSums of_processes = found == sums.end() ? ProcessSums() : found->second;
     std::optional<int64_t> mem;

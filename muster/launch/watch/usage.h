@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/watch/gpu_usage.h"
+#include "muster/launch/watch/host_usage.h"
 #include "muster/launch/watch/process_table.h"
 
 namespace muster {
@@ -35,7 +36,7 @@ struct TaskUsage {
 std::map<pid_t, int64_t> ResidentBytesOf(const std::vector<pid_t>& pids, const std::string& proc = "/proc");
 
 struct UsageSources {
-  int64_t machine_mem_bytes = 0;  // for tasks without a limit
+  int64_t machine_mem_bytes = 0;  // for tasks of this machine without a limit
   std::string proc = "/proc";
   std::string gpu_program = "nvidia-smi";
 };
@@ -45,14 +46,17 @@ class UsageReader {
   explicit UsageReader(UsageSources sources) : sources_(std::move(sources)) {}
 
   // Returns the usage of running tasks by name; call it repeatedly, a second apart say. A restarted task has no
-  // cpu_percent until the second reading.
-  std::map<std::string, TaskUsage> Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks, absl::Time now);
+  // cpu_percent until the second reading. `on_hosts`: of tasks that run on hosts, whose own memory is unknown; one of
+  // them that isn't there has no usage.
+  std::map<std::string, TaskUsage> Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks, absl::Time now,
+                                        const std::map<TaskId, HostUsage>& on_hosts = {});
 
  private:
   struct Before {
-    pid_t pid;
+    int life;  // its pid here, or on a host the number of its restarts
     double cpu_seconds;
     absl::Time when;
+    std::optional<double> percent = std::nullopt;  // since the reading before
   };
 
   std::optional<double> CpuPercent(const std::string& name, const Before& present);

@@ -67,6 +67,25 @@ TEST_F(UsageReaderTest, TimeThatIsLostIsNotLessThanNothing) {
   EXPECT_EQ(reader.Read({{"4", Task(10)}}, kBegin + absl::Seconds(1))["4"].cpu_percent, 0);
 }
 
+TEST_F(UsageReaderTest, OfATaskOnAHostItSaysWhatWasHeard) {
+  UsageReader reader = NewReader();
+  TaskRecord task = Task(0);
+  task.host = "h1";
+  const auto percent = [&](double cpu_seconds, int restarts, absl::Time when) {
+    const std::map<TaskId, HostUsage> heard = {
+        {task.task, {.cpu_seconds = cpu_seconds, .mem_bytes = 5000, .restarts = restarts, .when = when}}};
+    const auto usages = reader.Read({{"4", task}}, kBegin, heard);
+    EXPECT_EQ(usages.at("4").mem_bytes, 5000);
+    EXPECT_EQ(usages.at("4").mem_limit, 0);
+    return usages.at("4").cpu_percent;
+  };
+  EXPECT_EQ(percent(1, 0, kBegin), std::nullopt);
+  EXPECT_EQ(percent(2, 0, kBegin + absl::Seconds(2)), 50);
+  EXPECT_EQ(percent(2, 0, kBegin + absl::Seconds(2)), 50) << "nothing new";
+  EXPECT_EQ(percent(1, 1, kBegin + absl::Seconds(3)), std::nullopt) << "another life";
+  EXPECT_TRUE(reader.Read({{"4", task}}, kBegin, {}).empty());
+}
+
 TEST_F(UsageReaderTest, ACgroupKnowsBetter) {
   proc_.Set({.pid = 10, .group = 10, .user_ticks = Ticks(5), .pages = Pages(1 << 20)});
   proc_.Write("group2/memory.current", "5000\n");

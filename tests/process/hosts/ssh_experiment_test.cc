@@ -111,5 +111,28 @@ TEST_P(SshExperiment, TheTasksOfAKilledAgentFindTheirCodeAgain) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "the code is here"), 3) << train->out;
 }
 
+// The agents measure, the supervisor writes it down, and any command reads it.
+TEST_P(SshExperiment, MonitorShowsWhatTasksOnHostsUse) {
+  WriteExperiment("torchrun: {workers: 2}\nrun: while :; do :; done");
+  const auto train = StartMuster({"train"});
+  for (const std::string task : {"1.worker.1", "1.worker.2"}) AwaitLines(*train, task, 1);
+  const auto monitor = StartMuster({"monitor", "1", "--interval", "0.2", "--json"});
+  for (bool all = false; !all && !HasFailure();) {
+    monitor->ReadSomeOut();
+    const size_t end = monitor->out.rfind('\n');
+    if (end == std::string::npos) continue;
+    const size_t before = end == 0 ? std::string::npos : monitor->out.rfind('\n', end - 1);
+    const json table = json::parse(monitor->out.substr(before == std::string::npos ? 0 : before + 1, end - before));
+    int busy = 0;
+    for (const json& task : table["tasks"])
+      if (task["cpu_percent"].is_number() && task["cpu_percent"] > 10 && task["mem_bytes"] > 0) ++busy;
+    all = busy >= 2;
+  }
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(monitor->Wait(), 0) << monitor->err;
+  EXPECT_EQ(train->Wait(), 130);
+  EXPECT_FALSE(std::filesystem::exists(home() + "/experiments/1/usage.json"));
+}
+
 }  // namespace
 }  // namespace muster::ssh_experiment_test

@@ -115,14 +115,15 @@ class Watched {
                                               " has no such task; muster status ", name_.id.ToString(), " lists them"));
     std::vector<std::pair<std::string, TaskRecord>> running;
     for (const auto& [name, task] : tasks)
-      if (task.pid > 0 && !HasEnded(task.state)) running.emplace_back(name, task);
-    const std::map<std::string, TaskUsage> usages = reader_.Read(running, RealClock().Now());
+      if ((task.pid > 0 || !task.host.empty()) && !HasEnded(task.state)) running.emplace_back(name, task);
+    const std::map<std::string, TaskUsage> usages =
+        reader_.Read(running, RealClock().Now(), ReadHostUsage(opened_.home.host_usage(name_.id)));
     Reading reading = {.rows = {}, .anything_runs = !running.empty(), .ended = HasEnded(run.state)};
     for (const auto& [name, task] : tasks) {
       UsageRow row = {.name = name, .project = run.project, .state = task.state, .usage = {}, .progress = {}};
       if (const auto usage = usages.find(name); usage != usages.end()) {
         row.usage = usage->second;
-        row.progress = ReadProgress(task.status_address);
+        if (!task.status_address.empty()) row.progress = ReadProgress(task.status_address);
       }
       reading.rows.push_back(std::move(row));
     }

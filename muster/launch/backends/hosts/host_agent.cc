@@ -356,6 +356,15 @@ void HostAgent::OnExit(const CommandId& launch, const TaskId&, const ExitStatus&
   if (!stopping_) events_.OnExit(task, status);
 }
 
+void HostAgent::OnUsage(const UsageEntry& usage) {
+  for (const LaunchUsage& one : usage.launches) {
+    const auto asked = asked_.find(one.launch);
+    if (asked == asked_.end() || !asked->second.started) continue;
+    events_.OnUsage(asked->second.task,
+                    {.cpu_seconds = static_cast<double>(one.cpu_micros) / 1e6, .resident_bytes = one.resident_bytes});
+  }
+}
+
 void HostAgent::OnNote(const std::string& line) { options_.note(absl::StrCat(name(), ": ", line)); }
 
 void HostAgent::BecomeGone(const absl::Status& why) {

@@ -79,7 +79,7 @@ class HostAgent final : public AgentLinkEvents {
   void OnOutput(const CommandId& launch, OutputStream stream, uint64_t position, std::string_view bytes) override;
   void OnOutputLost(const CommandId& launch, OutputStream stream, uint64_t position, uint64_t bytes) override;
   void OnExit(const CommandId& launch, const TaskId& task, const ExitStatus& status, bool unsure) override;
-  void OnUsage(const UsageEntry&) override {}
+  void OnUsage(const UsageEntry& usage) override;
   void OnNote(const std::string& line) override;
 
  private:

@@ -52,6 +52,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
+  void OnUsage(const TaskId& task, const ProcessUsage& usage) override { OwnerOf(task).OnUsage(task, usage); }
   BackendEvents& OwnerOf(const TaskId& task);
 
   // A host has answered, or can't be used.
