@@ -291,6 +291,12 @@ std::string VisibleGpus(const PlannedTask& task) {
   return gpus;
 }
 
+std::string_view WhatTheShellMeant(const ExitStatus& status) {
+  if (status.signal == 0 && status.code == 127) return " (a program of its command was not found)";
+  if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
+  return "";
+}
+
 // SIGTERM reaches the whole process group. A shell runs its trap only when the program that it waits for has ended, in
 // its own way (it may want to save a checkpoint). The trap then waits for background programs, too, and exits with that
 // program's code, whatever follows it in the command. `eval` keeps a syntax error in one command from affecting the

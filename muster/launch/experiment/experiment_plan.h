@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "muster/launch/registry/home.h"
 #include "muster/launch/spec/experiment_file.h"
 #include "muster/launch/spec/parameters.h"
+#include "muster/launch/task/exit_status.h"
 #include "muster/launch/task/restart_policy.h"
 
 namespace muster {
@@ -80,6 +82,9 @@ void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus);
 void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& placement, bool no_gpus);
 // Returns "0,1", or "" without the variable.
 std::string VisibleGpus(const PlannedTask& task);
+
+// Explains a shell's common exit codes in words; "" for others.
+std::string_view WhatTheShellMeant(const ExitStatus& status);
 
 // Returns `commands` as one argument of `/bin/sh -c`, which becomes the last one if that is a simple command.
 std::string ShellScript(const std::vector<std::string>& commands);

@@ -49,13 +49,6 @@ constexpr absl::Duration kIdleGrace = absl::Minutes(10);
 const TaskId kBuildTask{kBuildJob, 0};
 const TaskId kBoardTask{"tensorboard", 0};
 
-// Explains a shell's common exit codes in words.
-std::string_view WhatTheShellMeant(const ExitStatus& status) {
-  if (status.signal == 0 && status.code == 127) return " (a program of its command was not found)";
-  if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
-  return "";
-}
-
 double CpuSecondsOf(pid_t leader) {
   const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), {leader});
   const auto found = sums.find(leader);

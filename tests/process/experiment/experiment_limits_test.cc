@@ -19,7 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/engines.h"
 
 namespace muster::experiment_limits_test {
 namespace {
@@ -104,7 +104,11 @@ class ExperimentLimits : public ExperimentsTest {
   std::optional<OwnMount> mount_;
 };
 
-TEST_F(ExperimentLimits, ATaskOverItsMemoryIsReportedAsSuch) {
+class ExperimentLimitsOnEngines : public OnEveryEngine {};
+
+INSTANTIATE_TEST_SUITE_P(, ExperimentLimitsOnEngines, EveryEngine(), EngineName);
+
+TEST_P(ExperimentLimitsOnEngines, ATaskOverItsMemoryIsReportedAsSuch) {
   WriteExperiment(
       "torchrun: {workers: 2}\nresources: {mem: 64MB}\nrestart: {limit: 5, backoff: 1ms}\nrun: |\n"
       "  if [ $RANK = 0 ]; then while :; do sleep 1000; done; fi\n"
@@ -186,7 +190,7 @@ TEST_F(ExperimentLimits, AGridWaitsForRoomOnTheDisk) {
   EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
-TEST_F(ExperimentLimits, AMillionLinesAreAllThere) {
+TEST_P(ExperimentLimitsOnEngines, AMillionLinesAreAllThere) {
   constexpr int64_t kLinesOfEach = 500000;
   WriteExperiment(absl::StrCat("torchrun: {workers: 2}\nrun: seq ", kLinesOfEach));
   const std::string followed = Out({"train"});

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/engines.h"
 
 namespace muster::experiment_watching_test {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
-class ExperimentWatching : public ExperimentsTest {
+class ExperimentWatching : public OnEveryEngine {
  protected:
   // Trains three runs whose accuracy is their parameter.
   void TrainGrid() {
@@ -37,7 +37,13 @@ class ExperimentWatching : public ExperimentsTest {
   std::string FakeTensorboard() const { return WriteProgram("tensorboard", "echo \"started $*\"\nexit 3"); }
 };
 
-TEST_F(ExperimentWatching, ResultsOfAGridSortedByAMetric) {
+// What is read of this machine's processes, or has nothing to do with where tasks run.
+class ExperimentWatchingHere : public ExperimentWatching {};
+
+INSTANTIATE_TEST_SUITE_P(, ExperimentWatching, EveryEngine(), EngineName);
+INSTANTIATE_TEST_SUITE_P(, ExperimentWatchingHere, ::testing::Values("local"), EngineName);
+
+TEST_P(ExperimentWatching, ResultsOfAGridSortedByAMetric) {
   TrainGrid();
   const auto order = [](const std::string& table) {
     std::vector<std::string> ids;
@@ -57,7 +63,7 @@ TEST_F(ExperimentWatching, ResultsOfAGridSortedByAMetric) {
   EXPECT_EQ(json::parse(Muster({"results", "1.3", "--json"}).out)["runs"].size(), 1U);
 }
 
-TEST_F(ExperimentWatching, ResultsAsAPage) {
+TEST_P(ExperimentWatching, ResultsAsAPage) {
   TrainGrid();
   const Said said = Muster({"results", "1", "--html", Aside("page.html")});
   EXPECT_EQ(said.exit_code, 0) << said.err;
@@ -66,7 +72,7 @@ TEST_F(ExperimentWatching, ResultsAsAPage) {
   EXPECT_EQ(Muster({"results", "1", "--html", "/nonexistent/page.html"}).exit_code, 2);
 }
 
-TEST_F(ExperimentWatching, ResultsThatThereAreNot) {
+TEST_P(ExperimentWatching, ResultsThatThereAreNot) {
   TrainGrid();
   EXPECT_THAT(Mistake({"results", "7"}), HasSubstr("7"));
   EXPECT_THAT(Mistake({"results", "1.2.master"}), HasSubstr("here 1.2"));
@@ -79,7 +85,7 @@ TEST_F(ExperimentWatching, ResultsThatThereAreNot) {
   EXPECT_THAT(said.err, HasSubstr("no metrics yet"));
 }
 
-TEST_F(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
+TEST_P(ExperimentWatchingHere, MonitorShowsTasksUntilTheExperimentHasEnded) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: echo begun; read line < " + gate.path());
   const auto train = StartMuster({"train"});
@@ -105,7 +111,7 @@ TEST_F(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
   EXPECT_THAT(Muster({"monitor"}).out, HasSubstr("FINISHED")) << "of an ended one a table, and the end";
 }
 
-TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
+TEST_P(ExperimentWatchingHere, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: echo begun; read line < " + gate.path());
   const auto train = StartMuster({"train"});
@@ -147,7 +153,7 @@ TEST_F(ExperimentWatching, MonitorOnATerminalDrawsInPlaceAndCtrlCEndsIt) {
   EXPECT_EQ(train->Wait(), 0) << "it went on";
 }
 
-TEST_F(ExperimentWatching, MonitorOfWhatThereIsNot) {
+TEST_P(ExperimentWatchingHere, MonitorOfWhatThereIsNot) {
   EXPECT_THAT(Mistake({"monitor", "7"}), HasSubstr("7"));
   EXPECT_THAT(Mistake({"monitor", "7", "--interval", "0"}), HasSubstr("--interval '0': accepted are seconds"));
   WriteExperiment("run: echo nothing");
@@ -155,7 +161,7 @@ TEST_F(ExperimentWatching, MonitorOfWhatThereIsNot) {
   EXPECT_THAT(Mistake({"monitor", "1.worker.4"}), HasSubstr("no such task"));
 }
 
-TEST_F(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
+TEST_P(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
   TrainGrid();
   environment_.push_back(absl::StrCat("PATH=", FakeTensorboard(), ":/usr/bin:/bin"));
   const Said grid = Muster({"tensorboard", "1", "--port", "0"});
@@ -167,7 +173,7 @@ TEST_F(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
   EXPECT_EQ(json::parse(run.out.substr(0, run.out.find('\n')))["folder"], runs + "/2/output");
 }
 
-TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
+TEST_P(ExperimentWatchingHere, TheRealTensorboardBesideARun) {
   const std::string bin = SourceFolder() + "/.venv/bin";
   if (!std::filesystem::exists(bin + "/tensorboard"))
     GTEST_SKIP() << bin << " doesn't have tensorboard: './dev setup --tests' installs it";
@@ -197,7 +203,7 @@ TEST_F(ExperimentWatching, TheRealTensorboardBesideARun) {
   EXPECT_EQ(train->Wait(), 0);
 }
 
-TEST_F(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
+TEST_P(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
   const std::string folder = WriteProgram(
       "tensorboard", "trap 'echo bye; exit 0' TERM\necho \"started $*\"\nwhile :; do sleep 1000 & wait; done");
   environment_ = {absl::StrCat("PATH=", folder, ":/usr/bin:/bin")};
@@ -221,14 +227,14 @@ TEST_F(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
   EXPECT_THAT(without.out, HasSubstr("TensorBoard isn't installed (pip install tensorboard, or ./dev setup"));
 }
 
-TEST_F(ExperimentWatching, TensorboardOfTheShellThatStartedTheExperiment) {
+TEST_P(ExperimentWatchingHere, TensorboardOfTheShellThatStartedTheExperiment) {
   environment_ = {absl::StrCat("PATH=", FakeTensorboard(), ":/usr/bin:/bin")};
   TrainGrid();
   environment_ = {"PATH=/nonexistent"};
   EXPECT_EQ(Muster({"tensorboard", "1", "--port", "0"}).exit_code, 3);
 }
 
-TEST_F(ExperimentWatching, WithoutTensorboardItSaysHowToInstallIt) {
+TEST_P(ExperimentWatchingHere, WithoutTensorboardItSaysHowToInstallIt) {
   environment_ = {"PATH=/usr/bin:/bin"};
   TrainGrid();
   environment_ = {"PATH=/nonexistent"};

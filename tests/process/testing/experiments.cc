@@ -127,7 +127,7 @@ void ExperimentsTest::Write(const std::string& path, const std::string& text) {
   const std::filesystem::path whole = std::filesystem::path(project_) / path;
   std::filesystem::create_directories(whole.parent_path());
   std::ofstream file(whole, std::ios::binary);
-  file << text << (path == "muster.yml" ? MoreOfFile() : "");
+  file << text << (path == "muster.yml" || path == "riseml.yml" ? MoreOfFile() : "");
   ASSERT_TRUE(file.flush().good()) << whole;
 }
 

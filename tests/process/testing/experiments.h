@@ -52,7 +52,7 @@ class ExperimentsTest : public ::testing::Test {
   virtual std::string Aside(const std::string& name) const { return scratch_ / name; }
   // Returns the words that run `muster ARGUMENTS`.
   virtual std::vector<std::string> Command(const std::vector<std::string>& arguments) const;
-  // What every muster.yml has besides, in lines.
+  // What every muster.yml or riseml.yml has besides, in lines.
   virtual std::string MoreOfFile() const { return ""; }
   std::vector<std::string> environment_;  // "NAME=VALUE", besides MUSTER_HOME
 
