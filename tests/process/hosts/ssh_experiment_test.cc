@@ -134,5 +134,77 @@ TEST_P(SshExperiment, MonitorShowsWhatTasksOnHostsUse) {
   EXPECT_FALSE(std::filesystem::exists(home() + "/experiments/1/usage.json"));
 }
 
+// Two hosts with two processes each, as torchrun would start them: they find each other and sum their ranks.
+constexpr char kSumOfRanks[] = R"(
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+sum = torch.tensor(float(dist.get_rank()))
+dist.all_reduce(sum)
+print(f"{os.uname().nodename}: local rank {os.environ['LOCAL_RANK']}, sum {sum.item()}", flush=True)
+dist.destroy_process_group()
+)";
+
+TEST_P(SshExperiment, AScriptOfTorchDistributedRunsOverHosts) {
+  const std::string python = SourceFolder() + "/.venv/bin/python";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no .venv; ./dev setup makes it";
+  Write("sum.py", kSumOfRanks);
+  WriteExperiment("torchrun: {workers: 2, processes: 2}\nrun: " + python + " sum.py");
+  const std::string shown = Out({"train"});
+  const std::vector<std::string> lines = {"h1: local rank 0, sum 6.0", "h1: local rank 1, sum 6.0",
+                                          "h2: local rank 0, sum 6.0", "h2: local rank 1, sum 6.0"};
+  for (size_t i = 0; i < lines.size(); ++i)
+    EXPECT_THAT(LinesOf(shown, absl::StrCat("1.worker.", i + 1)), Contains(lines[i])) << shown;
+}
+
+// Two experiments of one home, and another user's home, on the same hosts: each ends its own.
+TEST_P(SshExperiment, JobsOnTheSameHostsLeaveEachOtherAlone) {
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("run: echo begun; read line < " + gate.path() + "; echo done");
+  const auto first = StartMuster({"train"});
+  const auto second = StartMuster({"train"});
+  first->WaitForOut("begun");
+  second->WaitForOut("begun");
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(StateOf("2"), "RUNNING");
+  gate.LetThrough();
+  const int codes = std::min(first->Wait(), second->Wait());
+  EXPECT_EQ(codes, 0) << first->err << second->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_EQ(StateOf("2"), "FINISHED");
+}
+
+// The host's disk is full: its task fails with that as its own words, and what is there comes here all the same.
+TEST_P(SshExperiment, AFullDiskOfAHostIsTheTasksOwnFailure) {
+  RunOn("h1");
+  Process fill(hosts().On("h1", {"sh", "-c",
+                                 "mkdir -p /run/home/.muster/output && "
+                                 "mount -t tmpfs -o size=64k none /run/home/.muster/output"}));
+  ASSERT_EQ(fill.Wait(), 0) << fill.err;
+  WriteExperiment("run: echo kept > $OUTPUT_DIR/small && head -c 1000000 /dev/zero > $OUTPUT_DIR/large");
+  const Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0);
+  EXPECT_THAT(said.out, HasSubstr("No space left on device"));
+  const std::string output = Json({"show", "1"})["output_dir"].get<std::string>();
+  EXPECT_EQ(Read(output + "/small"), "kept\n");
+  Process clear(hosts().On("h1", {"umount", "/run/home/.muster/output"}));
+  EXPECT_EQ(clear.Wait(), 0) << clear.err;
+}
+
+// The link is cut for less than the grace: nothing is ended, and no line is lost.
+TEST_P(SshExperiment, AHostThatIsUnpluggedAndBackCostsNothing) {
+  RunOn("h1,h2");
+  WriteExperiment("torchrun: {workers: 2}\nrun: seq 1 200000; sleep 6; seq 200001 400000");
+  const auto train = StartMuster({"train"});
+  AwaitLines(*train, "1.worker.2", 100);
+  hosts().Cut("h2");
+  train->WaitForOut("h2 hasn't been heard for 3s");
+  hosts().Heal("h2");
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  const std::vector<std::string> lines = LinesOf(train->out, "1.worker.2");
+  ASSERT_EQ(lines.size(), 400002) << train->err;
+  for (size_t i = 1; i <= 400000; ++i) ASSERT_EQ(lines[i], absl::StrCat(i));
+  EXPECT_EQ(TasksOf("1")["1.worker.2"]["restarts"], 0);
+}
+
 }  // namespace
 }  // namespace muster::ssh_experiment_test
