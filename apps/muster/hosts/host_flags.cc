@@ -12,6 +12,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/choice/make_backend.h"
+#include "muster/launch/task/resources.h"
+#include "muster/launch/task_run/code_copy.h"
 
 namespace muster {
 namespace {
@@ -58,6 +60,10 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
           "--grace", flags.grace,
           "How long tasks on hosts go on when this command can't reach them any more (default 30, at least 10)")
       ->type_name("SECONDS");
+  command
+      ->add_option("--code_limit,--code-limit", flags.code_limit,
+                   "The most that is copied to each host; more is refused with the largest files (default 256MB)")
+      ->type_name("SIZE");
   command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
       ->type_name("FILE");
 }
@@ -114,6 +120,20 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   setting.grace = flags.grace.empty() ? spec.grace.value_or(plan.grace) : plan.grace;
   if (!plan.ssh_config.empty()) setting.ssh_config = std::filesystem::absolute(plan.ssh_config).string();
   return setting;
+}
+
+absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder) {
+  int64_t limit = kUsualCodeLimit;
+  if (!flags.code_limit.empty()) {
+    const absl::StatusOr<int64_t> given = ParseMemory(flags.code_limit, nullptr);
+    if (!given.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("--code_limit '", flags.code_limit, "': accepted is ", kMemoryForms));
+    limit = *given;
+  }
+  ASSIGN_OR_RETURN(ProjectFiles files, ListProject(folder));
+  RETURN_IF_ERROR(CheckCodeSize(files, limit));
+  return files;
 }
 
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts) {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/hosts/host_setting.h"
+#include "muster/launch/project/project_tree.h"
 #include "muster/launch/spec/experiment_file.h"
 
 namespace CLI {
@@ -22,6 +23,7 @@ struct HostFlags {
   std::string host_file;
   std::string grace;  // seconds; empty: HostPlan's
   std::string ssh_config;
+  std::string code_limit;  // as ParseMemory; empty: kUsualCodeLimit
 };
 
 void AddHostFlags(CLI::App* command, HostFlags& flags);
@@ -36,6 +38,9 @@ std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags);
 // Returns where an experiment runs: a flag wins over the file, whose paths begin in `folder`. InvalidArgument or
 // NotFound as above.
 absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder);
+
+// Returns the files of the folder that hosts would get. InvalidArgument: they are more than --code_limit.
+absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder);
 
 // Returns the plan for these hosts, without a placement. InvalidArgument as above.
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts);

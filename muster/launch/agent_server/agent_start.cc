@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
@@ -21,6 +22,7 @@ namespace muster {
 namespace {
 
 constexpr char kReady[] = "+";
+constexpr std::string_view kNotExecuted = "its program can't be executed";
 constexpr size_t kMostWords = 4096;
 constexpr int kFirstFreeFd = kReadinessFd + 1;
 
@@ -46,6 +48,7 @@ struct DetachedProgram {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     if (chdir("/") == 0) execve(program, arguments, environ);
+    (void)!write(kReadinessFd, kNotExecuted.data(), kNotExecuted.size());
     _exit(127);
   }
 };

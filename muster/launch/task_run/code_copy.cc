@@ -8,12 +8,22 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/project/decimal_size.h"
+#include "muster/launch/task/resources.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMostStderr = 4096;  // of a task's stderr
 constexpr size_t kLargestShown = 5;
+
+std::vector<ProjectFile> LargestOf(const ProjectFiles& files) {
+  std::vector<ProjectFile> largest = files.files;
+  std::erase_if(largest, [](const ProjectFile& file) { return file.bytes == 0; });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const ProjectFile& one, const ProjectFile& other) { return one.bytes > other.bytes; });
+  if (largest.size() > kLargestShown) largest.resize(kLargestShown);
+  return largest;
+}
 
 }  // namespace
 
@@ -101,16 +111,22 @@ HostPlan WithTransfers(HostPlan plan) {
 }
 
 std::string CopyText(const ProjectFiles& files) {
-  std::vector<ProjectFile> largest = files.files;
-  std::erase_if(largest, [](const ProjectFile& file) { return file.bytes == 0; });
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const ProjectFile& one, const ProjectFile& other) { return one.bytes > other.bytes; });
-  if (largest.size() > kLargestShown) largest.resize(kLargestShown);
   std::string text =
       absl::StrCat("code for each host: ", files.files.size(), files.files.size() == 1 ? " file" : " files", ", ",
                    DecimalSize(files.bytes), ", of which only what it lacks is copied\n");
-  for (const ProjectFile& file : largest) absl::StrAppend(&text, "  ", DecimalSize(file.bytes), "  ", file.path, "\n");
+  for (const ProjectFile& file : LargestOf(files))
+    absl::StrAppend(&text, "  ", DecimalSize(file.bytes), "  ", file.path, "\n");
   return text;
+}
+
+absl::Status CheckCodeSize(const ProjectFiles& files, int64_t limit) {
+  if (files.bytes <= limit) return absl::OkStatus();
+  std::vector<std::string> largest;
+  for (const ProjectFile& file : LargestOf(files))
+    largest.push_back(absl::StrCat(file.path, " (", DecimalSize(file.bytes), ")"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the code for each host is ", DecimalSize(files.bytes), ", most of it in ", absl::StrJoin(largest, ", "),
+      "; accepted is ", MemoryText(limit), ": name in .musterignore what hosts don't need, or raise --code_limit"));
 }
 
 }  // namespace muster

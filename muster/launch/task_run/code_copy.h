@@ -71,8 +71,12 @@ std::vector<std::string> HostsWithTasks(const HostPlan& plan);
 // Returns the plan with a place for each task that CodeCopy and OutputFetch run on these hosts.
 HostPlan WithTransfers(HostPlan plan);
 
-// Returns what `muster run --copy --dry-run` says of the code that would go to each host: files, bytes, the five
-// largest.
+// Returns what a dry run says of the code that would go to each host: files, bytes, the five largest.
 std::string CopyText(const ProjectFiles& files);
+
+// What goes to hosts unless the user says otherwise: more is mostly data or checkpoints in the folder of the code.
+inline constexpr int64_t kUsualCodeLimit = int64_t{256} << 20;
+// InvalidArgument, naming the largest files and the way out, if it is more than `limit` bytes.
+[[nodiscard]] absl::Status CheckCodeSize(const ProjectFiles& files, int64_t limit);
 
 }  // namespace muster

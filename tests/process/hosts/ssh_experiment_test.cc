@@ -87,7 +87,18 @@ TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
   const Said dry = Muster({"train", "--dry-run", "--hosts", "h3"});
   EXPECT_EQ(dry.exit_code, 0) << dry.err;
   EXPECT_THAT(dry.out, ContainsRegex("\n  hosts +h3 +--hosts, not the file's\n"));
+  EXPECT_THAT(dry.out, ContainsRegex("code for each host: 1 file, [0-9]+ bytes, [^\n]*\n  [0-9]+ bytes  muster.yml\n"));
   EXPECT_THAT(Mistake({"train", "--on", "shh"}), HasSubstr("(nearest: ssh)"));
+}
+
+TEST_P(SshExperiment, DataInTheFolderOfTheCodeIsNotSent) {
+  WriteExperiment("run: wc -c < data/all");
+  Write("data/all", std::string(2'000'000, 'x'));
+  const std::string refused = Mistake({"train", "--code_limit", "1MB"});
+  EXPECT_THAT(refused, HasSubstr("the code for each host is 2.0 MB, most of it in data/all (2.0 MB)"));
+  EXPECT_THAT(refused,
+              HasSubstr("accepted is 1 MB: name in .musterignore what hosts don't need, or raise --code_limit"));
+  EXPECT_THAT(LinesOf(Out({"train"}), "1.master"), Contains("2000000"));
 }
 
 // The supervisor starts the tasks again on a new agent, in the copy of the code that the dead one has left.

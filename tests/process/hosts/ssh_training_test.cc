@@ -11,7 +11,7 @@
 namespace muster::ssh_training_test {
 namespace {
 
-using ::testing::HasSubstr, ::testing::Not;
+using ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
 
 class SshTraining : public HostsRunTest {};
 
@@ -23,6 +23,17 @@ TEST_F(SshTraining, DigitsAreLearntOverTwoHosts) {
   EXPECT_EQ(run->Wait(), 0) << run->err;
   EXPECT_THAT(run->err, Not(HasSubstr("first failure")));
   EXPECT_GE(nlohmann::json::parse(PosixFileSystem().ReadFile(report).value())["accuracy"], 0.9);
+}
+
+// Two tasks that compute and the ps share one host's processors, the third has the other host's for itself.
+TEST_F(SshTraining, TheTasksOfEachHostShareItsProcessors) {
+  const auto run = Run(
+      {"--ps", "1", "--workers", "3", "--model_dir", Shared("model")},
+      {BinFolder() + "/digits", "--csv=" + SourceFolder() + "/examples/data/digits.csv", "--steps=20", "--threads=0"});
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  for (const std::string worker : {"0", "2"})
+    EXPECT_THAT(run->err, ContainsRegex("\\[worker:" + worker + "\\] .*tasks on this host: 2 computing, 1 ps"));
+  EXPECT_THAT(run->err, ContainsRegex("\\[worker:1\\] .*tasks on this host: 1 computing, 0 ps"));
 }
 
 class SshRoles : public HostsRunTest {

@@ -26,6 +26,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/system/shell_word.h"
+#include "muster/launch/task_run/code_copy.h"
 
 namespace muster {
 namespace {
@@ -255,6 +256,10 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   }
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
+  if (!flags.options.hosts.hosts.empty()) {
+    ASSIGN_OR_RETURN(const ProjectFiles code, CodeForHosts(flags.hosts, folder.folder));
+    if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
+  }
   if (flags.dry_run) return 0;
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());

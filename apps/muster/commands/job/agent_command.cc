@@ -76,10 +76,10 @@ absl::StatusOr<Socket> ConnectOrStart(const std::string& job, int grace_seconds)
   connection = folder.Connect();  // to one that was started meanwhile
   if (!absl::IsNotFound(connection.status())) return connection;
   ASSIGN_OR_RETURN(const Socket log, folder.OpenLog());
-  std::error_code no_proc;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
-  const absl::Status started = StartDetached(
-      program, {"muster", "agent", "--serve", job, "--grace", absl::StrCat(grace_seconds)}, log.fd(), kStartPatience);
+  // Not by its path: hosts that share a home may put the same build there at the same time.
+  const absl::Status started =
+      StartDetached("/proc/self/exe", {"muster", "agent", "--serve", job, "--grace", absl::StrCat(grace_seconds)},
+                    log.fd(), kStartPatience);
   if (!started.ok())
     return absl::Status(started.code(), absl::StrCat("the agent of job ", job, " didn't start: ", started.message(),
                                                      "; see ", folder.PathOf(AgentFolder::kLogName)));

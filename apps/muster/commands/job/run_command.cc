@@ -313,14 +313,6 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
   return absl::OkStatus();
 }
 
-// Says what a host that doesn't see the folder would get.
-absl::Status PrintCopy(const std::string& folder) {
-  if (folder.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ProjectFiles files, ListProject(folder));
-  std::fputs(absl::StrCat("\n", CopyText(files)).c_str(), stdout);
-  return absl::OkStatus();
-}
-
 // A program that is only asked for its flags trains nothing; in a cluster every task would print them.
 bool AsksForHelp(const std::vector<std::string>& program) {
   return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
@@ -382,9 +374,13 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   options.job_token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
   if (hosts.empty()) RETURN_IF_ERROR(CheckProgram(request, options.environment));
   ASSIGN_OR_RETURN(const std::string to_copy, FolderToCopy(flags, request));
+  ProjectFiles code;
+  if (!to_copy.empty()) {
+    ASSIGN_OR_RETURN(code, CodeForHosts(flags.hosts, to_copy));
+  }
   if (flags.dry_run) {
     RETURN_IF_ERROR(PrintPlan(flags, request, options));
-    RETURN_IF_ERROR(PrintCopy(to_copy));
+    if (!to_copy.empty()) std::fputs(absl::StrCat("\n", CopyText(code)).c_str(), stdout);
     return 0;
   }
   RETURN_IF_ERROR(AddTensorBoard(flags, options));
