@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
 
@@ -215,6 +218,42 @@ TEST_P(SshExperiment, AHostThatIsUnpluggedAndBackCostsNothing) {
   ASSERT_EQ(lines.size(), 400002) << train->err;
   for (size_t i = 1; i <= 400000; ++i) ASSERT_EQ(lines[i], absl::StrCat(i));
   EXPECT_EQ(TasksOf("1")["1.worker.2"]["restarts"], 0);
+}
+
+// Returns the blocks of this language in a chapter of a page.
+std::vector<std::string> Blocks(const std::string& page, const std::string& chapter, const std::string& language) {
+  std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
+  text = text.substr(text.find("\n## " + chapter + "\n"));
+  text = text.substr(0, text.find("\n## ", 1));
+  std::vector<std::string> blocks;
+  const std::string fence = "\n```" + language + "\n";
+  for (size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at + 1)) {
+    const size_t begin = at + fence.size();
+    blocks.push_back(text.substr(begin, text.find("\n```", begin) + 1 - begin));
+  }
+  return blocks;
+}
+
+// The page is followed word by word. Its ssh gets there by the test's configuration.
+TEST_P(SshExperiment, ThePageLeadsFromNothingToATrainedModel) {
+  RunOn("");
+  const auto here = [](const std::string& text) {
+    return absl::StrReplaceAll(
+        text, {{"/opt/muster/bin", BinFolder()}, {"/opt/muster/data", SourceFolder() + "/examples/data"}});
+  };
+  const std::vector<std::string> files = Blocks("clusters.md", "From nothing to a trained model", "yaml");
+  ASSERT_EQ(files.size(), 1);
+  std::ofstream(project() + "/muster.yml") << here(files[0]);
+  const std::string bin = WriteProgram("ssh", "exec /usr/bin/ssh -F " + hosts().ssh_config() + " \"$@\"");
+  environment_ = {absl::StrCat("PATH=", bin, ":", BinFolder(), ":/usr/bin:/bin")};
+  std::string said;
+  for (const std::string& block : Blocks("clusters.md", "From nothing to a trained model", "bash")) {
+    Process commands(hosts().On("h0", {"bash", "-ec", block}), Options());
+    EXPECT_EQ(commands.Wait(), 0) << block << commands.out << commands.err;
+    said += commands.out;
+  }
+  EXPECT_THAT(said, AllOf(ContainsRegex("1.master +\\| .*Test accuracy"), ContainsRegex("1.ps.1 +FINISHED +[^ ]+ +h1 "),
+                          ContainsRegex("2.master +\\| .*Test accuracy")));
 }
 
 }  // namespace

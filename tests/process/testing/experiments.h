@@ -52,12 +52,13 @@ class ExperimentsTest : public ::testing::Test {
   virtual std::string Aside(const std::string& name) const { return scratch_ / name; }
   // Returns the words that run `muster ARGUMENTS`.
   virtual std::vector<std::string> Command(const std::vector<std::string>& arguments) const;
+  // What commands run with: the home, the folder, environment_.
+  ProcessOptions Options() const;
   // What every muster.yml or riseml.yml has besides, in lines.
   virtual std::string MoreOfFile() const { return ""; }
   std::vector<std::string> environment_;  // "NAME=VALUE", besides MUSTER_HOME
 
  private:
-  ProcessOptions Options() const;
   void ExpectNothingLeft() const;
 
   const ScratchFolder scratch_;

@@ -374,15 +374,12 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   options.job_token = exported.empty() ? RandomHex(kRandomTokenBytes) : exported;
   if (hosts.empty()) RETURN_IF_ERROR(CheckProgram(request, options.environment));
   ASSIGN_OR_RETURN(const std::string to_copy, FolderToCopy(flags, request));
-  ProjectFiles code;
+  if (flags.dry_run) RETURN_IF_ERROR(PrintPlan(flags, request, options));
   if (!to_copy.empty()) {
-    ASSIGN_OR_RETURN(code, CodeForHosts(flags.hosts, to_copy));
+    ASSIGN_OR_RETURN(const ProjectFiles code, CodeForHosts(flags.hosts, to_copy));
+    if (flags.dry_run) std::fputs(absl::StrCat("\n", CopyText(code)).c_str(), stdout);
   }
-  if (flags.dry_run) {
-    RETURN_IF_ERROR(PrintPlan(flags, request, options));
-    if (!to_copy.empty()) std::fputs(absl::StrCat("\n", CopyText(code)).c_str(), stdout);
-    return 0;
-  }
+  if (flags.dry_run) return 0;
   RETURN_IF_ERROR(AddTensorBoard(flags, options));
   std::optional<CopiedFolder> copied;
   if (!to_copy.empty()) {
