@@ -37,7 +37,8 @@ class App;
   COMMAND(Agent)                 \
   COMMAND(Reach)                 \
   COMMAND(Receive)               \
-  COMMAND(Send)
+  COMMAND(Send)                  \
+  COMMAND(Once)
 
 namespace muster {
 

@@ -117,10 +117,16 @@ std::vector<std::string> ExperimentHosts::LinesAboutOutput() const {
   return lines;
 }
 
+std::string ExperimentHosts::WorkOn(const std::string& host) const {
+  const std::string& copied = placed_.at(host).work;
+  return copied.empty() ? run_.work : copied;
+}
+
 void ExperimentHosts::Place(ExperimentPlan& plan) const {
   for (PlannedTask& planned : plan.tasks) {
-    const PlacedCode& code = placed_.at(run_.plan.placement.at(planned.process.task));
-    if (!code.work.empty()) planned.process.directory = code.work;
+    const std::string& host = run_.plan.placement.at(planned.process.task);
+    const PlacedCode& code = placed_.at(host);
+    planned.process.directory = WorkOn(host);
     if (code.output.empty()) continue;
     for (auto& [name, value] : planned.process.environment)
       if (name == kOutputVariable) value = code.output;

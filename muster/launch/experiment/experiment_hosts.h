@@ -52,6 +52,8 @@ class ExperimentHosts {
   // Brings the code to hosts that don't see it, and finds out which see OUTPUT_DIR; the folders must be there. Blocks.
   // Returns lines for the user. Errors are those of CodeCopy::Run.
   absl::StatusOr<std::vector<std::string>> CopyCode();
+  // Returns the folder with the code on a host that has it.
+  std::string WorkOn(const std::string& host) const;
   // Says of each task in which folder it works on its host, and where its OUTPUT_DIR is.
   void Place(ExperimentPlan& plan) const;
   // Brings what the tasks have written on hosts that don't see OUTPUT_DIR. Blocks. Returns lines for the user.

@@ -14,6 +14,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/cluster_spec.h"
+#include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/system/simple_command.h"
@@ -209,7 +210,8 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
   ASSIGN_OR_RETURN(PlanVariables shared, SharedPlanVariables(file, request));
   ASSIGN_OR_RETURN(const std::vector<std::string> commands, FilledCommands(file, request.parameters));
   AddReferredValues(commands, request.parameters, shared);
-  const std::vector<std::string> program = {kPlanShell, "-c", ShellScript(commands)};
+  const std::vector<std::string> program = {kPlanShell, "-c",
+                                            SetupVariableLines(request.setup_key) + ShellScript(commands)};
 
   ClusterSpec cluster;
   ExperimentPlan plan;

@@ -42,6 +42,7 @@ struct ExperimentPlanRequest {
   bool no_gpus = false;
   bool has_threads = false;            // the user's environment says how many threads a process computes with
   std::vector<std::string> addresses;  // AddressesNeeded(file) many, in the order of TasksOfFile
+  std::string setup_key;               // as SetupKey
   std::vector<int> status_ports;       // of framework muster: one per task; otherwise empty
 };
 

@@ -19,6 +19,7 @@
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/job_token.h"
+#include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/kept_variables.h"
@@ -34,19 +35,14 @@ namespace {
 
 constexpr int kRunTokenBytes = 32;
 constexpr int kRunNameBytes = 8;
-// Pauses between checks whether another experiment has finished the build, and whether GPUs are free.
-constexpr absl::Duration kBuildPause = absl::Milliseconds(500);
+// Between checks whether GPUs are free.
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
-// Pauses between tries while the disk is full: the first, which doubles, and the longest.
-constexpr absl::Duration kDiskPause = absl::Seconds(1);
-constexpr absl::Duration kLongestDiskPause = absl::Minutes(1);
 // Between two writings of what tasks on hosts use.
 constexpr absl::Duration kUsagePause = absl::Milliseconds(500);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
 // Longer than a program that will go on writes and computes nothing, between two epochs say.
 constexpr absl::Duration kIdleGrace = absl::Minutes(10);
 
-const TaskId kBuildTask{kBuildJob, 0};
 const TaskId kBoardTask{"tensorboard", 0};
 
 double CpuSecondsOf(pid_t leader) {
@@ -134,6 +130,7 @@ absl::Status ExperimentRun::Go() {
   RETURN_IF_ERROR(Build());
   RETURN_IF_ERROR(MakeFolders());
   RETURN_IF_ERROR(CopyCode());
+  RETURN_IF_ERROR(SetUp());
   RETURN_IF_ERROR(Plan());
   RETURN_IF_ERROR(TakeGpus());
   WaitUntil(absl::InfinitePast());  // notices an interrupt that came while files were copied, which may take long
@@ -144,97 +141,12 @@ absl::Status ExperimentRun::Go() {
 void ExperimentRun::AddTasks() {
   const std::vector<TaskId> tasks = ShownTasks(order_.file);
   if (build_.needed) progress_.Add(kBuildTask);
+  for (const TaskId& task : SetupTasks()) progress_.Add(task);
   for (const TaskId& task : tasks) progress_.Add(task);
   progress_.Commit();
   progress_.SetRun(RunState::kPending);
   for (const TaskId& task : tasks) progress_.SetTask(task, RunState::kPending);
   progress_.Commit();
-}
-
-absl::Status ExperimentRun::Build() {
-  const bool was_needed = build_.needed;
-  for (bool said = false; build_.needed; said = true) {
-    // Holds the right to build until this returns.
-    const auto right = PrepareBuild(build_, order_.home, order_.run.tree);
-    if (right.ok()) return RunBuild();
-    const bool no_room = absl::IsResourceExhausted(right.status());
-    if (!absl::IsUnavailable(right.status()) && !no_room) return right.status();
-    if (!said)
-      logs_.Say(no_room ? absl::StrCat("waiting for room on the disk: ", std::string(right.status().message()))
-                        : "another experiment is building the same: waiting for it");
-    RETURN_IF_ERROR(Pause(kBuildPause));
-    ASSIGN_OR_RETURN(build_, PlanBuild(order_.file, order_.run.tree, order_.options, order_.home));
-  }
-  if (was_needed) progress_.SetTask(kBuildTask, RunState::kFinished);  // another experiment built it
-  return absl::OkStatus();
-}
-
-absl::Status ExperimentRun::RunBuild() {
-  progress_.SetRun(RunState::kBuilding);
-  progress_.SetTask(kBuildTask, RunState::kBuilding);
-  ProcessSpec process;
-  process.task = kBuildTask;
-  process.arguments = {"/bin/sh", "-c", ShellScript(build_.commands)};
-  process.directory = build_.directory;
-  for (const auto& variable : order_.file.env) process.environment.push_back(variable);
-  process.environment.emplace_back(kRunIdVariable, run_id_);
-  const absl::Status launched = tasks_.Launch({process});
-  if (absl::IsCancelled(launched)) return launched;
-  if (!launched.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(launched.message())));
-  progress_.Commit();
-  const absl::Status built = Supervise(kBuildTask);
-  tasks_.ForgetTasks();
-  if (absl::IsCancelled(built)) return built;
-  if (!built.ok()) {
-    // Its own lines, which say more, have just been shown.
-    const std::string what = absl::StrCat("the build failed: ", std::string(built.message()));
-    logs_.Say(what);
-    said_why_ = true;
-    return absl::InternalError(absl::StrCat(what, WhatTheBuildSays()));
-  }
-  RETURN_IF_ERROR(MarkBuilt(build_));
-  progress_.SetRun(RunState::kPending);
-  progress_.Commit();
-  return absl::OkStatus();
-}
-
-// The build's last words are muster's own, with the remedy (build.cc), or those of a command of `install`.
-std::string ExperimentRun::WhatTheBuildSays() const {
-  constexpr char kMusterSays[] = "muster: ";
-  const std::deque<std::string> lines = logs_.LastLines(kBuildTask);
-  if (lines.empty()) return "";
-  auto first = lines.end();
-  while (first != lines.begin() && absl::StartsWith(*(first - 1), kMusterSays)) --first;
-  if (first == lines.end()) return absl::StrCat("; its last line: ", lines.back());
-  std::string says;
-  for (; first != lines.end(); ++first) {
-    const char* between = says.empty() ? ": " : absl::EndsWith(says, ", or") ? " " : "; ";
-    absl::StrAppend(&says, between, absl::StripAsciiWhitespace(first->substr(sizeof kMusterSays - 1)));
-  }
-  return says;
-}
-
-absl::Status ExperimentRun::MakeFolders() {
-  RetryPause pause(kDiskPause, kLongestDiskPause);
-  for (bool first = true;; first = false) {
-    const absl::Status made = TryToMakeFolders();
-    if (!absl::IsResourceExhausted(made)) return made;
-    if (first)
-      logs_.Say(absl::StrCat("waiting for room on the disk, trying again and again: ", std::string(made.message())));
-    RETURN_IF_ERROR(Pause(pause.Next()));
-  }
-}
-
-absl::Status ExperimentRun::TryToMakeFolders() {
-  FileSystem& files = PosixFileSystem();
-  const std::string work = order_.home.work(order_.run.id);
-  RETURN_IF_ERROR(files.RemoveTree(work));  // left by an earlier attempt
-  RETURN_IF_ERROR(CopyTree(build_.code, work));
-  // Unlike muster's own files, results get the rights that the user's shell gives to files, so that they can be shared.
-  const mode_t own = umask(order_.setting.users_umask);
-  const absl::Status made = files.CreateDirectory(order_.run.output_dir);
-  umask(own);
-  return made;
 }
 
 absl::Status ExperimentRun::Plan() {
@@ -255,6 +167,7 @@ absl::Status ExperimentRun::Plan() {
   // The variables of this shell don't go to hosts, where each agent has its own muster first in the PATH.
   request.has_threads = !IsOnHosts() && !ValueIn(order_.setting.environment, kThreadsVariable).empty();
   if (IsOnHosts()) request.muster_command = "muster";
+  request.setup_key = setup_key_;
   AddAddresses(request);
   ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
   if (hosts_.has_value()) hosts_->Place(plan_);

@@ -36,6 +36,8 @@ namespace muster {
 absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
                                   const SupervisorSetting& setting);
 
+inline const TaskId kBuildTask{kBuildJob, 0};
+
 struct RunOrder {
   Home home;
   RunRecord run;
@@ -74,6 +76,9 @@ class ExperimentRun final : public TaskRunClient {
   // Says a line for each host that can't be used.
   [[nodiscard]] absl::Status WhyHostsFail(const absl::Status& why);
   [[nodiscard]] absl::Status CopyCode();
+  // Lets each host do what `setup` says.
+  [[nodiscard]] absl::Status SetUp();
+  std::vector<TaskId> SetupTasks() const;
   [[nodiscard]] absl::Status Plan();
   void AddAddresses(ExperimentPlanRequest& request) const;
   [[nodiscard]] absl::Status TakeGpus();
@@ -121,6 +126,7 @@ class ExperimentRun final : public TaskRunClient {
   bool said_why_ = false;  // the logs have the reason for its failure
 
   BuildPlan build_;
+  std::string setup_key_;
   ExperimentPlan plan_;
   ReservedPorts ports_;
   std::optional<ExperimentHosts> hosts_;  // on hosts, from the time at which they have the code

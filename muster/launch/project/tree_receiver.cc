@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/project/build.h"
 #include "muster/launch/project/file_copy.h"
 #include "muster/launch/project/folder_lock.h"
 #include "muster/launch/project/remove_folder.h"
@@ -73,6 +74,21 @@ std::vector<std::string> FoldersOfOtherBoots(const ReceivePlace& place, absl::Ti
   return folders;
 }
 
+// What `setup` of an experiment file has made (experiment/setup_plan.h).
+std::vector<std::string> UnusedSetups(const ReceivePlace& place, absl::Time before) {
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(place.cache + "/setup", error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat info;
+    const std::string mark = JoinPath(entry->path(), kBuildDoneName);
+    if (stat(mark.c_str(), &info) != 0 && lstat(entry->path().c_str(), &info) != 0) continue;
+    if (absl::TimeFromTimespec(info.st_mtim) < before && !FolderLock::IsHeld(entry->path()))
+      folders.push_back(entry->path());
+  }
+  return folders;
+}
+
 template <typename Message>
 absl::StatusOr<Message> Decoded(const TransferFrame& frame) {
   Message message;
@@ -107,6 +123,7 @@ void SweepReceived(const ReceivePlace& place, absl::Time now,
   ContentStore(absl::StrCat(place.cache, "/files")).Sweep(now - kContentsKept, now - kLeftoversKept);
   std::vector<std::string> folders = FoldersOfNobody(place, lives);
   for (std::string& folder : FoldersOfOtherBoots(place, now - kContentsKept)) folders.push_back(std::move(folder));
+  for (std::string& folder : UnusedSetups(place, now - kContentsKept)) folders.push_back(std::move(folder));
   for (const std::string& folder : folders) RemoveFolder(folder).IgnoreError();  // the next sweep tries again
 }
 

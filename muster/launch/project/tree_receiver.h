@@ -39,7 +39,7 @@ absl::StatusOr<ReceivePlace> PlaceToReceive(const std::string& home, const std::
 // InvalidArgument unless it has 1 to 64 letters, digits and '-'.
 [[nodiscard]] absl::Status CheckReceivedJob(const std::string& job);
 
-// Contents that weren't used, and folders of other boots that weren't touched, for so long are removed.
+// Contents and setups that weren't used, and folders of other boots that weren't touched, for so long are removed.
 inline constexpr absl::Duration kContentsKept = absl::Hours(24 * 30);
 
 // Removes those; of this host's own folders those whose job doesn't live; and what killed processes have left for a

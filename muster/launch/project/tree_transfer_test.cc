@@ -287,18 +287,31 @@ TEST_F(TreeTransferTest, OldContentsAndFoldersOfDeadJobsAreSwept) {
 
 TEST_F(TreeTransferTest, WhatAKilledReceiverHasLeftGoesAfterADay) {
   cache_.Write("files/ab/.tmp-0123", "half a file");
+  cache_.Write("setup/0123/.muster-done", "");
   const ReceivePlace place{.cache = cache_.path(), .host = "h"};
   const auto lives = [](const std::string&) { return true; };
   SweepReceived(place, absl::Now() + absl::Hours(23), lives);
   EXPECT_TRUE(cache_.Has("files/ab/.tmp-0123"));
   SweepReceived(place, absl::Now() + absl::Hours(25), lives);
   EXPECT_FALSE(cache_.Has("files/ab/.tmp-0123"));
+  EXPECT_TRUE(cache_.Has("setup/0123"));
+  SweepReceived(place, absl::Now() + kContentsKept + absl::Hours(1), lives);
+  EXPECT_FALSE(cache_.Has("setup/0123"));
 }
 
 TEST_F(TreeTransferTest, ACacheThatOthersMayWriteIsRefused) {
   std::filesystem::permissions(cache_.path(), std::filesystem::perms::all);
   const absl::Status refused = Transfer();
   EXPECT_THAT(std::string(refused.message()), HasSubstr("others may write there; chmod go-w makes it private"));
+}
+
+TEST_F(TreeTransferTest, AnEmptyFileMayBeAllThatIsMissing) {
+  std::filesystem::remove(tree_ / "data/empty.csv");
+  ASSERT_EQ(Transfer(), absl::OkStatus());
+  tree_.Write("zero", "");
+  ASSERT_EQ(Transfer(), absl::OkStatus());
+  EXPECT_EQ(files_sent_, 1U);
+  EXPECT_TRUE(std::filesystem::exists(work_ + "/zero"));
 }
 
 TEST_F(TreeTransferTest, AFileThatChangesOnTheWayIsNamed) {

@@ -52,9 +52,9 @@ struct LineOfText {
   int block_line = 0;
 };
 
-// Reads one text or a list of texts from `train`.
-std::vector<LineOfText> TextsAt(const YamlNode& train, const std::string& key) {
-  const std::string path = absl::StrCat("train.", key);
+// Reads one text or a list of texts from `train`, or from its section `above` ("train.setup").
+std::vector<LineOfText> TextsAt(const YamlNode& train, const std::string& key, const std::string& above = "train") {
+  const std::string path = absl::StrCat(above, ".", key);
   const YamlNode* node = train.Find(key);
   if (node == nullptr) return {};
   const auto text_of = [](const YamlNode& from, std::string path) {
@@ -155,6 +155,9 @@ class ExperimentFileReader {
   // Returns "muster.yml:4: train.resources"; `otherwise` if the map has no resources.
   std::string ResourcesPlace(const YamlNode& map, const std::string& path, const std::string& otherwise) const;
   std::string Place(int line, const std::string& path) const { return absl::StrCat(file_.name, ":", line, ": ", path); }
+  // Returns the commands; those with {{ name }} are mistakes.
+  std::vector<std::string> CommandsRunOnce(const std::vector<LineOfText>& texts);
+  void ReadSetup(const YamlNode& train);
   void ReadCommands(const YamlNode& train);
   // Returns the text as its author meant it (FoldedCommand); warns of a line of a `|` block that looks like arguments.
   std::string CommandOf(const LineOfText& text);
@@ -329,9 +332,10 @@ std::string ExperimentFileReader::CommandOf(const LineOfText& text) {
   return FoldedCommand(text.text, below);
 }
 
-void ExperimentFileReader::ReadCommands(const YamlNode& train) {
-  for (const LineOfText& command : TextsAt(train, "install")) {
-    file_.install.push_back(CommandOf(command));
+std::vector<std::string> ExperimentFileReader::CommandsRunOnce(const std::vector<LineOfText>& texts) {
+  std::vector<std::string> commands;
+  for (const LineOfText& command : texts) {
+    commands.push_back(CommandOf(command));
     const auto names = TemplateNames(command.text);  // anything else in braces belongs to the command
     if (names.ok() && !names->empty())
       mistakes_.Add(
@@ -339,6 +343,23 @@ void ExperimentFileReader::ReadCommands(const YamlNode& train) {
           absl::StrCat("has {{ ", names->front(), " }}, but is run once, whatever values the parameters have"),
           "parameters in train.run");
   }
+  return commands;
+}
+
+void ExperimentFileReader::ReadSetup(const YamlNode& train) {
+  const YamlNode section = SectionAt(train, "setup");
+  const bool is_section = train.Find("setup") != nullptr && train.Find("setup")->kind == YamlKind::kMap;
+  file_.setup.run = CommandsRunOnce(is_section ? TextsAt(section, "run", "train.setup") : TextsAt(train, "setup"));
+  for (const LineOfText& path : TextsAt(section, "files", "train.setup")) {
+    if (path.text.starts_with("/") || absl::StrContains(absl::StrCat("/", path.text, "/"), "/../"))
+      mistakes_.Add(path.line, path.path, absl::StrCat("is ", Quoted(path.text)), "a path below the folder");
+    file_.setup.files.push_back(path.text);
+  }
+}
+
+void ExperimentFileReader::ReadCommands(const YamlNode& train) {
+  file_.install = CommandsRunOnce(TextsAt(train, "install"));
+  ReadSetup(train);
   for (const LineOfText& command : TextsAt(train, "run")) {
     file_.run.push_back(CommandOf(command));
     file_.run_places.push_back(Place(command.line, command.path));

@@ -43,6 +43,12 @@ struct TorchrunSpec {
   int processes = 1;
 };
 
+// train.setup: commands that each host runs once for a content.
+struct SetupSpec {
+  std::vector<std::string> run;    // empty: nothing is to be done
+  std::vector<std::string> files;  // below the folder; their contents are the content; empty: all that is in it
+};
+
 struct VolumeSpec {
   std::string host;  // absolute path on the machine
   std::string path;  // where tasks see it; by default the same
@@ -93,6 +99,7 @@ struct ExperimentFile {
   std::optional<TorchrunSpec> torchrun;
   std::string image;
   std::vector<std::string> install;
+  SetupSpec setup;
   std::vector<std::string> run;         // with {{ name }} still in them
   std::vector<std::string> run_places;  // place of each, for messages: "muster.yml:9: train.run[2]"
   Resources resources;                  // of the only task if neither distributed nor torchrun

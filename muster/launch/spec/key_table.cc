@@ -113,6 +113,14 @@ KeySection FileKeys() {
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }
 
+KeyRow SetupRow(const KeyForm& commands) {
+  return {"setup",
+          {TextForm(), commands, SectionForm("setup", "{run, files}")},
+          "",
+          "commands run once on each host (or this machine) and content, before the tasks; they and the tasks have a "
+          "folder MUSTER_SETUP_DIR there, which stays"};
+}
+
 KeySection TrainKeys() {
   const KeyForm commands = ListOf({TextForm()}, "a list of commands");
   const KeyForm variable = PatternForm("^[A-Za-z_][A-Za-z0-9_]*=", "NAME=VALUE");
@@ -141,6 +149,7 @@ KeySection TrainKeys() {
             "",
             "commands that prepare the code, run once per code and version before the first task; stops at the first "
             "that fails"},
+           SetupRow(commands),
            {"run",
             {TextForm(), commands},
             "required",
@@ -254,6 +263,13 @@ std::vector<KeySection> AllExperimentKeys() {
           RoleKeys("master", 1, 1),
           RoleKeys("evaluator", 0, 1),
           TorchrunKeys(),
+          {"setup",
+           "train.setup",
+           {{"run", {TextForm(), ListOf({TextForm()}, "a list of commands")}, "required", "the commands"},
+            {"files",
+             {ListOf({TextForm()}, "a list of paths")},
+             "the whole folder",
+             "the content: the commands are run again when one of these files, or a command, has changed"}}},
           ResourceKeys(),
           RestartKeys(),
           {"parameter",

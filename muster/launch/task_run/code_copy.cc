@@ -105,6 +105,7 @@ HostPlan WithTransfers(HostPlan plan) {
   int index = 0;
   for (const std::string& host : HostsWithTasks(plan)) {
     plan.placement[{kReceiveJob, index}] = host;
+    plan.placement[{kSetupJob, index}] = host;
     plan.placement[{kSendJob, index++}] = host;
   }
   return plan;

@@ -17,7 +17,8 @@
 namespace muster {
 
 inline constexpr char kReceiveJob[] = "receive";
-inline constexpr char kSendJob[] = "send";  // of OutputFetch
+inline constexpr char kSendJob[] = "send";    // of OutputFetch
+inline constexpr char kSetupJob[] = "setup";  // of an experiment
 
 // What a host has of the code.
 struct PlacedCode {
@@ -68,7 +69,7 @@ class CodeCopy {
 
 // Returns the plan's hosts that have tasks, in its order.
 std::vector<std::string> HostsWithTasks(const HostPlan& plan);
-// Returns the plan with a place for each task that CodeCopy and OutputFetch run on these hosts.
+// Returns the plan with a place for each task of these jobs: the i-th of each is on the i-th of these hosts.
 HostPlan WithTransfers(HostPlan plan);
 
 // Returns what a dry run says of the code that would go to each host: files, bytes, the five largest.

@@ -274,6 +274,37 @@ TEST_P(ExperimentCommand, InstallRunsOnceForTheSameContent) {
   EXPECT_EQ(LinesIn(count), 2) << "another content";
 }
 
+// What it makes stays where the tasks run, for every experiment with the same content.
+TEST_P(ExperimentCommand, SetupRunsOnceForEachHostAndContent) {
+  environment_ = {"XDG_CACHE_HOME=" + Aside("cache")};  // of this machine
+  const std::string count = Aside("setups");
+  Write("needs.txt", "one\n");
+  const auto write = [&](const std::string& command) {
+    WriteExperiment("torchrun: {workers: 2}\nsetup:\n  files: [needs.txt]\n  run: [" + command + ", echo x >> " +
+                    count + ", cp needs.txt $MUSTER_SETUP_DIR/made]\nrun: echo has $(cat $MUSTER_SETUP_DIR/made)");
+  };
+  write("echo setting up");
+  const std::string first = Out({"train"});
+  const size_t hosts = on_hosts() ? 2 : 1;
+  for (size_t i = 1; i <= hosts; ++i)
+    EXPECT_THAT(LinesOf(first, absl::StrCat("1.setup.", i)),
+                AllOf(Contains("setting up"), Contains("--> BUILDING"), Contains("--> FINISHED")));
+  for (const std::string task : {"1.worker.1", "1.worker.2"}) EXPECT_THAT(LinesOf(first, task), Contains("has one"));
+  EXPECT_EQ(LinesIn(count), hosts);
+  Write("other.txt", "");
+  EXPECT_THAT(LinesOf(Out({"train"}), "2.worker.2"), Contains("has one"));
+  EXPECT_EQ(LinesIn(count), hosts) << "the same content";
+  Write("needs.txt", "two\n");
+  EXPECT_THAT(LinesOf(Out({"train"}), "3.worker.2"), Contains("has two"));
+  EXPECT_EQ(LinesIn(count), 2 * hosts);
+  write("echo the cause >&2, exit 3");
+  const Said failed = Muster({"train"});
+  EXPECT_EQ(failed.exit_code, 3) << failed.out;
+  EXPECT_THAT(Json({"status", "4"})["reason"].get<std::string>(), ContainsRegex("setup\\.[12] exited with 3"));
+  EXPECT_THAT(StatesOf(failed.out, "4.worker.1"), Not(Contains("RUNNING")));
+  EXPECT_EQ(LinesIn(count), 2 * hosts);
+}
+
 TEST_P(ExperimentCommand, AFailedBuildEndsTheExperiment) {
   WriteExperiment("install: [echo trying, exit 3, echo never]\nrun: echo ran");
   const Said said = Muster({"train"});
