@@ -38,7 +38,8 @@ class App;
   COMMAND(Reach)                 \
   COMMAND(Receive)               \
   COMMAND(Send)                  \
-  COMMAND(Once)
+  COMMAND(Once)                  \
+  COMMAND(Sweep)
 
 namespace muster {
 

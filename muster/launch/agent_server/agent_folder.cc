@@ -11,6 +11,9 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -70,6 +73,18 @@ absl::StatusOr<AgentFolder> AgentFolder::Open(const std::string& job, const std:
   absl::StatusOr<PrivateFolder> agents = own->OpenIn("agents", /*make=*/true);
   if (!agents.ok()) return WithWayOut(agents.status());
   return AgentFolder(*std::move(agents), job);
+}
+
+absl::StatusOr<std::vector<std::string>> AgentFolder::Jobs(const std::string& shared) {
+  ASSIGN_OR_RETURN(const AgentFolder any, Open("any", shared));
+  std::vector<std::string> jobs;
+  std::error_code error;
+  const std::string agents = absl::StrCat("/proc/self/fd/", any.agents_.fd());
+  for (std::filesystem::directory_iterator entry(agents, error), end; !error && entry != end; entry.increment(error))
+    if (std::string job = entry->path().filename(); entry->is_directory(error) && CheckAgentJob(job).ok())
+      jobs.push_back(std::move(job));
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
 }
 
 absl::Status AgentFolder::Lock(absl::Duration wait) {

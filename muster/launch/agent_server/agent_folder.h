@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,9 @@ class AgentFolder {
   // Makes the folders above the job's own. `shared`: where all users may make folders. FailedPrecondition names what
   // isn't this user's own.
   static absl::StatusOr<AgentFolder> Open(const std::string& job, const std::string& shared = "/tmp");
+
+  // Returns the jobs that have a folder: those of agents that run, and of some that were killed.
+  static absl::StatusOr<std::vector<std::string>> Jobs(const std::string& shared = "/tmp");
 
   // Makes the folder and takes its lock; held until this object is destroyed by all processes that have lock_fd().
   // Waits for at most `wait`. Unavailable: the job has an agent, or the guard of one.

@@ -220,6 +220,28 @@ TEST_P(SshExperiment, AHostThatIsUnpluggedAndBackCostsNothing) {
   EXPECT_EQ(TasksOf("1")["1.worker.2"]["restarts"], 0);
 }
 
+// The agent and its guard are killed at once under a task whose child has a session of its own and no variables.
+TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
+  RunOn("h1");
+  WriteExperiment("restart: {policy: never}\nrun: setsid sleep 1000 & echo begun; sleep 1000");
+  const auto train = StartMuster({"train"});
+  AwaitLines(*train, "1.master", 2);
+  const std::vector<std::string> gc = {"gc", "--hosts", "h1,h2", "--ssh_config", hosts().ssh_config()};
+  const std::string said = Out(gc);
+  EXPECT_THAT(said, AllOf(ContainsRegex("h1: job [0-9a-f]+ runs\n"), HasSubstr("h2: nothing is left there\n")));
+  const std::string run_id = said.substr(std::min<size_t>(8, said.size()), 16);
+  KillSupervisor("1");
+  for (const char* words : {"run-guard", " --serve "})
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+      if (running.words.find(words) != std::string::npos && running.words.find(run_id) != std::string::npos)
+        kill(running.pid, SIGKILL);
+  train->Wait();
+  EXPECT_THAT(Out({"gc", "--hosts", "h1", "--ssh_config", hosts().ssh_config(), "--dry-run"}),
+              HasSubstr("h1: would end what is left of job " + run_id));
+  EXPECT_THAT(Out(gc), ContainsRegex("h1: job " + run_id + ": ended [0-9]+ process"));
+  EXPECT_THAT(Out(gc), HasSubstr("h1: nothing is left there\n"));
+}
+
 // Returns the blocks of this language in a chapter of a page.
 std::vector<std::string> Blocks(const std::string& page, const std::string& chapter, const std::string& language) {
   std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();

@@ -4,17 +4,22 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
+#include "apps/muster/hosts/host_command.h"
+#include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
 #include "muster/launch/project/decimal_size.h"
 #include "muster/launch/project/garbage.h"
 
@@ -33,12 +38,16 @@ With --experiments-older-than it also forgets experiments and removes all of MUS
 working folder, and OUTPUT_DIR, CHECKPOINTS AND MODELS INCLUDED, unless `output:` of the file named a folder outside
 MUSTER_HOME, which is never touched. It never removes experiments that haven't ended.
 
+With --hosts or --host_file it looks on these hosts instead for jobs whose agent was killed: it ends their processes and
+removes their folders. Jobs that run are named and left alone.
+
 It is safe to use while experiments run or are being started.
 
 Examples:
   muster gc --dry-run                                     show what would be removed, and its size
   muster gc --older-than 7                                keep what was used in the last week
   muster gc --experiments-older-than 30 --keep 20         forget what ended a month ago, but not the last 20
+  muster gc --hosts h1,h2                                 end what dead jobs have left on hosts
   muster gc --json                                        one object: removed (kind, path, bytes), bytes, notes, problems
 
 Exit codes: 0 done; 1 something couldn't be removed (named on stderr); 2 wrong usage.)";
@@ -49,6 +58,7 @@ struct GcFlags {
   int keep = 0;
   bool dry_run = false;
   bool json = false;
+  HostFlags hosts;
 };
 
 // Checks for CLI11, whose own print types and ranges as in C++.
@@ -92,7 +102,33 @@ absl::StatusOr<GarbageReport> Collect(const GarbageOptions& options) {
   return CollectGarbage(opened->home, *opened->registry, RealClock(), options);
 }
 
+// Returns the exit code.
+absl::StatusOr<int> CleanHosts(const GcFlags& flags) {
+  if (flags.json) return absl::InvalidArgumentError("--json: accepted without --hosts and --host_file");
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
+  ASSIGN_OR_RETURN(const HostPlan plan, HostPlanOf(flags.hosts, hosts));
+  int exit_code = 0;
+  std::vector<std::string> words = {"muster", "sweep"};
+  if (flags.dry_run) words.emplace_back("--dry-run");
+  for (const Host& host : hosts) {
+    const absl::StatusOr<std::string> said = RunOnHost(plan, host, words);
+    if (!said.ok()) {
+      ReportError("gc", absl::UnavailableError(said.status().message()));
+      exit_code = 1;
+      continue;
+    }
+    for (const absl::string_view line : absl::StrSplit(*said, '\n', absl::SkipEmpty()))
+      std::printf("%s: %s\n", host.name.c_str(), std::string(line).c_str());
+    if (said->empty()) std::printf("%s: nothing is left there\n", host.name.c_str());
+  }
+  return exit_code;
+}
+
 int Run(const GcFlags& flags, bool experiments, bool keep) {
+  if (!flags.hosts.hosts.empty() || !flags.hosts.host_file.empty()) {
+    const absl::StatusOr<int> code = CleanHosts(flags);
+    return code.ok() ? *code : ReportError("gc", code.status());
+  }
   if (keep && !experiments)
     return UsageError("gc", absl::InvalidArgumentError(
                                 "--keep says how many experiments stay; accepted: with --experiments-older-than DAYS "
@@ -127,6 +163,7 @@ void AddGcCommand(CLI::App& app, int& exit_code) {
       command->add_option("--keep", flags->keep, "Keep the N experiments that ended last, however old")
           ->type_name("N")
           ->check(CountFromZero);
+  AddHostFlags(command, flags->hosts);
   command->add_flag("--dry-run", flags->dry_run, "Only show what would be removed");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->footer(kGcFooter);
