@@ -49,6 +49,8 @@ constexpr Figure kFigures[] = {
     {"ssh_true_ms", FigureGoal::kNone, 0, "`ssh HOST true`, from before its fork to its end"},
     {"run_ms", FigureGoal::kNone, 0, "`muster run` on --hosts, until the first line of each task was read"},
     {"beyond_ssh_ms", FigureGoal::kAtMost, 1000, "the second less the first"},
+    {"train_ms", FigureGoal::kNone, 0, "`muster train` on them likewise, its code copied to each"},
+    {"train_beyond_ssh_ms", FigureGoal::kAtMost, 1000, "that, less `ssh HOST true`"},
     {"run_to_end_ms", FigureGoal::kNone, 0, "that `muster run`, until it has ended"},
     {"many_ssh_s", FigureGoal::kNone, 0, "`ssh HOST true` for each of --many hosts, 8 at a time"},
     {"many_s", FigureGoal::kAtMost, 5, "`muster run` on --many hosts, until the first line of each task was read"},
@@ -128,10 +130,14 @@ class HostsBench {
   double CpuOfHosts() const;
   absl::Status MeasureSsh();
   absl::Status MeasureManySsh();
-  // Returns the milliseconds from before the fork until each task's first line was read, then waits for the end.
-  // `cpu_seconds` gets the processor time of `muster run`.
+  // Returns the milliseconds from before the fork of `command` until so many lines were read that end with kGreeting,
+  // then waits for the end. `cpu_seconds` gets the processor time of `command`.
+  absl::StatusOr<double> UntilGreetings(const std::vector<std::string>& command, const EnvironmentChanges& environment,
+                                        int greetings, double* cpu_seconds = nullptr);
+  // The same for `muster run` with a task on each host.
   absl::StatusOr<double> UntilGreetings(int hosts, const std::string& ssh_config, double* cpu_seconds = nullptr);
   absl::Status MeasureRun();
+  absl::Status MeasureTrain();
   absl::Status MeasureMany();
   absl::Status MeasureManyShared();
   absl::StatusOr<Printed> Print(const std::vector<std::string>& command);
@@ -195,23 +201,27 @@ absl::Status HostsBench::MeasureManySsh() {
 }
 
 absl::StatusOr<double> HostsBench::UntilGreetings(int hosts, const std::string& ssh_config, double* cpu_seconds) {
+  return UntilGreetings(Run(hosts, hosts, ssh_config, {"/bin/echo", std::string(kGreeting)}), {}, hosts, cpu_seconds);
+}
+
+absl::StatusOr<double> HostsBench::UntilGreetings(const std::vector<std::string>& command,
+                                                  const EnvironmentChanges& environment, int greetings,
+                                                  double* cpu_seconds) {
   const int64_t start = MonotonicNanos();
-  LinesOfProcess run(Run(hosts, hosts, ssh_config, {"/bin/echo", std::string(kGreeting)}), {});
-  int greetings = hosts;
+  LinesOfProcess run(command, environment);
   double milliseconds = 0;
   std::string lines;
   RETURN_IF_ERROR(run.Read(kPatience,
                            [&](std::string_view line) {
                              absl::StrAppend(&lines, AbslView(line), "\n");
                              const absl::string_view text = AbslView(line);
-                             if (absl::StartsWith(text, "[worker:") && absl::EndsWith(text, AbslView(kGreeting)) &&
-                                 --greetings == 0)
+                             if (absl::EndsWith(text, AbslView(kGreeting)) && --greetings == 0)
                                milliseconds = Milliseconds(start);
                              return true;
                            })
                       .status());
   if (run.Wait(cpu_seconds) == 0 && greetings == 0) return milliseconds;
-  return absl::InternalError(absl::StrCat("muster run failed, or printed too little:\n", lines));
+  return absl::InternalError(absl::StrCat("muster failed, or printed too little:\n", lines));
 }
 
 absl::Status HostsBench::MeasureRun() {
@@ -221,6 +231,22 @@ absl::Status HostsBench::MeasureRun() {
   Note("run_ms", milliseconds);
   if (const auto ssh = values_.find("ssh_true_ms"); ssh != values_.end())
     Note("beyond_ssh_ms", milliseconds - ssh->second.back());
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasureTrain() {
+  std::filesystem::create_directory("project");
+  std::ofstream("project/muster.yml") << "project: bench\ntrain:\n  torchrun: {workers: " << options_.hosts
+                                      << "}\n  run: echo " << kGreeting << "\n";
+  const std::string here = std::filesystem::current_path().string();
+  const std::vector<std::string> command =
+      hosts_.On("h0", {options_.muster, "train", "-f", here + "/project", "--hosts", FirstNames(options_.hosts),
+                       "--ssh_config", hosts_.ssh_config()});
+  ASSIGN_OR_RETURN(const double milliseconds,
+                   UntilGreetings(command, {{"MUSTER_HOME", here + "/home"}}, options_.hosts));
+  Note("train_ms", milliseconds);
+  if (const auto ssh = values_.find("ssh_true_ms"); ssh != values_.end())
+    Note("train_beyond_ssh_ms", milliseconds - ssh->second.back());
   return absl::OkStatus();
 }
 
@@ -327,6 +353,7 @@ absl::Status HostsBench::Measure() {
   std::vector<Contender> contenders = {
       {"start", [this] { return MeasureSsh(); }},
       {"start", [this] { return MeasureRun(); }},
+      {"start", [this] { return MeasureTrain(); }},
       {"many", [this] { return MeasureManySsh(); }},
       {"many", [this] { return MeasureMany(); }},
       {"many", [this] { return MeasureManyShared(); }},

@@ -13,6 +13,7 @@
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/sha256.h"
 #include "muster/launch/project/tree_sender.h"
+#include "muster/launch/task/task_environment.h"
 #include "muster/observe/trace_part.h"
 
 namespace muster {

@@ -14,6 +14,7 @@
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/project/project_tree.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {

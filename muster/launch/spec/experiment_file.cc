@@ -351,7 +351,7 @@ void ExperimentFileReader::ReadSetup(const YamlNode& train) {
   const bool is_section = train.Find("setup") != nullptr && train.Find("setup")->kind == YamlKind::kMap;
   file_.setup.run = CommandsRunOnce(is_section ? TextsAt(section, "run", "train.setup") : TextsAt(train, "setup"));
   for (const LineOfText& path : TextsAt(section, "files", "train.setup")) {
-    if (path.text.starts_with("/") || absl::StrContains(absl::StrCat("/", path.text, "/"), "/../"))
+    if (path.text.starts_with('/') || absl::StrContains(absl::StrCat("/", path.text, "/"), "/../"))
       mistakes_.Add(path.line, path.path, absl::StrCat("is ", Quoted(path.text)), "a path below the folder");
     file_.setup.files.push_back(path.text);
   }

@@ -51,7 +51,7 @@ std::string ShareText(int64_t used, int64_t total) {
 
 // `total` 0: unknown, as on a host.
 std::string UsedText(int64_t used, int64_t total, bool brief) {
-  if (total == 0) return absl::StrFormat(brief ? "%.1f" : "%.1f GB", GibibytesOf(used));
+  if (total == 0) return absl::StrFormat("%.1f%s", GibibytesOf(used), brief ? "" : " GB");
   return brief ? absl::StrFormat("%.1f/%.1f", GibibytesOf(used), GibibytesOf(total))
                : absl::StrFormat("%.1f / %.1f GB", GibibytesOf(used), GibibytesOf(total));
 }

@@ -25,8 +25,6 @@ namespace {
 using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 using Job = SavingJob;
-const auto& kVariables = kSavedVariables;
-const auto& kAdam = kSavedRule;
 
 // Returns the values after ten steps and five more, when nothing is saved or restored.
 std::vector<std::vector<float>> Undisturbed() {
@@ -54,12 +52,12 @@ TEST(SaverTest, AnotherRuleGoesOnWithTheValuesAndSlotsOfItsOwn) {
   before.Start();
   before.Steps(5);
   ASSERT_TRUE(before.saver->Save().ok());
-  Job after(disk, 2, {.variables = kVariables, .rule = momentum});
+  Job after(disk, 2, {.variables = kSavedVariables, .rule = momentum});
   const auto step = after.Restore().value();
   EXPECT_EQ(step, 5);
   EXPECT_EQ(after.Values(), before.Values());
-  Job anew(elsewhere, 1, {.variables = kVariables, .rule = momentum});
-  for (size_t i = 0; i < kVariables.size(); ++i) anew.chief->source.values(i) = before.Values()[i];
+  Job anew(elsewhere, 1, {.variables = kSavedVariables, .rule = momentum});
+  for (size_t i = 0; i < kSavedVariables.size(); ++i) anew.chief->source.values(i) = before.Values()[i];
   anew.chief->StartAsChief();
   after.Steps(3);
   anew.Steps(3);
@@ -72,8 +70,10 @@ TEST(SaverTest, RestoresOntoAnyNumberOfPsAndAnyPartitioning) {
     for (const Layout& to : kLayouts) {
       SCOPED_TRACE(absl::StrCat("from ", from.num_ps, " ps to ", to.num_ps));
       const auto options = [](const Layout& layout) {
-        return TrainingOptions{
-            .variables = kVariables, .rule = kAdam, .placement = layout.placement, .partitioning = layout.partitioning};
+        return TrainingOptions{.variables = kSavedVariables,
+                               .rule = kSavedRule,
+                               .placement = layout.placement,
+                               .partitioning = layout.partitioning};
       };
       MemoryFileSystem disk;
       Job first(disk, from.num_ps, options(from));
@@ -107,7 +107,7 @@ TEST(SaverTest, AnotherRuleStartsWithItsOwnSlots) {
   first.Start();
   first.Steps(4);
   ASSERT_TRUE(first.saver->Save().ok());
-  Job second(disk, 1, {.variables = kVariables, .rule = {.kind = RuleKind::kMomentum}});
+  Job second(disk, 1, {.variables = kSavedVariables, .rule = {.kind = RuleKind::kMomentum}});
   ASSERT_EQ(**second.Restore(), 4);
   EXPECT_EQ(second.Values(), first.Values());
   second.Steps(1);
@@ -373,20 +373,20 @@ TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedWithTheFirstVariable) {
   first.Start();
   ASSERT_TRUE(first.saver->Save().ok());
   const auto restore = [&](const std::vector<VariableSpec>& variables) {
-    Job job(disk, 1, {.variables = variables, .rule = kAdam});
+    Job job(disk, 1, {.variables = variables, .rule = kSavedRule});
     const auto step = job.Restore();
     EXPECT_TRUE(absl::IsFailedPrecondition(step.status())) << step.status();
     EXPECT_FALSE(job.chief->client->AwaitReady(job.store.loop.Now() + absl::Seconds(1)).ok());
     return std::string(step.status().message());
   };
-  std::vector<VariableSpec> other = kVariables;
+  std::vector<VariableSpec> other = kSavedVariables;
   other[1].shape = {8};
   EXPECT_THAT(restore(other),
               AllOf(HasSubstr("model/model.ckpt-0"), HasSubstr("'b' is float32[7] there and float32[8] here")));
-  other = kVariables;
+  other = kSavedVariables;
   other[2].name = "factor";
   EXPECT_THAT(restore(other), HasSubstr("it has no variable 'factor'"));
-  other = kVariables;
+  other = kSavedVariables;
   other.erase(other.begin() + 1);
   EXPECT_THAT(restore(other), HasSubstr("it has a variable 'b' that this model lacks"));
 }
@@ -496,8 +496,8 @@ TEST(SaverTest, TrainingGoesOnWhileAPartIsWritten) {
   MemoryFileSystem disk;
   Job job(disk, 1);
   job.Start();
-  auto worker =
-      std::make_unique<TrainingProcess>(job.store, "worker:0", TrainingOptions{.variables = kVariables, .rule = kAdam});
+  auto worker = std::make_unique<TrainingProcess>(job.store, "worker:0",
+                                                  TrainingOptions{.variables = kSavedVariables, .rule = kSavedRule});
   ASSERT_EQ(worker->client->Join(false), absl::OkStatus());
   worker->client->Bind(worker->algorithm->binding());
   ASSERT_TRUE(worker->client->AwaitReady(absl::InfiniteFuture()).ok());
@@ -527,7 +527,7 @@ TEST(SaverTest, ASaveSurvivesFaultsOfTheWay) {
         MemoryFileSystem disk;
         MemoryFileSystem other;
         FaultScript script;
-        Job job(disk, 2, {.variables = kVariables, .rule = kAdam, .faults = &script});
+        Job job(disk, 2, {.variables = kSavedVariables, .rule = kSavedRule, .faults = &script});
         if (ps1_elsewhere) job.MoveToDisk(1, other);
         job.Start();
         job.Steps(2);

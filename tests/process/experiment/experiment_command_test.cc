@@ -46,9 +46,10 @@ class ExperimentCommand : public OnEveryEngine {
   // Waits until a file of a task's log is there.
   void AwaitLogFile(const std::string& folder, const std::string& name) const {
     LogWatch watch;
+    const std::string file = absl::StrCat(folder, "/", name);
     for (pollfd wake = {watch.fd(), POLLIN, 0};;) {
       watch.Add(folder, 0, /*files=*/true);
-      if (std::filesystem::exists(folder + "/" + name)) return;
+      if (std::filesystem::exists(file)) return;
       ASSERT_EQ(poll(&wake, 1, 60'000), 1) << folder;
       std::vector<size_t> keys;
       watch.Changed(keys);

@@ -8,21 +8,26 @@
 
 namespace muster {
 
+std::unique_ptr<SimulatedHosts>& OnEveryEngine::OfSuite() {
+  static std::unique_ptr<SimulatedHosts> hosts;
+  return hosts;
+}
+
 void OnEveryEngine::SetUp() {
   if (!on_hosts()) return;
   if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) GTEST_SKIP() << why;
-  if (hosts_ == nullptr) hosts_ = std::make_unique<SimulatedHosts>(4);
-  aside_ = hosts_->shared() + "/aside";
+  if (OfSuite() == nullptr) OfSuite() = std::make_unique<SimulatedHosts>(4);
+  aside_ = OfSuite()->shared() + "/aside";
   std::filesystem::create_directory(aside_);
 }
 
 void OnEveryEngine::TearDown() {
-  if (!on_hosts() || hosts_ == nullptr) return;
-  for (const std::string& host : hosts_->names()) hosts_->AwaitNothingOn(host);
+  if (!on_hosts() || OfSuite() == nullptr) return;
+  for (const std::string& host : OfSuite()->names()) OfSuite()->AwaitNothingOn(host);
   std::filesystem::remove_all(aside_);
 }
 
-void OnEveryEngine::TearDownTestSuite() { hosts_.reset(); }
+void OnEveryEngine::TearDownTestSuite() { OfSuite().reset(); }
 
 std::string OnEveryEngine::Aside(const std::string& name) const {
   return aside_.empty() ? ExperimentsTest::Aside(name) : absl::StrCat(aside_, "/", name);
@@ -30,12 +35,12 @@ std::string OnEveryEngine::Aside(const std::string& name) const {
 
 std::vector<std::string> OnEveryEngine::Command(const std::vector<std::string>& arguments) const {
   const std::vector<std::string> words = ExperimentsTest::Command(arguments);
-  return on_hosts() && hosts_ != nullptr ? hosts_->On("h0", words) : words;
+  return on_hosts() && OfSuite() != nullptr ? OfSuite()->On("h0", words) : words;
 }
 
 std::string OnEveryEngine::MoreOfFile() const {
   if (!on_hosts()) return "";
-  return absl::StrCat("hosts: ", file_hosts_, "\ngrace: 10s\nssh_config: ", hosts_->ssh_config(), "\n", file_more_);
+  return absl::StrCat("hosts: ", file_hosts_, "\ngrace: 10s\nssh_config: ", OfSuite()->ssh_config(), "\n", file_more_);
 }
 
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }

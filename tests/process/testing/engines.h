@@ -24,7 +24,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
 
   bool on_hosts() const { return std::string(GetParam()) != "local"; }
   // h1 to h4; on_hosts only.
-  static SimulatedHosts& hosts() { return *hosts_; }
+  static SimulatedHosts& hosts() { return *OfSuite(); }
   // Says on which of them the next muster.yml runs, and more of its lines; h1 and h2 unless called.
   void RunOn(const std::string& hosts, const std::string& more = "") {
     file_hosts_ = hosts;
@@ -36,7 +36,8 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   std::string MoreOfFile() const override;
 
  private:
-  static inline std::unique_ptr<SimulatedHosts> hosts_;
+  static std::unique_ptr<SimulatedHosts>& OfSuite();
+
   std::string aside_;  // on_hosts only
   std::string file_hosts_ = "h1,h2", file_more_;
 };
