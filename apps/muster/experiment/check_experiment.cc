@@ -120,7 +120,7 @@ absl::StatusOr<ExperimentPlan> PlanToLookAt(const ExperimentFile& file, Paramete
   request.no_gpus = options.no_gpus;
   const int addresses = AddressesNeeded(file);
   for (int i = 0; i < addresses; ++i) request.addresses.push_back(absl::StrCat("127.0.0.1:", 1 + i));
-  if (file.framework == Framework::kMuster) {
+  if (file.framework == Framework::kMuster && options.hosts.hosts.empty()) {
     const size_t tasks = TasksOfFile(file).size();
     for (size_t i = 0; i < tasks; ++i) request.status_ports.push_back(static_cast<int>(1 + i));
   }

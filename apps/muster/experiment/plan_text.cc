@@ -12,6 +12,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/spec/file_template.h"
 #include "muster/launch/task/resources.h"
@@ -79,6 +80,21 @@ std::string TasksText(const ExperimentFile& file, const ExperimentPlan& plan,
   return text;
 }
 
+// Returns "  h1: ps.1, master" for each host; "" without hosts.
+absl::StatusOr<std::string> HostsText(const ExperimentFile& file, const SubmitOptions& options) {
+  if (options.hosts.hosts.empty()) return "";
+  ASSIGN_OR_RETURN(const HostPlan plan, PlanHosts(file, options));
+  std::map<std::string, std::vector<std::string>> tasks;
+  for (const TaskId& task : TasksOfFile(file)) tasks[plan.placement.at(task)].push_back(LabelOf(task));
+  std::string text = "hosts, with their tasks:\n";
+  for (const Host& host : plan.hosts) {
+    const auto found = tasks.find(host.name);
+    absl::StrAppend(&text, "  ", host.name, ": ", found == tasks.end() ? "none" : absl::StrJoin(found->second, ", "),
+                    "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> PlanText(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
@@ -100,6 +116,8 @@ absl::StatusOr<std::string> PlanText(const ExperimentFile& file, const std::vect
   for (const std::string& command : file.install) absl::StrAppend(&text, CommandLines(command));
   absl::StrAppend(&text, "tasks, with their commands", runs.size() > 1 ? " in the first run" : "", ":\n",
                   TasksText(file, plan, CommandsOf(file, runs.front())));
+  // What keeps tasks from having places is said later, with all other problems.
+  absl::StrAppend(&text, HostsText(file, options).value_or(""));
   std::set<std::string> variables;
   for (const PlannedTask& task : plan.tasks)
     for (const auto& [name, value] : task.process.environment) variables.insert(name);

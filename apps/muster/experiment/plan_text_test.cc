@@ -82,5 +82,20 @@ TEST(PlanTextTest, EverySettingHasItsSource) {
   EXPECT_THAT(plan, Not(AnyOf(HasSubstr("secret"), HasSubstr("0123456789abcdef"))));
 }
 
+TEST(PlanTextTest, TheTasksOfEachHostAreNamed) {
+  const ExperimentFile file =
+      ParseExperimentFile(
+          "project: p\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 3}}\n  run: x\n",
+          "muster.yml")
+          .value();
+  GivenValues given;
+  given.options.hosts.hosts = {{.name = "a", .slots = 2}, {.name = "b"}, {.name = "c", .slots = 1}};
+  given.options.hosts.placement = {{"worker", {"a"}}};
+  const std::string text = PlanText(file, {{}}, given).value();
+  EXPECT_THAT(
+      text, ::testing::HasSubstr("hosts, with their tasks:\n  a: ps.1, worker.1, worker.2\n  b: master\n  c: none\n"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("MUSTER_STATUS_PORT"))) << "hosts have no status pages";
+}
+
 }  // namespace
 }  // namespace muster::plan_text_test

@@ -43,18 +43,24 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
 
 }  // namespace
 
-void AddHostFlags(CLI::App* command, HostFlags& flags) {
-  command
-      ->add_option("--on", flags.on,
-                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
-                                " (default: ssh if hosts are given, else local)"))
-      ->type_name("ENGINE");
+void AddHostListFlags(CLI::App* command, HostFlags& flags) {
   command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches; H:N takes at most N tasks that train")
       ->type_name("H1,H2,...");
   command
       ->add_option("--host_file,--host-file", flags.host_file,
                    absl::StrCat("Hosts from a file, one a line: ", kHostLineForms))
       ->type_name("FILE");
+  command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
+      ->type_name("FILE");
+}
+
+void AddHostFlags(CLI::App* command, HostFlags& flags) {
+  command
+      ->add_option("--on", flags.on,
+                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
+                                " (default: ssh if hosts are given, else local)"))
+      ->type_name("ENGINE");
+  AddHostListFlags(command, flags);
   command
       ->add_option(
           "--grace", flags.grace,
@@ -64,8 +70,6 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
       ->add_option("--code_limit,--code-limit", flags.code_limit,
                    "The most that is copied to each host; more is refused with the largest files (default 256MB)")
       ->type_name("SIZE");
-  command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
-      ->type_name("FILE");
 }
 
 absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {

@@ -27,6 +27,8 @@ struct HostFlags {
 };
 
 void AddHostFlags(CLI::App* command, HostFlags& flags);
+// Those of them that only name the hosts.
+void AddHostListFlags(CLI::App* command, HostFlags& flags);
 
 // Returns the hosts that the flags name; none: this machine is meant. InvalidArgument, or NotFound for a host file that
 // isn't there, names the flag and what is accepted.

@@ -163,7 +163,7 @@ void AddGcCommand(CLI::App& app, int& exit_code) {
       command->add_option("--keep", flags->keep, "Keep the N experiments that ended last, however old")
           ->type_name("N")
           ->check(CountFromZero);
-  AddHostFlags(command, flags->hosts);
+  AddHostListFlags(command, flags->hosts);
   command->add_flag("--dry-run", flags->dry_run, "Only show what would be removed");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->footer(kGcFooter);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/commands/job/receive_place.h"
 #include "apps/muster/terminal/own_environment.h"
@@ -25,6 +26,8 @@ constexpr char kSweepDescription[] = "End what dead jobs have left on this host 
 // Returns a line about the job, "" if there is nothing to do.
 absl::StatusOr<std::string> Sweep(const std::string& job, bool dry_run) {
   ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
+  // No agent of it is just being started.
+  RETURN_IF_ERROR(folder.LockStart(absl::Seconds(30)));
   // An agent has it, or the guard of one that still ends its tasks.
   if (!folder.Lock(absl::ZeroDuration()).ok()) return absl::StrCat("job ", job, " runs");
   if (dry_run) return absl::StrCat("would end what is left of job ", job);
