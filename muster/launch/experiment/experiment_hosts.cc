@@ -82,6 +82,7 @@ absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
   ASSIGN_OR_RETURN(const DescribedTree tree, DescribeTree(run_.work, ListedFiles::kAll));
   ASSIGN_OR_RETURN(const NonceFile code, NonceFile::Make(std::filesystem::path(run_.work).parent_path()));
   ASSIGN_OR_RETURN(const NonceFile output, NonceFile::Make(run_.output_dir, code.nonce()));
+  if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) say_(ahead);
   copy_.emplace(CodeCopyOrder{.job = run_.run_id,
                               .hosts = HostsWithTasks(run_.plan),
                               .environment = {{kRunIdVariable, run_.run_id}},

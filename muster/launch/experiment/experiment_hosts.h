@@ -4,10 +4,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,9 +44,10 @@ std::string HostedName(const Home& home, const ExperimentId& id);
 
 class ExperimentHosts {
  public:
-  // Borrows `tasks`. The TaskRunClient must hand over the output of the tasks that this owns, and show and record none
-  // of them.
-  ExperimentHosts(HostedRun run, TaskRun& tasks) : run_(std::move(run)), tasks_(tasks) {}
+  // Borrows `tasks`; `say` takes lines for the user that can't wait. The TaskRunClient must hand over the output of the
+  // tasks that this owns, and show and record none of them.
+  ExperimentHosts(HostedRun run, TaskRun& tasks, std::function<void(const std::string& line)> say)
+      : run_(std::move(run)), tasks_(tasks), say_(std::move(say)) {}
 
   bool Owns(const TaskId& task) const { return task.job == kReceiveJob || task.job == kSendJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
@@ -64,6 +67,7 @@ class ExperimentHosts {
 
   const HostedRun run_;
   TaskRun& tasks_;
+  const std::function<void(const std::string& line)> say_;
   std::optional<CodeCopy> copy_;              // while it runs
   std::optional<OutputFetch> fetch_;          // likewise
   std::map<std::string, PlacedCode> placed_;  // by host

@@ -212,7 +212,7 @@ absl::Status ExperimentRun::CopyCode() {
                            .output_dir = order_.run.output_dir,
                            .chief = ChiefOfFile(order_.file),
                            .users_umask = order_.setting.users_umask},
-                 tasks_);
+                 tasks_, [this](const std::string& line) { logs_.Say(line); });
   const auto lines = hosts_->CopyCode();
   if (!lines.ok()) return WhyHostsFail(lines.status());
   for (const std::string& line : *lines) logs_.Say(line);

@@ -220,6 +220,7 @@ absl::Status ForegroundRun::CopyCode() {
   if (!folder.nonce.has_value())
     log_.Say(absl::StrCat(folder.tree.folder,
                           " can't be written here, so that no host can show that it sees it: all get a copy"));
+  if (const std::string ahead = CopyAheadText(folder.tree); !ahead.empty()) log_.Say(ahead);
   copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
   const auto copied = copy_->Run();
   folder.nonce.reset();

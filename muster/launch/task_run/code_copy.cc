@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMostStderr = 4096;  // of a task's stderr
 constexpr size_t kLargestShown = 5;
+constexpr int64_t kQuickCopy = 20'000'000;
 
 std::vector<ProjectFile> LargestOf(const ProjectFiles& files) {
   std::vector<ProjectFile> largest = files.files;
@@ -109,6 +110,12 @@ HostPlan WithTransfers(HostPlan plan) {
     plan.placement[{kSendJob, index++}] = host;
   }
   return plan;
+}
+
+std::string CopyAheadText(const DescribedTree& tree) {
+  int64_t bytes = 0;
+  for (const TreeFile& file : tree.files) bytes += file.file.bytes;
+  return bytes < kQuickCopy ? "" : absl::StrCat("copying up to ", DecimalSize(bytes), " of code to each host");
 }
 
 std::string CopyText(const ProjectFiles& files) {

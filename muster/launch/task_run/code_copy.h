@@ -72,6 +72,9 @@ std::vector<std::string> HostsWithTasks(const HostPlan& plan);
 // Returns the plan with a place for each task of these jobs: the i-th of each is on the i-th of these hosts.
 HostPlan WithTransfers(HostPlan plan);
 
+// Returns a line for the user about a copy that may take a while; "" for one that takes none.
+std::string CopyAheadText(const DescribedTree& tree);
+
 // Returns what a dry run says of the code that would go to each host: files, bytes, the five largest.
 std::string CopyText(const ProjectFiles& files);
 

@@ -220,6 +220,40 @@ TEST_P(SshExperiment, AHostThatIsUnpluggedAndBackCostsNothing) {
   EXPECT_EQ(TasksOf("1")["1.worker.2"]["restarts"], 0);
 }
 
+// Code that takes a while: bytes that no copy can do without.
+std::string MuchCode() {
+  std::string bytes(100'000'000, '\0');
+  uint32_t state = 1;
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+TEST_P(SshExperiment, ARunThatIsKilledWhileCodeIsCopiedLeavesNothing) {
+  Write("data", MuchCode());
+  WriteExperiment("run: echo never");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("copying up to 100.0 MB of code to each host");
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130);
+  EXPECT_THAT(train->out, Not(HasSubstr("never")));
+  Process find(hosts().On("h1", {"find", "/run/home/.cache/muster/work", "-mindepth", "2", "-type", "d"}));
+  find.Wait();
+  EXPECT_EQ(find.out, "");
+}
+
+TEST_P(SshExperiment, AHostThatIsLostWhileCodeIsCopiedIsNamed) {
+  RunOn("h1,h2");
+  Write("data", MuchCode());
+  WriteExperiment("torchrun: {workers: 2}\nrun: echo never");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("copying up to 100.0 MB of code to each host");
+  hosts().Cut("h2");
+  EXPECT_EQ(train->Wait(), 2) << train->err;
+  EXPECT_THAT(train->err, HasSubstr("h2: "));
+  EXPECT_THAT(train->out, Not(HasSubstr("never")));
+  hosts().Heal("h2");
+}
+
 // The agent and its guard are killed at once under a task whose child has a session of its own and no variables.
 TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   RunOn("h1");

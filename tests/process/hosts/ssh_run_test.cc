@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -183,6 +184,24 @@ TEST_F(SshRun, AProgramThatIsMissingIsNamedWithItsHost) {
   EXPECT_NE(run->Wait(), 0);
   EXPECT_THAT(run->err, ContainsRegex("worker:1[^\n]* on h2: [^\n]*/tmp/of_h1")) << run->err;
   EXPECT_THAT(run->err, Not(HasSubstr("on h1: ")));
+}
+
+// Each shows the hosts by a file of its own that it sees the folder; neither counts as part of the code.
+TEST_F(SshRun, TwoRunsOfOneFolderAtOnce) {
+  std::filesystem::create_directory(Shared("code"));
+  std::ofstream(Shared("code") + "/train.sh") << "ls; sleep 1\n";
+  const auto start = [&] {
+    return std::make_unique<Process>(
+        hosts().On("h0", {BinFolder() + "/muster", "run", "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(),
+                          "--copy", ".", "--ps", "0", "--workers", "2", "--", "sh", "train.sh"}),
+        ProcessOptions{.directory = Shared("code")});
+  };
+  const auto one = start(), other = start();
+  for (Process* run : {one.get(), other.get()}) {
+    EXPECT_EQ(run->Wait(), 0) << run->err;
+    EXPECT_THAT(After(run->out, "[worker:1] "), ::testing::ElementsAre("train.sh"));
+    EXPECT_THAT(run->err, HasSubstr("h1, h2 see the folder"));
+  }
 }
 
 }  // namespace
