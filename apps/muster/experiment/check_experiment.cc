@@ -139,11 +139,11 @@ absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, cons
   // All runs have the same tasks and parameter names.
   FindMissingParameters(file, runs.front(), check);
   if (check.missing.empty()) RETURN_IF_ERROR(CheckCommands(file, runs));
+  ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   if (!options.hosts.hosts.empty()) {
     CheckOnHosts(file, options, check);
     return check;
   }
-  ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   FindLacks(file, plan, options, host.machine, check);
   const std::string version = VersionProblem(file, options, host.home, host.python);
   if (!version.empty()) {

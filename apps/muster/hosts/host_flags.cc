@@ -41,6 +41,14 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
   return absl::OkStatus();
 }
 
+bool AllAmong(const std::map<std::string, std::vector<std::string>>& placement, const std::vector<Host>& hosts) {
+  for (const auto& [role, names] : placement)
+    for (const std::string& name : names)
+      if (std::none_of(hosts.begin(), hosts.end(), [&name](const Host& host) { return host.name == name; }))
+        return false;
+  return true;
+}
+
 }  // namespace
 
 void AddHostListFlags(CLI::App* command, HostFlags& flags) {
@@ -118,7 +126,8 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
     setting.hosts = spec.hosts;
   }
   if (setting.hosts.empty()) return setting;
-  setting.placement = spec.placement;
+  // Hosts of a flag take the place of the file's, and so of their placement.
+  if (!flags_have_hosts || AllAmong(spec.placement, setting.hosts)) setting.placement = spec.placement;
   if (flags.ssh_config.empty() && !spec.ssh_config.empty()) wanted.ssh_config = JoinPath(folder, spec.ssh_config);
   ASSIGN_OR_RETURN(HostPlan plan, HostPlanOf(wanted, setting.hosts));
   setting.grace = flags.grace.empty() ? spec.grace.value_or(plan.grace) : plan.grace;
@@ -126,7 +135,8 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   return setting;
 }
 
-absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder) {
+absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder,
+                                          const std::vector<std::string>& left_out) {
   int64_t limit = kUsualCodeLimit;
   if (!flags.code_limit.empty()) {
     const absl::StatusOr<int64_t> given = ParseMemory(flags.code_limit, nullptr);
@@ -135,7 +145,7 @@ absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::str
           absl::StrCat("--code_limit '", flags.code_limit, "': accepted is ", kMemoryForms));
     limit = *given;
   }
-  ASSIGN_OR_RETURN(ProjectFiles files, ListProject(folder));
+  ASSIGN_OR_RETURN(ProjectFiles files, ListProject(folder, left_out));
   RETURN_IF_ERROR(CheckCodeSize(files, limit));
   return files;
 }

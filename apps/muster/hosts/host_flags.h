@@ -41,8 +41,10 @@ std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags);
 // NotFound as above.
 absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder);
 
-// Returns the files of the folder that hosts would get. InvalidArgument: they are more than --code_limit.
-absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder);
+// Returns the files of the folder that hosts would get, without `left_out` as in ListProject. InvalidArgument: they are
+// more than --code_limit.
+absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder,
+                                          const std::vector<std::string>& left_out = {});
 
 // Returns the plan for these hosts, without a placement. InvalidArgument as above.
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts);

@@ -41,6 +41,8 @@ TEST_F(HostSettingTest, AFlagWinsOverTheFile) {
   EXPECT_THAT(Of({}, file_)->placement, ElementsAre(Pair("ps", ElementsAre("b"))));
   EXPECT_THAT(NamesOf(Of({.on = "local"}, file_)), IsEmpty());
   EXPECT_THAT(NamesOf(Of({.hosts = "x"}, file_)), ElementsAre("x"));
+  EXPECT_TRUE(Of({.hosts = "x"}, file_)->placement.empty()) << "of hosts that aren't used";
+  EXPECT_FALSE(Of({.hosts = "b,x"}, file_)->placement.empty());
   HostsSpec local = file_;
   local.on = "local";
   EXPECT_THAT(NamesOf(Of({}, local)), IsEmpty());

@@ -52,8 +52,10 @@ AgentServer::AgentServer(AgentServerOptions options, AgentFolder folder, FdLoop&
     : options_(std::move(options)),
       folder_(std::move(folder)),
       loop_(loop),
-      executor_({.address = options_.address, .cluster_file = folder_.PathOf(AgentFolder::kClusterName)}, loop,
-                [this](BackendEvents& events) { return MakeBackend(events); }),
+      executor_({.address = options_.address,
+                 .cluster_file = folder_.PathOf(AgentFolder::kClusterName),
+                 .muster = options_.muster},
+                loop, [this](BackendEvents& events) { return MakeBackend(events); }),
       link_({.job = options_.job, .limits = options_.limits}, NewRecord(), journal_, executor_) {}
 
 AgentServer::~AgentServer() {

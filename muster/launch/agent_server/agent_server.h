@@ -30,6 +30,7 @@ struct AgentServerOptions {
   std::string job;
   AgentLimits limits;
   std::string address;                // of this host, see BackendExecutorOptions
+  std::string muster = "";            // likewise
   BackendOptions backend;             // the server sets run_id, note, address, kept_lock_fd and clock
   const Clock* clock = &BootClock();  // borrowed
   // Called when the supervisor has wanted the end and everything has ended, before the job's folder goes. Empty: no

@@ -134,6 +134,8 @@ void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process
   launches_[launch] = {.task = process.task};
   current_[process.task] = launch;
   ProcessSpec spec = process.ToSpec();
+  if (!options_.muster.empty() && !spec.arguments.empty() && spec.arguments[0] == "muster")
+    spec.arguments[0] = options_.muster;
   // Before the supervisor's own, which win.
   spec.environment.insert(spec.environment.begin(), {kClusterFileVariable, options_.cluster_file});
   backend_->Launch(spec);

@@ -29,6 +29,8 @@ namespace muster {
 struct BackendExecutorOptions {
   std::string address;       // of this host, told to tasks unless the supervisor gives another one
   std::string cluster_file;  // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
+  // What a task runs whose program is "muster", whatever its PATH is; empty: that in its PATH.
+  std::string muster = "";
 };
 
 class BackendExecutor final : public CommandExecutor, private BackendEvents {

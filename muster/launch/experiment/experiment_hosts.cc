@@ -65,12 +65,13 @@ absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptio
   return plan;
 }
 
-std::string HostedName(const Home& home, const ExperimentId& id) {
+std::string HostedName(const Home& home, const RunRecord& run) {
   Sha256 sha;
   sha.AddWithLength(home.path());
   sha.AddWithLength(ThisHost());
+  sha.AddWithLength(absl::StrCat(absl::ToUnixMicros(run.created)));
   const std::string digits = absl::BytesToHexString(sha.Finish()).substr(0, kNameDigits);
-  return absl::StrCat("home-", digits, "/", id.ToString());
+  return absl::StrCat("home-", digits, "/", run.id.ToString());
 }
 
 void ExperimentHosts::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
@@ -79,10 +80,10 @@ void ExperimentHosts::OnOutput(const TaskId& task, OutputStream stream, std::str
 }
 
 absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
-  ASSIGN_OR_RETURN(const DescribedTree tree, DescribeTree(run_.work, ListedFiles::kAll));
+  ASSIGN_OR_RETURN(const DescribedTree tree, DescribeTree(run_.work, ListedFiles::kAll, calls_.between));
   ASSIGN_OR_RETURN(const NonceFile code, NonceFile::Make(std::filesystem::path(run_.work).parent_path()));
   ASSIGN_OR_RETURN(const NonceFile output, NonceFile::Make(run_.output_dir, code.nonce()));
-  if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) say_(ahead);
+  if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) calls_.say(ahead);
   copy_.emplace(CodeCopyOrder{.job = run_.run_id,
                               .hosts = HostsWithTasks(run_.plan),
                               .environment = {{kRunIdVariable, run_.run_id}},

@@ -32,22 +32,28 @@ absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptio
 struct HostedRun {
   HostPlan plan;
   std::string run_id;
-  std::string name;        // of the folders for output on hosts: "laptop-3f0c91ab/4"
+  std::string name;        // of the folders for output on hosts: "home-3f0c91ab/4"
   std::string work;        // the folder with the code, in a folder of this run alone; absolute
   std::string output_dir;  // absolute
   TaskId chief;
   mode_t users_umask = 022;
 };
 
-// Returns HostedRun::name, which no other MUSTER_HOME has.
-std::string HostedName(const Home& home, const ExperimentId& id);
+// Returns HostedRun::name: that of all attempts, and of no experiment of another MUSTER_HOME, or of one that was there
+// before.
+std::string HostedName(const Home& home, const RunRecord& run);
+
+struct HostedCalls {
+  std::function<void(const std::string& line)> say;  // takes a line for the user that can't wait
+  std::function<void()> between;                     // called during work that takes long
+};
 
 class ExperimentHosts {
  public:
-  // Borrows `tasks`; `say` takes lines for the user that can't wait. The TaskRunClient must hand over the output of the
+  // Borrows `tasks`. The TaskRunClient must hand over the output of the
   // tasks that this owns, and show and record none of them.
-  ExperimentHosts(HostedRun run, TaskRun& tasks, std::function<void(const std::string& line)> say)
-      : run_(std::move(run)), tasks_(tasks), say_(std::move(say)) {}
+  ExperimentHosts(HostedRun run, TaskRun& tasks, HostedCalls calls)
+      : run_(std::move(run)), tasks_(tasks), calls_(std::move(calls)) {}
 
   bool Owns(const TaskId& task) const { return task.job == kReceiveJob || task.job == kSendJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
@@ -59,6 +65,9 @@ class ExperimentHosts {
   std::string WorkOn(const std::string& host) const;
   // Says of each task in which folder it works on its host, and where its OUTPUT_DIR is.
   void Place(ExperimentPlan& plan) const;
+  // Must be called in each round of the loop, outside of its calls: does a part of what would hold up the loop. Returns
+  // whether there is more of it.
+  bool Work() { return fetch_.has_value() && fetch_->Work(); }
   // Brings what the tasks have written on hosts that don't see OUTPUT_DIR. Blocks. Returns lines for the user.
   std::vector<std::string> FetchOutput();
 
@@ -67,7 +76,7 @@ class ExperimentHosts {
 
   const HostedRun run_;
   TaskRun& tasks_;
-  const std::function<void(const std::string& line)> say_;
+  const HostedCalls calls_;
   std::optional<CodeCopy> copy_;              // while it runs
   std::optional<OutputFetch> fetch_;          // likewise
   std::map<std::string, PlacedCode> placed_;  // by host

@@ -63,11 +63,16 @@ TEST(PlanHostsTest, WhatHostsDontDoIsSaidWithTheWayOut) {
               HasSubstr("no host has room for master:0, which needs 2 GPUs"));
 }
 
-TEST(HostedNameTest, IsThatOfTheHomeAndTheRun) {
-  const std::string one = HostedName(Home("/one"), {.number = 4, .run = 2});
+TEST(HostedNameTest, IsThatOfTheHomeAndTheExperiment) {
+  RunRecord run;
+  run.id = {.number = 4, .run = 2};
+  const std::string one = HostedName(Home("/one"), run);
   EXPECT_EQ(one.substr(one.find('/')), "/4.2");
-  EXPECT_EQ(one, HostedName(Home("/one"), {.number = 4, .run = 2}));
-  EXPECT_NE(one, HostedName(Home("/other"), {.number = 4, .run = 2}));
+  run.attempt = 2;
+  EXPECT_EQ(one, HostedName(Home("/one"), run));
+  EXPECT_NE(one, HostedName(Home("/other"), run));
+  run.created += absl::Seconds(1);
+  EXPECT_NE(one, HostedName(Home("/one"), run)) << "a home that was made anew";
 }
 
 }  // namespace

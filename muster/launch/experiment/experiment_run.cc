@@ -205,24 +205,27 @@ absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
 
 absl::Status ExperimentRun::CopyCode() {
   if (!IsOnHosts()) return absl::OkStatus();
-  hosts_.emplace(HostedRun{.plan = order_.hosts,
-                           .run_id = run_id_,
-                           .name = HostedName(order_.home, order_.run.id),
-                           .work = order_.home.work(order_.run.id),
-                           .output_dir = order_.run.output_dir,
-                           .chief = ChiefOfFile(order_.file),
-                           .users_umask = order_.setting.users_umask},
-                 tasks_, [this](const std::string& line) { logs_.Say(line); });
+  hosts_.emplace(
+      HostedRun{.plan = order_.hosts,
+                .run_id = run_id_,
+                .name = HostedName(order_.home, order_.run),
+                .work = order_.home.work(order_.run.id),
+                .output_dir = order_.run.output_dir,
+                .chief = ChiefOfFile(order_.file),
+                .users_umask = order_.setting.users_umask},
+      tasks_,
+      HostedCalls{.say = [this](const std::string& line) { logs_.Say(line); }, .between = [this] { HearHosts(); }});
   const auto lines = hosts_->CopyCode();
   if (!lines.ok()) return WhyHostsFail(lines.status());
   for (const std::string& line : *lines) logs_.Say(line);
   return absl::OkStatus();
 }
 
-// However the run has ended; an interrupt from now on ends this, too.
+// However the run has ended, once all its tasks have; an interrupt from now on ends this, too.
 void ExperimentRun::FetchOutput() {
+  const bool all_ended = tasks_.supervisor() != nullptr && tasks_.supervisor()->done();
   // A second interrupt says not to wait.
-  if (!hosts_.has_value() || tasks_.interrupts() > 1) return;
+  if (!hosts_.has_value() || !all_ended || tasks_.interrupts() > 1) return;
   tasks_.SettleInterrupts();
   for (const std::string& line : hosts_->FetchOutput()) logs_.Say(line);
 }
@@ -273,7 +276,7 @@ absl::Status ExperimentRun::LaunchAll() {
   progress_.Commit();
   logs_.Flush();
   LaunchTensorBoard();
-  return Supervise(plan_.chief);
+  return Supervise(plan_.chief, kIdleGrace);
 }
 
 absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) {
@@ -364,7 +367,7 @@ void ExperimentRun::LaunchTensorBoard() {
   logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://", address, "/"));
 }
 
-absl::Status ExperimentRun::Supervise(const TaskId& chief) {
+absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_grace) {
   TaskSupervisorOptions options;
   options.chief = chief;
   options.rule = EndRule::kAllDecide;
@@ -376,7 +379,7 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief) {
   options.changed = [this](const TaskId& task, TaskChange change, const ExitStatus& status) {
     OnChange(task, change, status);
   };
-  options.idle_grace = kIdleGrace;
+  options.idle_grace = idle_grace;
   options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
   options.name = LabelOf;
   tasks_.Supervise(std::move(options));
@@ -473,7 +476,12 @@ absl::Status ExperimentRun::Pause(absl::Duration time) {
   return tasks_.interrupts() == 0 ? absl::OkStatus() : absl::CancelledError();
 }
 
+void ExperimentRun::HearHosts() {
+  if (IsOnHosts()) WaitUntil(absl::InfinitePast());
+}
+
 void ExperimentRun::WaitUntil(absl::Time deadline) {
+  if (hosts_.has_value() && hosts_->Work()) deadline = absl::InfinitePast();
   if (changed_) progress_.Commit();
   changed_ = false;
   logs_.Flush();

@@ -90,7 +90,7 @@ class ExperimentRun final : public TaskRunClient {
   void End(const absl::Status& went);
 
   // Waits until all launched tasks have ended; an error names the first that failed.
-  [[nodiscard]] absl::Status Supervise(const TaskId& chief);
+  [[nodiscard]] absl::Status Supervise(const TaskId& chief, absl::Duration idle_grace);
   [[nodiscard]] absl::Status WhyItFailed();
   // Returns what the build's own last lines say about it and what to do; empty if they say nothing.
   std::string WhatTheBuildSays() const;
@@ -101,6 +101,8 @@ class ExperimentRun final : public TaskRunClient {
   double CpuSecondsOfTask(const TaskId& task) const;
   // Waits for that long while everything else goes on; Cancelled once interrupted.
   [[nodiscard]] absl::Status Pause(absl::Duration time);
+  // Lets hosts be heard and answered during work that takes long; has no effect on this machine.
+  void HearHosts();
   // The one place where the supervisor waits: runs one round of the loop and what is due then.
   void WaitUntil(absl::Time deadline);
   void WriteToTheEnd();

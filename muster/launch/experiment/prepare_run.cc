@@ -58,7 +58,7 @@ absl::Status ExperimentRun::RunBuild() {
   if (absl::IsCancelled(launched)) return launched;
   if (!launched.ok()) return absl::InternalError(absl::StrCat("the build failed: ", std::string(launched.message())));
   progress_.Commit();
-  const absl::Status built = Supervise(kBuildTask);
+  const absl::Status built = Supervise(kBuildTask, absl::InfiniteDuration());
   tasks_.ForgetTasks();
   if (absl::IsCancelled(built)) return built;
   if (!built.ok()) {
@@ -101,7 +101,7 @@ absl::Status ExperimentRun::SetUp() {
   }
   RETURN_IF_ERROR(tasks_.Launch(std::move(processes)));
   progress_.Commit();
-  const absl::Status done = Supervise(SetupTasks().front());
+  const absl::Status done = Supervise(SetupTasks().front(), absl::InfiniteDuration());
   tasks_.ForgetTasks();
   if (!done.ok()) {
     said_why_ = true;
@@ -143,7 +143,7 @@ absl::Status ExperimentRun::TryToMakeFolders() {
   FileSystem& files = PosixFileSystem();
   const std::string work = order_.home.work(order_.run.id);
   RETURN_IF_ERROR(files.RemoveTree(work));  // left by an earlier attempt
-  RETURN_IF_ERROR(CopyTree(build_.code, work));
+  RETURN_IF_ERROR(CopyTree(build_.code, work, [this] { HearHosts(); }));
   // Unlike muster's own files, results get the rights that the user's shell gives to files, so that they can be shared.
   const mode_t own = umask(order_.setting.users_umask);
   const absl::Status made = files.CreateDirectory(order_.run.output_dir);

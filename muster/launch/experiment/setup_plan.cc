@@ -6,7 +6,6 @@
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/project/file_copy.h"
 #include "muster/launch/project/sha256.h"
-#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
@@ -38,9 +37,7 @@ std::string SetupVariableLines(const std::string& key) {
 }
 
 std::vector<std::string> SetupCommand(const ExperimentFile& file, const std::string& key, const std::string& muster) {
-  return {"/bin/sh", "-c",
-          absl::StrCat(SetupVariableLines(key), "exec ", QuotedWord(muster), " once \"$", kSetupVariable, "\" ",
-                       QuotedWord(ShellScript(file.setup.run)), "\n")};
+  return {muster, "once", key, ShellScript(file.setup.run)};
 }
 
 }  // namespace muster

@@ -13,6 +13,10 @@
 namespace muster {
 namespace {
 
+// What Work compares at a time, in bytes; a file counts with this much more, which opening it costs.
+constexpr int64_t kComparedAtOnce = int64_t{32} << 20;
+constexpr int64_t kSmallFile = int64_t{64} << 10;
+
 // Makes the folders between `folder` and a file below it. A link in place of one isn't followed: it may lead anywhere.
 absl::Status MakeFolders(const std::string& folder, const std::string& file) {
   for (size_t slash = file.find('/'); slash != std::string::npos; slash = file.find('/', slash + 1)) {
@@ -37,11 +41,31 @@ void FolderReceiver::Send(const Message& message) {
 
 absl::Status FolderReceiver::Take(std::string_view bytes) {
   const absl::Status taken = frames_.TakeAll(bytes, [this](const TransferFrame& frame) { return TakeFrame(frame); });
-  if (taken.ok())
-    output_ += frames_.Told();
-  else
-    Send(FailedMessage{.why = std::string(taken.message().substr(0, 4096))});
-  return taken;
+  if (taken.ok()) output_ += frames_.Told();
+  return Told(taken);
+}
+
+absl::Status FolderReceiver::Told(const absl::Status& status) {
+  if (!status.ok()) Send(FailedMessage{.why = std::string(status.message().substr(0, 4096))});
+  return status;
+}
+
+absl::Status FolderReceiver::Work() {
+  for (int64_t bytes = 0; has_work() && bytes < kComparedAtOnce; ++compared_) {
+    bytes += files_[compared_].file.bytes + kSmallFile;
+    RETURN_IF_ERROR(Told(Compare(static_cast<uint32_t>(compared_))));
+  }
+  if (has_work()) return absl::OkStatus();
+  output_ += MissingFrames(missing_);
+  return Told(GoOn());
+}
+
+absl::Status FolderReceiver::Compare(uint32_t position) {
+  const TreeFile& file = files_[position];
+  if (!file.file.link_to.empty()) ++links_;
+  if (file.file.empty_folder) return MakeFolders(folder_, file.file.path + "/");
+  if (IsRegular(file.file) && !IsHere(file)) missing_.push_back(position);
+  return absl::OkStatus();
 }
 
 absl::Status FolderReceiver::TakeFrame(const TransferFrame& frame) {
@@ -93,11 +117,7 @@ absl::Status FolderReceiver::TakeTree(const AssembleMessage& assemble) {
   for (const TreeFile& file : files_) hash.Add(file.file, file.digest);
   if (hash.Finish() != assemble.hash) return absl::InvalidArgumentError("the folder has another hash than announced");
   has_tree_ = true;
-  for (uint32_t i = 0; i < files_.size(); ++i) {
-    if (!files_[i].file.link_to.empty()) ++links_;
-    if (files_[i].file.empty_folder) RETURN_IF_ERROR(MakeFolders(folder_, files_[i].file.path + "/"));
-    if (IsRegular(files_[i].file) && !IsHere(files_[i])) missing_.push_back(i);
-  }
+  if (!files_.empty()) return absl::OkStatus();
   output_ += MissingFrames(missing_);
   return GoOn();
 }

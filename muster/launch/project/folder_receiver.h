@@ -26,6 +26,11 @@ class FolderReceiver {
 
   // Takes bytes from the sender. After an error, Output has told the sender why.
   [[nodiscard]] absl::Status Take(std::string_view bytes);
+  // Files here are to be compared with the sender's, which reads them: call Work until there are none, in pieces, since
+  // it takes long.
+  bool has_work() const { return has_tree_ && compared_ < files_.size(); }
+  // Compares some. Errors are as those of Take.
+  [[nodiscard]] absl::Status Work();
   // Returns what is to be given to the sender since the last call.
   std::string Output() { return std::exchange(output_, ""); }
   // All files are here.
@@ -38,6 +43,9 @@ class FolderReceiver {
  private:
   absl::Status TakeFrame(const TransferFrame& frame);
   absl::Status TakeTree(const AssembleMessage& assemble);
+  absl::Status Compare(uint32_t position);
+  // Tells the sender of an error.
+  absl::Status Told(const absl::Status& status);
   absl::Status TakeContents(std::string_view bytes);
   // Begins the next missing files, those without bytes included, and is done after the last.
   absl::Status GoOn();
@@ -53,6 +61,7 @@ class FolderReceiver {
   std::string output_;
   std::vector<TreeFile> files_;
   bool has_tree_ = false;
+  size_t compared_ = 0;           // of files_
   std::deque<uint32_t> missing_;  // from the one that arrives on
   std::optional<ContentStore::Incoming> incoming_;
   int64_t left_ = 0;  // bytes of it

@@ -36,6 +36,7 @@ class FolderReceiverTest : public ::testing::Test {
     for (bool any = true; any;) {
       const std::string next = sender.Next().value();
       RETURN_IF_ERROR(receiver_->Take(next));
+      while (receiver_->has_work()) RETURN_IF_ERROR(receiver_->Work());
       const std::string output = receiver_->Output();
       RETURN_IF_ERROR(sender.Take(output));
       any = !next.empty() || !output.empty();
@@ -122,6 +123,7 @@ TEST_F(FolderReceiverTest, ContentsThatArentThoseAnnouncedLeaveNothing) {
       receiver
           .Take(TransferFrameOf(TransferKind::kAssemble, Encode(AssembleMessage{.job = "j", .hash = hash.Finish()})))
           .ok());
+  while (receiver.has_work()) ASSERT_TRUE(receiver.Work().ok());
   EXPECT_EQ(receiver.Take(TransferFrameOf(TransferKind::kContents, Encode(ContentsMessage{.bytes = "evil"}))).code(),
             absl::StatusCode::kDataLoss);
   EXPECT_EQ(TextOf("f"), "old");

@@ -191,15 +191,17 @@ absl::Status CopyTreeEntry(const std::filesystem::directory_entry& entry, const 
   return error ? absl::ErrnoToStatus(error.value(), absl::StrCat("cannot read ", from)) : absl::OkStatus();
 }
 
-absl::Status CopyTreeContents(const std::string& tree, const std::string& to) {
+absl::Status CopyTreeContents(const std::string& tree, const std::string& to, const std::function<void()>& between) {
   std::vector<std::pair<std::string, std::string>> folders = {{tree, to}};
   while (!folders.empty()) {
     const auto [from, target] = std::move(folders.back());
     folders.pop_back();
     if (mkdir(target.c_str(), 0777) != 0) return CannotMake(target, errno);
     std::error_code error;
-    for (std::filesystem::directory_iterator entry(from, error), end; !error && entry != end; entry.increment(error))
+    for (std::filesystem::directory_iterator entry(from, error), end; !error && entry != end; entry.increment(error)) {
       RETURN_IF_ERROR(CopyTreeEntry(*entry, target, folders));
+      if (between) between();
+    }
     if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot read ", from));
   }
   return absl::OkStatus();
@@ -229,14 +231,14 @@ absl::Status KeepTree(const std::string& trees, const std::string& hash) {
   return TouchTree(JoinPath(trees, hash));
 }
 
-absl::Status CopyTree(const std::string& tree, const std::string& to) {
+absl::Status CopyTree(const std::string& tree, const std::string& to, const std::function<void()>& between) {
   struct stat info;
   if (stat(tree.c_str(), &info) != 0 && errno == ENOENT)
     return absl::NotFoundError(absl::StrCat("the code of the experiment is gone: there is no ", tree));
   // Not made by this copy, so it stays.
   if (lstat(to.c_str(), &info) == 0) return absl::AlreadyExistsError(absl::StrCat(to, " is there already"));
   RETURN_IF_ERROR(MakeTreeFolder(std::filesystem::path(to).parent_path()));
-  absl::Status copied = CopyTreeContents(tree, to);
+  absl::Status copied = CopyTreeContents(tree, to, between);
   if (!copied.ok()) RemoveFolder(to).IgnoreError();
   return copied;
 }

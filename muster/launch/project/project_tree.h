@@ -55,7 +55,9 @@ absl::StatusOr<std::string> StoreTree(const std::string& folder, const ProjectFi
 // Copies a tree, or a build's result, for a run to work in. The files are its own (reflinks if the file system has
 // them), with new permissions; programs stay executable. `to` must not exist; its parents are made. NotFound: the tree
 // is gone. An error leaves nothing behind.
-[[nodiscard]] absl::Status CopyTree(const std::string& tree, const std::string& to);
+// Calls `between` after each file: it may take long.
+[[nodiscard]] absl::Status CopyTree(const std::string& tree, const std::string& to,
+                                    const std::function<void()>& between = nullptr);
 
 // Returns "Syncing project (5.7 MB, 6 files)".
 std::string SyncTitle(const ProjectFiles& files);

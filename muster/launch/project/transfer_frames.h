@@ -108,7 +108,7 @@ struct DoneMessage {
 // A folder for what the tasks write, which stays there; made if it isn't there.
 struct MakeOutputMessage {
   static constexpr TransferKind kKind = TransferKind::kMakeOutput;
-  std::string name;  // "laptop-3f0c/4": parts of letters, digits, '-', '_' and '.'
+  std::string name;  // "home-3f0c/4": parts of letters, digits, '-', '_' and '.'
   using Fields = FieldList<Field<1, &MakeOutputMessage::name>>;
 };
 

@@ -26,7 +26,8 @@ size_t SizeOf(const TreeFile& file) { return file.file.path.size() + file.file.l
 
 }  // namespace
 
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which) {
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which,
+                                           const std::function<void()>& between) {
   ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder, {}, which));
   DescribedTree tree{.folder = folder, .hash = "", .files = {}};
   TreeHash hash;
@@ -39,6 +40,7 @@ absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFile
     }
     hash.Add(described.file, described.digest);
     tree.files.push_back(std::move(described));
+    if (between) between();
   }
   tree.hash = hash.Finish();
   return tree;

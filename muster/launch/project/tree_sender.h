@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,7 +26,9 @@ struct DescribedTree {
 };
 
 // Reads all files that ListProject lists. Errors as those of ListProject and HashFile.
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which = ListedFiles::kNotIgnored);
+// Calls `between` after each file: it may take long.
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which = ListedFiles::kNotIgnored,
+                                           const std::function<void()>& between = nullptr);
 
 // A file that says by its random text whether a host sees the folder in which it is; removed by the destructor.
 class NonceFile {

@@ -26,14 +26,14 @@ std::string OutputFetch::FetchFrom(const OutputFetchOrder::From& from) {
   failed_ = absl::OkStatus();
   ended_ = false;
   stderr_text_.clear();
-  const TaskId task{kSendJob, from.index};
-  absl::Status why = tasks_.Launch({{.task = task,
+  task_ = {kSendJob, from.index};
+  absl::Status why = tasks_.Launch({{.task = task_,
                                      .arguments = {"muster", "send", from.folder},
                                      .environment = order_.environment,
                                      .takes_input = true}});
   if (why.ok()) {
-    GiveInput(task);
-    tasks_.Supervise({.chief = task, .rule = EndRule::kChiefDecides});
+    GiveInput(task_);
+    tasks_.Supervise({.chief = task_, .rule = EndRule::kChiefDecides});
     why = failed_;
     if (why.ok() && !receiver_->done())
       why = absl::UnavailableError(stderr_text_.empty() ? "`muster send` has ended before it had sent all"
@@ -55,10 +55,21 @@ void OutputFetch::OnOutput(const TaskId& task, OutputStream stream, std::string_
     return;
   }
   if (ended_) return;
-  const mode_t own = umask(order_.umask);
-  failed_ = receiver_->Take(bytes);
-  umask(own);
+  Let([&] { return receiver_->Take(bytes); });
   GiveInput(task);
+}
+
+bool OutputFetch::Work() {
+  if (ended_ || !receiver_.has_value() || !receiver_->has_work()) return false;
+  Let([&] { return receiver_->Work(); });
+  GiveInput(task_);
+  return !ended_ && receiver_->has_work();
+}
+
+void OutputFetch::Let(absl::FunctionRef<absl::Status()> receive) {
+  const mode_t own = umask(order_.umask);
+  failed_ = receive();
+  umask(own);
 }
 
 void OutputFetch::GiveInput(const TaskId& task) {

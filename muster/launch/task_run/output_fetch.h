@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "muster/launch/project/folder_receiver.h"
 #include "muster/launch/task_run/code_copy.h"
@@ -39,6 +40,9 @@ class OutputFetch {
   // after an interrupt, that it is still there. The TaskRunClient must hand over the output of the tasks that it owns,
   // and show and record none of them.
   std::vector<std::string> Run();
+  // Must be called in each round of the loop, outside of its calls: compares a part of the files here. Returns whether
+  // there is more to compare.
+  bool Work();
   bool Owns(const TaskId& task) const { return task.job == kSendJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
 
@@ -46,10 +50,13 @@ class OutputFetch {
   std::string FetchFrom(const OutputFetchOrder::From& from);
   // Gives the host what the receiver has to say, and the end of its input once nothing follows.
   void GiveInput(const TaskId& task);
+  // Calls the receiver with the umask of the order.
+  void Let(absl::FunctionRef<absl::Status()> receive);
 
   const OutputFetchOrder order_;
   TaskRun& tasks_;
-  std::optional<FolderReceiver> receiver_;  // of the host whose turn it is
+  TaskId task_;                             // of the host whose turn it is
+  std::optional<FolderReceiver> receiver_;  // likewise
   absl::Status failed_;
   bool ended_ = false;  // its input
   std::string stderr_text_;

@@ -181,7 +181,9 @@ ProcessSpec& TaskRun::SpecOf(const TaskId& task) {
 bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& status) {
   const bool is_ended = supervisor_.has_value() ? supervisor_->ending() : interrupts_ > settled_;
   const auto reserved = reserved_.find(task);
-  if (status.ok() || is_ended || reserved == reserved_.end() || reserved->second.empty()) return false;
+  const bool is_launched = std::any_of(processes_.begin(), processes_.end(),
+                                       [&task](const ProcessSpec& process) { return process.task == task; });
+  if (status.ok() || is_ended || !is_launched || reserved == reserved_.end() || reserved->second.empty()) return false;
   ProcessSpec& process = SpecOf(task);
   if (process.release_ports || !SayThatTheAddressIsInUse(client_.LastLines(task))) return false;
   client_.Say(absl::StrCat(task.ToString(), " ", status.ToString(),

@@ -84,19 +84,19 @@ std::optional<double> UsageReader::CpuPercent(const std::string& name, const Bef
 }
 
 std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks,
-                                                   absl::Time now, const std::map<TaskId, HostUsage>& on_hosts) {
+                                                   absl::Time now, const std::map<std::string, HostUsage>& on_hosts) {
   std::vector<pid_t> pids;
   bool any_gpu = false;
   for (const auto& [name, task] : tasks) {
     if (task.pid > 0) pids.push_back(task.pid);
-    any_gpu |= !task.gpus.empty();
+    any_gpu |= !task.gpus.empty() && task.host.empty();
   }
   const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses(sources_.proc), pids);
   const std::vector<GpuUsage> gpus = any_gpu ? ReadGpuUsage(sources_.gpu_program) : std::vector<GpuUsage>();
   std::map<std::string, TaskUsage> usages;
   for (const auto& [name, task] : tasks) {
     if (!task.host.empty()) {
-      const auto heard = on_hosts.find(task.task);
+      const auto heard = on_hosts.find(name);
       if (heard == on_hosts.end()) continue;
       usages[name] = {
           .cpu_percent = CpuPercent(name, {heard->second.restarts, heard->second.cpu_seconds, heard->second.when}),

@@ -46,10 +46,10 @@ class UsageReader {
   explicit UsageReader(UsageSources sources) : sources_(std::move(sources)) {}
 
   // Returns the usage of running tasks by name; call it repeatedly, a second apart say. A restarted task has no
-  // cpu_percent until the second reading. `on_hosts`: of tasks that run on hosts, whose own memory is unknown; one of
-  // them that isn't there has no usage.
+  // cpu_percent until the second reading. `on_hosts`: of tasks that run on hosts, by the same names; how much memory
+  // their host has is unknown; one that isn't there has no usage.
   std::map<std::string, TaskUsage> Read(const std::vector<std::pair<std::string, TaskRecord>>& tasks, absl::Time now,
-                                        const std::map<TaskId, HostUsage>& on_hosts = {});
+                                        const std::map<std::string, HostUsage>& on_hosts = {});
 
  private:
   struct Before {

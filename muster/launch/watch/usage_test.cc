@@ -72,8 +72,8 @@ TEST_F(UsageReaderTest, OfATaskOnAHostItSaysWhatWasHeard) {
   TaskRecord task = Task(0);
   task.host = "h1";
   const auto percent = [&](double cpu_seconds, int restarts, absl::Time when) {
-    const std::map<TaskId, HostUsage> heard = {
-        {task.task, {.cpu_seconds = cpu_seconds, .mem_bytes = 5000, .restarts = restarts, .when = when}}};
+    const std::map<std::string, HostUsage> heard = {
+        {"4", {.cpu_seconds = cpu_seconds, .mem_bytes = 5000, .restarts = restarts, .when = when}}};
     const auto usages = reader.Read({{"4", task}}, kBegin, heard);
     EXPECT_EQ(usages.at("4").mem_bytes, 5000);
     EXPECT_EQ(usages.at("4").mem_limit, 0);

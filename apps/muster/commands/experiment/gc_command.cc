@@ -59,6 +59,7 @@ struct GcFlags {
   bool dry_run = false;
   bool json = false;
   HostFlags hosts;
+  bool of_home = false;  // one of the flags for MUSTER_HOME is given
 };
 
 // Checks for CLI11, whose own print types and ranges as in C++.
@@ -104,14 +105,18 @@ absl::StatusOr<GarbageReport> Collect(const GarbageOptions& options) {
 
 // Returns the exit code.
 absl::StatusOr<int> CleanHosts(const GcFlags& flags) {
-  if (flags.json) return absl::InvalidArgumentError("--json: accepted without --hosts and --host_file");
+  if (flags.json || flags.of_home)
+    return absl::InvalidArgumentError(
+        "--hosts: accepted without --json, --older-than, --experiments-older-than, --keep");
   ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
+  if (hosts.empty()) return absl::InvalidArgumentError("--ssh_config: accepted with --hosts or --host_file only");
   ASSIGN_OR_RETURN(const HostPlan plan, HostPlanOf(flags.hosts, hosts));
   int exit_code = 0;
   std::vector<std::string> words = {"muster", "sweep"};
   if (flags.dry_run) words.emplace_back("--dry-run");
   for (const Host& host : hosts) {
     const absl::StatusOr<std::string> said = RunOnHost(plan, host, words);
+    if (absl::IsCancelled(said.status())) return said.status();
     if (!said.ok()) {
       ReportError("gc", absl::UnavailableError(said.status().message()));
       exit_code = 1;
@@ -125,7 +130,7 @@ absl::StatusOr<int> CleanHosts(const GcFlags& flags) {
 }
 
 int Run(const GcFlags& flags, bool experiments, bool keep) {
-  if (!flags.hosts.hosts.empty() || !flags.hosts.host_file.empty()) {
+  if (!GivenHostFlags(flags.hosts).empty()) {
     const absl::StatusOr<int> code = CleanHosts(flags);
     return code.ok() ? *code : ReportError("gc", code.status());
   }
@@ -148,11 +153,11 @@ int Run(const GcFlags& flags, bool experiments, bool keep) {
 void AddGcCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<GcFlags>();
   CLI::App* command = app.add_subcommand("gc", kGcDescription);
-  command
-      ->add_option("--older-than", flags->older_than_days,
-                   "Only remove what hasn't been used for DAYS (default: an hour)")
-      ->type_name("DAYS")
-      ->check(DaysFromZero);
+  const CLI::Option* older = command
+                                 ->add_option("--older-than", flags->older_than_days,
+                                              "Only remove what hasn't been used for DAYS (default: an hour)")
+                                 ->type_name("DAYS")
+                                 ->check(DaysFromZero);
   const CLI::Option* experiments =
       command
           ->add_option("--experiments-older-than", flags->experiments_days,
@@ -167,8 +172,10 @@ void AddGcCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--dry-run", flags->dry_run, "Only show what would be removed");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->footer(kGcFooter);
-  command->callback(
-      [flags, experiments, keep, &exit_code] { exit_code = Run(*flags, experiments->count() > 0, keep->count() > 0); });
+  command->callback([flags, older, experiments, keep, &exit_code] {
+    flags->of_home = older->count() + experiments->count() + keep->count() > 0;
+    exit_code = Run(*flags, experiments->count() > 0, keep->count() > 0);
+  });
 }
 
 }  // namespace muster

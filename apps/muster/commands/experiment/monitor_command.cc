@@ -109,15 +109,15 @@ class Watched {
     // Otherwise an experiment whose supervisor is killed meanwhile would seem to run for ever.
     RETURN_IF_ERROR(opened_.registry->Reconcile(opened_.home).status());
     ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(name_.id));
-    ASSIGN_OR_RETURN(const auto tasks, TasksOf(run));
+    ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, IdsOf(run));
+    ASSIGN_OR_RETURN(const auto tasks, TasksOf(ids));
     if (name_.task.has_value() && tasks.empty())
       return absl::NotFoundError(absl::StrCat(FullName(name_.id, *name_.task), ": experiment ", name_.id.ToString(),
                                               " has no such task; muster status ", name_.id.ToString(), " lists them"));
     std::vector<std::pair<std::string, TaskRecord>> running;
     for (const auto& [name, task] : tasks)
       if ((task.pid > 0 || !task.host.empty()) && !HasEnded(task.state)) running.emplace_back(name, task);
-    const std::map<std::string, TaskUsage> usages =
-        reader_.Read(running, RealClock().Now(), ReadHostUsage(opened_.home.host_usage(name_.id)));
+    const std::map<std::string, TaskUsage> usages = reader_.Read(running, RealClock().Now(), UsagesOnHosts(ids));
     Reading reading = {.rows = {}, .anything_runs = !running.empty(), .ended = HasEnded(run.state)};
     for (const auto& [name, task] : tasks) {
       UsageRow row = {.name = name, .project = run.project, .state = task.state, .usage = {}, .progress = {}};
@@ -140,15 +140,26 @@ class Watched {
 
  private:
   // Returns the tasks by name; for a grid, those of the runs that haven't ended.
-  absl::StatusOr<std::vector<std::pair<std::string, TaskRecord>>> TasksOf(const RunRecord& run) const {
-    std::vector<ExperimentId> ids = {run.id};
+  // Returns the run, and of a grid those that go on.
+  absl::StatusOr<std::vector<ExperimentId>> IdsOf(const RunRecord& run) const {
+    std::vector<ExperimentId> ids;
     if (run.runs > 0) {
-      ids.clear();
       ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened_.registry->Runs(run.id.number));
       for (const RunRecord& one : runs)
         if (!HasEnded(one.state)) ids.push_back(one.id);
-      ids.push_back(run.id);  // has the build task, common to all runs
     }
+    ids.push_back(run.id);  // of a grid, has the build task, common to all runs
+    return ids;
+  }
+
+  std::map<std::string, HostUsage> UsagesOnHosts(const std::vector<ExperimentId>& ids) const {
+    std::map<std::string, HostUsage> usages;
+    for (const ExperimentId& id : ids)
+      for (const auto& [task, usage] : ReadHostUsage(opened_.home.host_usage(id))) usages[FullName(id, task)] = usage;
+    return usages;
+  }
+
+  absl::StatusOr<std::vector<std::pair<std::string, TaskRecord>>> TasksOf(const std::vector<ExperimentId>& ids) const {
     std::vector<std::pair<std::string, TaskRecord>> tasks;
     for (const ExperimentId& id : ids) {
       ASSIGN_OR_RETURN(const std::vector<TaskRecord> of_run, opened_.registry->Tasks(id));

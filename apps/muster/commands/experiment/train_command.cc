@@ -25,6 +25,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/cluster/identity/environment.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -43,7 +44,7 @@ make a grid: one run per combination, of which the file's `concurrency` run at a
 end. --random N runs only N of the combinations, chosen at random, or N random values between a range's bounds.
 --experiment ID starts another attempt of an experiment that has ended, with the same id and OUTPUT_DIR, so that a
 program that finds its checkpoint there resumes; of a grid, the runs that haven't finished. It uses the present file and code, and the old parameters unless
---param changes them.
+--param changes them; it runs on the hosts of before unless flags or the file say otherwise.
 --hosts, --host_file, or hosts in the file: the tasks run on hosts that your ssh reaches without a password. muster and
 the code are copied there, where a host doesn't see them; nothing has to be installed but what the program needs. The
 supervisor stays on this machine: closing the lid of a laptop ends the tasks when --grace is over. Where a host doesn't
@@ -230,6 +231,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   Submission submission;
   NewExperiment& experiment = submission.experiment;
   std::optional<OpenedHome> opened;
+  HostSetting before;  // of the attempt before
   if (flags.experiment.empty()) {
     ASSIGN_OR_RETURN(experiment.runs, NewRuns(folder.file, flags, draw));
     experiment.grid = experiment.runs.size() > 1;
@@ -239,9 +241,14 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     ASSIGN_OR_RETURN(experiment.runs, RunsOfAgain(*opened->registry, former, folder.file, flags));
     WarnOfOldValues(folder.file, experiment.runs, flags);
     submission.again = former.id;
+    ASSIGN_OR_RETURN(const NewExperiment specification, opened->registry->Specification(former.id.number));
+    before = specification.options.hosts;
     experiment.grid = former.runs > 0;
   }
   ASSIGN_OR_RETURN(flags.options.hosts, HostSettingOf(flags.hosts, folder.file.hosts, folder.folder));
+  // What earlier attempts have written is there.
+  if (flags.options.hosts.hosts.empty() && flags.hosts.on.empty() && folder.file.hosts.on.empty())
+    flags.options.hosts = before;
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
   ASSIGN_OR_RETURN(const ExperimentCheck check,
                    CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));
@@ -257,7 +264,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
   if (!flags.options.hosts.hosts.empty()) {
-    ASSIGN_OR_RETURN(const ProjectFiles code, CodeForHosts(flags.hosts, folder.folder));
+    ASSIGN_OR_RETURN(const ProjectFiles code,
+                     CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
   }
   if (flags.dry_run) return 0;

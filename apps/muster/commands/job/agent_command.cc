@@ -117,8 +117,10 @@ absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job,
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
   options.limits.grace = absl::Seconds(grace_seconds);
   std::error_code no_proc;
-  options.backend.environment =
-      TaskEnvironment(own, std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path().string());
+  const std::filesystem::path folder_of_muster = std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path();
+  options.backend.environment = TaskEnvironment(own, folder_of_muster.string());
+  // Another host of this home may have put the same build there anew meanwhile.
+  options.muster = (folder_of_muster / "muster").string();
   options.backend.resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); };
   options.backend.umask = umask;
   options.job_ended = [job] { RemoveCode(job); };

@@ -1,4 +1,5 @@
-// `muster once`: runs a script unless it has ended well before for this folder. Started by muster for `setup` of an
+// `muster once`: runs a script unless it has ended well before for this key on this host, with a folder of its own in
+// MUSTER_SETUP_DIR. Started by muster for `setup` of an
 // experiment file, not by users: --help doesn't name it.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,10 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/commands/job/receive_place.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/folder_lock.h"
 #include "muster/launch/project/remove_folder.h"
@@ -26,7 +30,7 @@
 namespace muster {
 namespace {
 
-constexpr char kOnceDescription[] = "Run a script once for a folder (run by muster for `setup`)";
+constexpr char kOnceDescription[] = "Run a script once for a key on this host (run by muster for `setup`)";
 // Between two looks whether another run has done it.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 constexpr int kNotExecuted = 127;
@@ -43,7 +47,7 @@ absl::StatusOr<FolderLock> AwaitLock(const std::string& folder) {
 absl::Status Empty(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, PosixFileSystem().ListDirectory(folder));
   for (const std::string& name : names)
-    if (name != kFolderLockName) RETURN_IF_ERROR(PosixFileSystem().RemoveTree(JoinPath(folder, name)));
+    if (name != kFolderLockName) RETURN_IF_ERROR(RemoveFolder(JoinPath(folder, name)));
   return absl::OkStatus();
 }
 
@@ -60,7 +64,12 @@ absl::StatusOr<int> RunScript(const std::string& script) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-absl::StatusOr<int> Once(const std::string& folder, const std::string& script) {
+absl::StatusOr<int> Once(const std::string& key, const std::string& script) {
+  RETURN_IF_ERROR(CheckReceivedJob(key));
+  ASSIGN_OR_RETURN(const ReceivePlace place, ReceivePlaceHere());
+  const std::string folder = absl::StrCat(place.cache, "/setup/", key);
+  RETURN_IF_ERROR(MakeCacheFolder(folder));
+  RETURN_IF_ERROR(CheckOwnFolder(place.cache));
   const std::string mark = JoinPath(folder, kBuildDoneName);
   ASSIGN_OR_RETURN(const FolderLock lock, AwaitLock(folder));
   if (PosixFileSystem().Exists(mark)) {
@@ -68,6 +77,7 @@ absl::StatusOr<int> Once(const std::string& folder, const std::string& script) {
     return 0;
   }
   RETURN_IF_ERROR(Empty(folder));
+  setenv(kSetupVariable, folder.c_str(), 1);
   ASSIGN_OR_RETURN(const int code, RunScript(script));
   if (code != 0) return code;
   RETURN_IF_ERROR(WriteFileAtomically(PosixFileSystem(), mark, {}));
@@ -78,15 +88,17 @@ absl::StatusOr<int> Once(const std::string& folder, const std::string& script) {
 
 void AddOnceCommand(CLI::App& app, int& exit_code) {
   struct Flags {
-    std::string folder, script;
+    std::string key, script;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("once", kOnceDescription);
   command->group("");  // not in --help
-  command->add_option("FOLDER", flags->folder, "The folder, which is made")->type_name("")->required();
+  command->add_option("KEY", flags->key, "What the script depends on, as letters and digits")
+      ->type_name("")
+      ->required();
   command->add_option("SCRIPT", flags->script, "What /bin/sh runs")->type_name("")->required();
   command->callback([flags, &exit_code] {
-    const absl::StatusOr<int> code = Once(flags->folder, flags->script);
+    const absl::StatusOr<int> code = Once(flags->key, flags->script);
     exit_code = code.ok() ? *code : UsageError("once", code.status());
   });
 }
