@@ -1,5 +1,6 @@
 #include "apps/muster/hosts/host_command.h"
 
+#include <algorithm>
 #include <deque>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr int kRunIdBytes = 8;
+constexpr size_t kMostOutput = size_t{1} << 20;  // that is kept of each stream
 
 // The one task of a run.
 class HostCommand final : public TaskRunClient {
@@ -35,7 +37,8 @@ class HostCommand final : public TaskRunClient {
   }
 
   void OnOutput(const TaskId&, OutputStream stream, std::string_view bytes) override {
-    (stream == OutputStream::kStdout ? stdout_ : stderr_) += bytes;
+    std::string& text = stream == OutputStream::kStdout ? stdout_ : stderr_;
+    text += bytes.substr(0, kMostOutput - std::min(kMostOutput, text.size()));
   }
   void OnOutputEnd(const TaskId&) override {}
   std::deque<std::string> LastLines(const TaskId&) const override { return {}; }

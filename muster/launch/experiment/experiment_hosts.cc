@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/hosts/placement.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/sha256.h"
 #include "muster/launch/project/tree_sender.h"
+#include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/observe/trace_part.h"
 
@@ -21,6 +27,7 @@ namespace {
 
 constexpr char kOutputVariable[] = "OUTPUT_DIR";
 constexpr size_t kNameDigits = 8;
+constexpr int kMarkBytes = 8;
 
 // Returns the task that stands for a task when it gets its place: the processes of a torchrun worker share one.
 TaskId PlacedAs(const ExperimentFile& file, const TaskId& task) {
@@ -38,6 +45,10 @@ absl::Status CheckForHosts(const ExperimentFile& file, const SubmitOptions& opti
         file.name, ": train.concurrency: runs at the same time would get the same GPUs of a host; accepted with GPUs ",
         "on hosts: 1"));
   return absl::OkStatus();
+}
+
+absl::Status WriteMarks(const std::string& path, const std::string& text) {
+  return WriteFileAtomically(PosixFileSystem(), path, AsBytes(text.data(), text.size()));
 }
 
 }  // namespace
@@ -84,20 +95,46 @@ absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
   ASSIGN_OR_RETURN(const NonceFile code, NonceFile::Make(std::filesystem::path(run_.work).parent_path()));
   ASSIGN_OR_RETURN(const NonceFile output, NonceFile::Make(run_.output_dir, code.nonce()));
   if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) calls_.say(ahead);
-  copy_.emplace(CodeCopyOrder{.job = run_.run_id,
-                              .hosts = HostsWithTasks(run_.plan),
-                              .environment = {{kRunIdVariable, run_.run_id}},
-                              .see_paths = {code.path(), output.path()},
-                              .nonce = code.nonce(),
-                              .output_name = run_.name},
-                tree, tasks_);
+  CodeCopyOrder order{.job = run_.run_id,
+                      .hosts = HostsWithTasks(run_.plan),
+                      .environment = {{kRunIdVariable, run_.run_id}},
+                      .see_paths = {code.path(), output.path()},
+                      .nonce = code.nonce(),
+                      .output_name = run_.name};
+  RETURN_IF_ERROR(AddMarks(order));
+  copy_.emplace(order, tree, tasks_);
   auto placed = copy_->Run();
   copy_.reset();
   RETURN_IF_ERROR(placed.status());
   placed_ = *std::move(placed);
+  RETURN_IF_ERROR(CheckMark(order));
   std::vector<std::string> lines = LinesAboutOutput();
   lines.insert(lines.begin(), CopiedText(placed_));
   return lines;
+}
+
+absl::Status ExperimentHosts::AddMarks(CodeCopyOrder& order) const {
+  order.output_host = run_.plan.placement.at(run_.chief);
+  order.output_before =
+      absl::StrSplit(PosixFileSystem().ReadFile(run_.mark_file).value_or(""), '\n', absl::SkipEmpty());
+  order.output_next = RandomHex(kMarkBytes);
+  std::error_code error;
+  bool empty = true;
+  for (const auto& entry : std::filesystem::directory_iterator(run_.output_dir, error))
+    empty = empty && absl::StartsWith(entry.path().filename().string(), kNoncePrefix);
+  order.output_anew = empty && order.output_before.empty();
+  // Either may be what the host has if this process is killed now.
+  return WriteMarks(run_.mark_file, absl::StrCat(absl::StrJoin(order.output_before, "\n"), "\n", order.output_next));
+}
+
+absl::Status ExperimentHosts::CheckMark(const CodeCopyOrder& order) const {
+  const PlacedCode& chief = placed_.at(order.output_host);
+  if (!chief.output_is_other) return WriteMarks(run_.mark_file, chief.output.empty() ? "" : order.output_next);
+  RETURN_IF_ERROR(WriteMarks(run_.mark_file, absl::StrJoin(order.output_before, "\n")));
+  return absl::FailedPreconditionError(absl::StrCat(
+      order.output_host, " lacks what earlier attempts have written, and would begin anew; it is in ", run_.output_dir,
+      " here. Accepted: the hosts of the last attempt, --on local, or hosts that see that folder; muster rerun begins "
+      "anew"));
 }
 
 std::vector<std::string> ExperimentHosts::LinesAboutOutput() const {

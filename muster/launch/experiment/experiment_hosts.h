@@ -35,6 +35,8 @@ struct HostedRun {
   std::string name;        // of the folders for output on hosts: "home-3f0c91ab/4"
   std::string work;        // the folder with the code, in a folder of this run alone; absolute
   std::string output_dir;  // absolute
+  // A file with the mark of the host's folder that has the newest output; "" or none: it is in output_dir.
+  std::string mark_file;
   TaskId chief;
   mode_t users_umask = 022;
 };
@@ -73,6 +75,11 @@ class ExperimentHosts {
 
  private:
   std::vector<std::string> LinesAboutOutput() const;
+  // Adds to the order what tells the chief's host that sees no OUTPUT_DIR whether it has what earlier attempts have
+  // written.
+  absl::Status AddMarks(CodeCopyOrder& order) const;
+  // FailedPrecondition: it hasn't.
+  absl::Status CheckMark(const CodeCopyOrder& order) const;
 
   const HostedRun run_;
   TaskRun& tasks_;

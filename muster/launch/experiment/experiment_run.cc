@@ -204,13 +204,17 @@ absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
 }
 
 absl::Status ExperimentRun::CopyCode() {
-  if (!IsOnHosts()) return absl::OkStatus();
+  if (!IsOnHosts()) {
+    unlink(order_.home.output_mark(order_.run.id).c_str());  // from now on the newest output is here
+    return absl::OkStatus();
+  }
   hosts_.emplace(
       HostedRun{.plan = order_.hosts,
                 .run_id = run_id_,
                 .name = HostedName(order_.home, order_.run),
                 .work = order_.home.work(order_.run.id),
                 .output_dir = order_.run.output_dir,
+                .mark_file = order_.home.output_mark(order_.run.id),
                 .chief = ChiefOfFile(order_.file),
                 .users_umask = order_.setting.users_umask},
       tasks_,
@@ -303,7 +307,7 @@ void ExperimentRun::OnStarted(const ProcessSpec& spec, const LocalProcess&) {
   if (IsTransfer(spec.task)) return;
   NoteProcess(spec.task);
   const auto planned = PlannedOf(spec.task);
-  if (planned == plan_.tasks.end()) return;  // the build
+  if (planned == plan_.tasks.end()) return;  // the build, or a setup
   TaskRecord& record = progress_.task(spec.task);
   record.gpus = VisibleGpus(*planned);
   record.mem_limit = planned->resources.mem_bytes.value_or(0);

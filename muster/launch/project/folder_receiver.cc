@@ -13,6 +13,7 @@
 namespace muster {
 namespace {
 
+constexpr uint64_t kMostListed = uint64_t{256} << 20;  // bytes of the list of files
 // What Work compares at a time, in bytes; a file counts with this much more, which opening it costs.
 constexpr int64_t kComparedAtOnce = int64_t{32} << 20;
 constexpr int64_t kSmallFile = int64_t{64} << 10;
@@ -77,6 +78,8 @@ absl::Status FolderReceiver::TakeFrame(const TransferFrame& frame) {
     case TransferKind::kFiles: {
       FilesMessage files;
       RETURN_IF_ERROR(Decode(frame.body, files));
+      listed_ += frame.body.size();
+      if (listed_ > kMostListed) return absl::InvalidArgumentError("the host's list of files is too long");
       if (has_tree_ || files_.size() + files.files.size() > kMostTransferFiles)
         return absl::InvalidArgumentError("the host has too many files, or names them too late");
       for (TreeFile& file : files.files) files_.push_back(std::move(file));

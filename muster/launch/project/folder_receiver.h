@@ -61,6 +61,7 @@ class FolderReceiver {
   std::string output_;
   std::vector<TreeFile> files_;
   bool has_tree_ = false;
+  uint64_t listed_ = 0;           // bytes of their messages
   size_t compared_ = 0;           // of files_
   std::deque<uint32_t> missing_;  // from the one that arrives on
   std::optional<ContentStore::Incoming> incoming_;

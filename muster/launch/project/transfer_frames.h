@@ -109,13 +109,20 @@ struct DoneMessage {
 struct MakeOutputMessage {
   static constexpr TransferKind kKind = TransferKind::kMakeOutput;
   std::string name;  // "home-3f0c/4": parts of letters, digits, '-', '_' and '.'
-  using Fields = FieldList<Field<1, &MakeOutputMessage::name>>;
+  // Unless `next` is empty, the folder is one to go on in: it must have one of these marks, and gets `next` as its
+  // mark.
+  std::vector<std::string> before;
+  std::string next;
+  bool anew = false;  // whatever mark it has
+  using Fields = FieldList<Field<1, &MakeOutputMessage::name>, Field<2, &MakeOutputMessage::before>,
+                           Field<3, &MakeOutputMessage::next>, Field<4, &MakeOutputMessage::anew>>;
 };
 
 struct OutputMessage {
   static constexpr TransferKind kKind = TransferKind::kOutput;
-  std::string path;  // absolute
-  using Fields = FieldList<Field<1, &OutputMessage::path>>;
+  std::string path;    // absolute
+  bool other = false;  // it has none of the marks, and keeps what it has
+  using Fields = FieldList<Field<1, &OutputMessage::path>, Field<2, &OutputMessage::other>>;
 };
 
 struct FailedMessage {

@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/build.h"
@@ -87,6 +88,18 @@ std::vector<std::string> UnusedSetups(const ReceivePlace& place, absl::Time befo
       folders.push_back(entry->path());
   }
   return folders;
+}
+
+// Returns whether the folder is one to go on in, and marks it. The mark is beside it: what is in it is the tasks' own.
+absl::StatusOr<bool> TakeMark(const std::string& folder, const MakeOutputMessage& make) {
+  if (make.next.empty()) return true;
+  const std::filesystem::path path(folder);
+  const std::string mark = absl::StrCat(path.parent_path().string(), "/.mark-", path.filename().string());
+  const std::string has = PosixFileSystem().ReadShortFile(mark, kMostNonce).value_or("");
+  const bool known = std::find(make.before.begin(), make.before.end(), has) != make.before.end();
+  if (!make.anew && (has.empty() || !known)) return false;
+  RETURN_IF_ERROR(WriteFileAtomically(PosixFileSystem(), mark, AsBytes(make.next.data(), make.next.size())));
+  return true;
 }
 
 template <typename Message>
@@ -219,7 +232,8 @@ absl::Status TreeReceiver::Take(const MakeOutputMessage& make) {
   RETURN_IF_ERROR(CheckOutputName(make.name));
   const std::string path = absl::StrCat(place_.outputs, "/", make.name);
   RETURN_IF_ERROR(MakeCacheFolder(path));
-  Send(OutputMessage{.path = path});
+  ASSIGN_OR_RETURN(const bool goes_on, TakeMark(path, make));
+  Send(OutputMessage{.path = path, .other = !goes_on});
   return absl::OkStatus();
 }
 

@@ -134,6 +134,7 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
       if (!wants_output_ || message.path.empty() || message.path[0] != '/')
         return absl::InvalidArgumentError("the host has made a folder that nobody has asked for");
       output_ = message.path;
+      output_is_other_ = message.other;
       done_ = true;
       return absl::OkStatus();
     }
@@ -150,7 +151,11 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
 void TreeSender::FinishTree() {
   wants_output_ =
       !options_.output_name.empty() && (options_.see_paths.empty() || !seen_.contains(options_.see_paths.back()));
-  if (wants_output_) return Queue(MakeOutputMessage{.name = options_.output_name});
+  if (wants_output_)
+    return Queue(MakeOutputMessage{.name = options_.output_name,
+                                   .before = options_.output_before,
+                                   .next = options_.output_next,
+                                   .anew = options_.output_anew});
   done_ = true;
 }
 

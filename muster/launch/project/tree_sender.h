@@ -57,6 +57,9 @@ struct TreeSenderOptions {
   // A host that doesn't see the last of see_paths makes a folder of this name for what tasks write
   // (MakeOutputMessage); empty: none does.
   std::string output_name;
+  std::vector<std::string> output_before;  // this and what follows as in MakeOutputMessage
+  std::string output_next;
+  bool output_anew = false;
 };
 
 class TreeSender {
@@ -76,6 +79,7 @@ class TreeSender {
   const std::set<std::string>& seen() const { return seen_; }  // of see_paths
   const std::string& work() const { return work_; }            // the folder on the host; empty: it sees the tree
   const std::string& output() const { return output_; }        // the folder of output_name; empty: none is made
+  bool output_is_other() const { return output_is_other_; }    // OutputMessage::other
   uint64_t files_sent() const { return files_sent_; }
   uint64_t bytes_sent() const { return bytes_sent_; }  // of contents
 
@@ -106,6 +110,7 @@ class TreeSender {
   std::string work_;
   bool wants_output_ = false;  // has asked for the folder
   std::string output_;
+  bool output_is_other_ = false;
   uint64_t files_sent_ = 0;
   uint64_t bytes_sent_ = 0;
 };

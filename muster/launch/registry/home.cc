@@ -100,6 +100,7 @@ std::string Home::logs(const ExperimentId& id) const { return JoinPath(folder(id
 std::string Home::output(const ExperimentId& id) const { return JoinPath(folder(id), "output"); }
 std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
 std::string Home::host_usage(const ExperimentId& id) const { return JoinPath(folder(id), "usage.json"); }
+std::string Home::output_mark(const ExperimentId& id) const { return JoinPath(folder(id), "output_mark"); }
 std::string Home::supervisor_log(const ExperimentId& id) const { return JoinPath(folder(id), "supervisor.log"); }
 
 }  // namespace muster

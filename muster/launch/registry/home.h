@@ -25,17 +25,18 @@ class Home {
   static absl::StatusOr<Home> OpenToRead(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }
-  std::string database() const;                              // registry.db
-  std::string experiments() const;                           // experiments/
-  std::string trees() const;                                 // code/: one folder per content hash
-  std::string builds() const;                                // builds/: the same, after `install`
-  std::string environments() const;                          // environments/: "tensorflow-2.15.0", virtual environments
-  std::string folder(const ExperimentId& id) const;          // experiments/4, experiments/4/runs/3
-  std::string work(const ExperimentId& id) const;            // folder/work: the tasks' working directory
-  std::string logs(const ExperimentId& id) const;            // folder/logs
-  std::string output(const ExperimentId& id) const;          // folder/output: OUTPUT_DIR unless the file names another
-  std::string host_usage(const ExperimentId& id) const;      // folder/usage.json: of tasks on hosts, while they run
-  std::string lock(const ExperimentId& id) const;            // folder/lock: held by the supervisor
+  std::string database() const;                           // registry.db
+  std::string experiments() const;                        // experiments/
+  std::string trees() const;                              // code/: one folder per content hash
+  std::string builds() const;                             // builds/: the same, after `install`
+  std::string environments() const;                       // environments/: "tensorflow-2.15.0", virtual environments
+  std::string folder(const ExperimentId& id) const;       // experiments/4, experiments/4/runs/3
+  std::string work(const ExperimentId& id) const;         // folder/work: the tasks' working directory
+  std::string logs(const ExperimentId& id) const;         // folder/logs
+  std::string output(const ExperimentId& id) const;       // folder/output: OUTPUT_DIR unless the file names another
+  std::string host_usage(const ExperimentId& id) const;   // folder/usage.json: of tasks on hosts, while they run
+  std::string output_mark(const ExperimentId& id) const;  // folder/output_mark: of the host that has the newest output
+  std::string lock(const ExperimentId& id) const;         // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;  // folder/supervisor.log
 
  private:

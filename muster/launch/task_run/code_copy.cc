@@ -30,10 +30,17 @@ std::vector<ProjectFile> LargestOf(const ProjectFiles& files) {
 
 CodeCopy::CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks)
     : order_(std::move(order)), tasks_(tasks) {
-  const TreeSenderOptions options{
+  TreeSenderOptions options{
       .job = order_.job, .see_paths = order_.see_paths, .nonce = order_.nonce, .output_name = order_.output_name};
+  const TreeSenderOptions of_others = options;
+  options.output_before = order_.output_before;
+  options.output_next = order_.output_next;
+  options.output_anew = order_.output_anew;
   for (const std::string& name : order_.hosts)
-    hosts_.push_back({.name = name, .sender = TreeSender(options, tree), .failed = {}, .stderr_text = ""});
+    hosts_.push_back({.name = name,
+                      .sender = TreeSender(name == order_.output_host ? options : of_others, tree),
+                      .failed = {},
+                      .stderr_text = ""});
 }
 
 absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
@@ -57,6 +64,7 @@ absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
     placed[host.name] = {.work = host.sender.work(),
                          .seen = host.sender.seen(),
                          .output = host.sender.output(),
+                         .output_is_other = host.sender.output_is_other(),
                          .files = host.sender.files_sent(),
                          .bytes = host.sender.bytes_sent()};
   }

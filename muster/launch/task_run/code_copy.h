@@ -22,11 +22,12 @@ inline constexpr char kSetupJob[] = "setup";  // of an experiment
 
 // What a host has of the code.
 struct PlacedCode {
-  std::string work;            // the folder on the host to work in; empty: it sees the tree
-  std::set<std::string> seen;  // of CodeCopyOrder::see_paths
-  std::string output;          // the folder on the host for what tasks write; empty: none was made
-  uint64_t files = 0;          // sent
-  uint64_t bytes = 0;          // sent
+  std::string work;              // the folder on the host to work in; empty: it sees the tree
+  std::set<std::string> seen;    // of CodeCopyOrder::see_paths
+  std::string output;            // the folder on the host for what tasks write; empty: none was made
+  bool output_is_other = false;  // as TreeSender
+  uint64_t files = 0;            // sent
+  uint64_t bytes = 0;            // sent
 };
 
 struct CodeCopyOrder {
@@ -36,6 +37,11 @@ struct CodeCopyOrder {
   std::vector<std::string> see_paths;                            // this and what follows as in TreeSenderOptions
   std::string nonce;
   std::string output_name;
+  // Of the host named so, whose folder for output is one to go on in; of the others it doesn't matter.
+  std::string output_host;
+  std::vector<std::string> output_before;
+  std::string output_next;
+  bool output_anew = false;
 };
 
 class CodeCopy {

@@ -56,6 +56,25 @@ TEST_P(SshExperiment, TrainingGoesOnFromTheCheckpointOfAHostThatSeesNothingOfHer
   EXPECT_THAT(again, ContainsRegex("Restoring parameters from /run/home/.muster/output/[^/]+/1/model.ckpt-10"));
 }
 
+// Nothing newer is replaced by something older, wherever the next attempt runs.
+TEST_P(SshExperiment, AnotherAttemptRunsWhereItFindsWhatTheLastOneHasWritten) {
+  RunOn("h1");
+  WriteExperiment("run: echo attempt >> $OUTPUT_DIR/log; wc -l < $OUTPUT_DIR/log");
+  const auto attempt = [&](const std::vector<std::string>& flags) {
+    const Said said = Muster(Joined({"train", "--experiment", "1"}, flags));
+    const std::vector<std::string> lines = LinesOf(said.out, "1.master");
+    return said.exit_code == 0 && lines.size() == 3 ? lines[1] : said.err;
+  };
+  const std::vector<std::string> on_h2 = {"--hosts", "h2", "--ssh_config", hosts().ssh_config()};
+  Out({"train"});
+  EXPECT_EQ(attempt({}), "2");
+  EXPECT_THAT(attempt(on_h2), HasSubstr("h2 lacks what earlier attempts have written, and would begin anew"));
+  EXPECT_EQ(attempt({}), "3") << "that has changed nothing";
+  EXPECT_EQ(attempt({"--on", "local"}), "4") << "it came here";
+  EXPECT_THAT(attempt({}), HasSubstr("h1 lacks what earlier attempts have written")) << "the newest is here";
+  EXPECT_EQ(attempt({"--on", "local"}), "5");
+}
+
 // Each role on a host of its own, with an OUTPUT_DIR that all of them see.
 TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
   RunOn("h1,h2,h3,h4", "placement: {ps: h1, master: h2, worker: [h3, h4]}\n");

@@ -219,6 +219,14 @@ void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValu
   }
 }
 
+// `before`: those of the attempt before, which count where neither flags nor the file say anything: what it has written
+// is there.
+absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile& folder, const HostSetting& before) {
+  ASSIGN_OR_RETURN(HostSetting hosts, HostSettingOf(flags, folder.file.hosts, folder.folder));
+  if (!hosts.hosts.empty() || !flags.on.empty() || !folder.file.hosts.on.empty()) return hosts;
+  return before;
+}
+
 absl::StatusOr<int> Train(TrainFlags flags) {
   int& stop_grace = flags.options.stop_grace_seconds;
   if (flags.stop_grace.has_value() && (!absl::SimpleAtoi(*flags.stop_grace, &stop_grace) || stop_grace < 0))
@@ -245,10 +253,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     before = specification.options.hosts;
     experiment.grid = former.runs > 0;
   }
-  ASSIGN_OR_RETURN(flags.options.hosts, HostSettingOf(flags.hosts, folder.file.hosts, folder.folder));
-  // What earlier attempts have written is there.
-  if (flags.options.hosts.hosts.empty() && flags.hosts.on.empty() && folder.file.hosts.on.empty())
-    flags.options.hosts = before;
+  ASSIGN_OR_RETURN(flags.options.hosts, HostsToUse(flags.hosts, folder, before));
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
   ASSIGN_OR_RETURN(const ExperimentCheck check,
                    CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kSweepDescription[] = "End what dead jobs have left on this host (run by muster gc --hosts)";
 
-// Returns a line about the job, "" if there is nothing to do.
+// Returns a line about the job.
 absl::StatusOr<std::string> Sweep(const std::string& job, bool dry_run) {
   ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
   // No agent of it is just being started.
