@@ -37,8 +37,7 @@ struct CodeCopyOrder {
   std::vector<std::string> see_paths;                            // this and what follows as in TreeSenderOptions
   std::string nonce;
   std::string output_name;
-  // Of the host named so, whose folder for output is one to go on in; of the others it doesn't matter.
-  std::string output_host;
+  std::string output_host;  // the one whose folder for output must be one to go on in; what follows is about it
   std::vector<std::string> output_before;
   std::string output_next;
   bool output_anew = false;

@@ -1,5 +1,5 @@
-// `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster run --copy` runs it on
-// each; internal.
+// `muster receive`: takes the code of a run on this host, over its stdin and stdout. `muster run --copy` and `muster
+// train` run it on each; internal.
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
