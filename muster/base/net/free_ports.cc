@@ -57,6 +57,9 @@ SocketAddress AddressOf(const std::string& digits, uint16_t port) {
   return address;
 }
 
+// The port has the same place in both kinds of addresses.
+uint16_t PortOf(SocketAddress& address) { return ntohs(reinterpret_cast<const sockaddr_in*>(address.get())->sin_port); }
+
 // Returns the bound port, or 0 for failure (see errno).
 uint16_t Bind(int fd, SocketAddress address, bool as_server) {
   const int reuse = as_server ? 1 : 0;
@@ -70,8 +73,7 @@ uint16_t Bind(int fd, SocketAddress address, bool as_server) {
   // Set after the bind, which thus fails where another program holds the port in the same way.
   const int beside = 1;
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &beside, sizeof beside) != 0) return 0;
-  // The port has the same place in both kinds of addresses.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+  return PortOf(address);
 }
 
 // What came of an attempt to bind.
@@ -146,6 +148,25 @@ absl::StatusOr<FreePorts::Held> FreePorts::HoldOne(const std::string& address, u
   if (bound.fd >= 0) close(bound.fd);
   if (lock_fd >= 0) close(lock_fd);
   return absl::ErrnoToStatus(bound.error, absl::StrCat("no free TCP port on ", address));
+}
+
+FreePorts FreePorts::Of(const std::vector<int>& descriptors) {
+  if (descriptors.empty()) return FreePorts();
+  Held held{.port = 0, .fd = descriptors.size() == 2 ? descriptors[0] : -1, .lock_fd = descriptors.back()};
+  SocketAddress address{.size = sizeof(sockaddr_storage)};
+  if (held.fd >= 0 && getsockname(held.fd, address.get(), &address.size) == 0) held.port = PortOf(address);
+  FreePorts ports;
+  ports.held_.push_back(held);
+  return ports;
+}
+
+std::vector<int> FreePorts::descriptors() const {
+  std::vector<int> descriptors;
+  for (const Held& held : held_) {
+    if (held.fd >= 0) descriptors.push_back(held.fd);
+    descriptors.push_back(held.lock_fd);
+  }
+  return descriptors;
 }
 
 FreePorts::~FreePorts() {

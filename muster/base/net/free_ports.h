@@ -37,11 +37,15 @@ class FreePorts {
                                            const std::string& address = kLoopbackAddress);
   // Reserves all ports of `range`, as servers could bind them. InvalidArgument names the first that is in use.
   static absl::StatusOr<FreePorts> Take(const PortRange& range, const std::string& address = kLoopbackAddress);
+  // Takes over what descriptors() of a reservation of one port were, which another process has handed over: one or two.
+  static FreePorts Of(const std::vector<int>& descriptors);
   ~FreePorts();
   FreePorts(FreePorts&& other) noexcept = default;
   FreePorts& operator=(FreePorts&&) = delete;
 
   uint16_t port(size_t index) const { return held_[index].port; }
+  // What holds the ports and their locks; they stay this object's.
+  std::vector<int> descriptors() const;
   // Releases one port, for a server that doesn't set SO_REUSEADDR. Has no effect on a released one.
   void Release(size_t index);
 

@@ -24,6 +24,7 @@ namespace muster {
 namespace {
 
 constexpr char kSocketName[] = "socket";
+constexpr char kIdName[] = "id";
 constexpr int kBacklog = 64;
 constexpr size_t kMostLetters = 64;
 constexpr int kConnectSeconds = 10;  // if an agent is stopped, and so many wait already
@@ -138,6 +139,15 @@ absl::StatusOr<Socket> AgentFolder::OpenLog() const {
   return log;
 }
 
+absl::StatusOr<std::string> AgentFolder::ReplaceAgentId(const std::string& id) const {
+  const Socket file(openat(lock_fd(), kIdName, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  char before[kMostLetters] = {};
+  const ssize_t got = file.valid() ? pread(file.fd(), before, sizeof before, 0) : -1;
+  if (got < 0 || pwrite(file.fd(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", PathOf(kIdName)));
+  return std::string(before, static_cast<size_t>(got));
+}
+
 std::string AgentFolder::PathOf(const std::string& file) const {
   return absl::StrCat(agents_.path(), "/", job_, file.empty() ? "" : "/", file);
 }
@@ -151,7 +161,7 @@ absl::Status AgentFolder::LockStart(absl::Duration wait) const {
 void AgentFolder::Remove(bool all) const {
   unlinkat(lock_fd(), kSocketName, 0);
   if (!all) return;
-  for (const char* name : {kLogName, kClusterName, "cluster.new"}) unlinkat(lock_fd(), name, 0);
+  for (const char* name : {kLogName, kClusterName, "cluster.new", kIdName}) unlinkat(lock_fd(), name, 0);
   unlinkat(agents_.fd(), job_.c_str(), AT_REMOVEDIR);
 }
 

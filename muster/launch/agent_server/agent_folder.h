@@ -39,12 +39,17 @@ class AgentFolder {
   // Makes the folder and takes its lock; held until this object is destroyed by all processes that have lock_fd().
   // Waits for at most `wait`. Unavailable: the job has an agent, or the guard of one.
   [[nodiscard]] absl::Status Lock(absl::Duration wait);
+  // All that it holds, for a forked process that keeps it.
+  std::vector<int> descriptors() const { return {agents_.fd(), lock_fd()}; }
   int lock_fd() const { return locked_.valid() ? locked_.fd() : -1; }
 
   // Listens on the socket, in place of one that a dead agent has left. The lock must be held. Non-blocking.
   absl::StatusOr<Socket> Listen() const;
   // Connects to the agent. NotFound: none listens. Blocks for at most 10 s.
   absl::StatusOr<Socket> Connect() const;
+  // Writes down the id of the job's agent, and returns the one that was there; empty if none was. The lock must be
+  // held.
+  absl::StatusOr<std::string> ReplaceAgentId(const std::string& id) const;
   // Opens the log to append to it, and makes the folder.
   absl::StatusOr<Socket> OpenLog() const;
   std::string PathOf(const std::string& file) const;

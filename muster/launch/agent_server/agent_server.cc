@@ -17,6 +17,7 @@
 #include "muster/base/net/free_ports.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/watch/process_table.h"
 
@@ -37,59 +38,107 @@ bool IsOwnPeer(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
+std::string RunIdOf(const std::string& agent_id) { return agent_id.substr(0, 16); }
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(AgentServerOptions options, AgentFolder folder,
-                                                                FdLoop& loop) {
+absl::StatusOr<AgentServer::Place> AgentServer::Open(AgentFolder folder) {
   MUSTER_CHECK(folder.lock_fd() >= 0);
+  ASSIGN_OR_RETURN(Socket listening, folder.Listen());
+  return Place{.folder = std::move(folder), .listening = std::move(listening)};
+}
+
+absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::string& job, const Place& place,
+                                                                std::function<int(std::unique_ptr<Keeper>)> next_life) {
+  const std::string id = RandomHex(kAgentIdBytes);
+  ASSIGN_OR_RETURN(const std::string before, place.folder.ReplaceAgentId(id));
+  if (!before.empty()) KillProcessesOfAgent(before);
+  std::vector<int> kept = place.folder.descriptors();
+  kept.push_back(place.listening.fd());
+  return Keeper::Fork({.title = absl::StrCat("run-guard agent ", job),
+                       .agent_id = id,
+                       .kept = std::move(kept),
+                       .next_life = std::move(next_life)});
+}
+
+absl::StatusOr<std::unique_ptr<AgentServer>> AgentServer::Start(AgentServerOptions options, const Place& place,
+                                                                std::unique_ptr<Keeper> keeper, FdLoop& loop) {
   RETURN_IF_ERROR(CheckAgentLimits(options.limits));
-  std::unique_ptr<AgentServer> server(new AgentServer(std::move(options), std::move(folder), loop));
+  std::unique_ptr<AgentServer> server(new AgentServer(std::move(options), place, std::move(keeper), loop));
   RETURN_IF_ERROR(server->Start());
   return server;
 }
 
-AgentServer::AgentServer(AgentServerOptions options, AgentFolder folder, FdLoop& loop)
+AgentServer::AgentServer(AgentServerOptions options, const Place& place, std::unique_ptr<Keeper> keeper, FdLoop& loop)
     : options_(std::move(options)),
-      folder_(std::move(folder)),
+      place_(place),
       loop_(loop),
+      keeper_(std::move(keeper)),
+      journal_({.keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); },
+                .answered = [this](absl::Time answered) { RenewLimit(answered); }}),
       executor_({.address = options_.address,
-                 .cluster_file = folder_.PathOf(AgentFolder::kClusterName),
-                 .muster = options_.muster},
+                 .cluster_file = place_.folder.PathOf(AgentFolder::kClusterName),
+                 .muster = options_.muster,
+                 .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); }},
                 loop, [this](BackendEvents& events) { return MakeBackend(events); }),
-      link_({.job = options_.job, .limits = options_.limits}, NewRecord(), journal_, executor_) {}
+      link_({.job = options_.job, .limits = options_.limits}, Record(), journal_, executor_) {}
 
 AgentServer::~AgentServer() {
   if (!done_) Finish();
 }
 
 absl::Status AgentServer::Start() {
-  RETURN_IF_ERROR(executor_.Start(link_));
-  ASSIGN_OR_RETURN(listening_, folder_.Listen());
-  loop_.Watch(listening_.fd(), POLLIN, [this](short) { Accept(); });
+  RETURN_IF_ERROR(executor_.Start(link_, Earlier()));
+  if (!keeper_->ends_in().has_value()) RenewLimit(options_.clock->Now());
+  link_.Resume();
+  executor_.TellEnds();
+  loop_.Watch(keeper_->fd(), POLLIN, [this](short) { OnKeeperGone(); });
+  loop_.Watch(place_.listening.fd(), POLLIN, [this](short) { Accept(); });
+  listens_ = true;
   return absl::OkStatus();
 }
 
-AgentRecord AgentServer::NewRecord() const {
-  return {.agent_id = absl::HexStringToBytes(RandomHex(kIdBytes)), .answered = options_.clock->Now()};
+AgentRecord AgentServer::Record() const {
+  AgentRecord record = KeptJournal::Read(keeper_->kept());
+  record.agent_id = absl::HexStringToBytes(keeper_->agent_id());
+  record.life = keeper_->life();
+  record.answered = options_.clock->Now() + keeper_->ends_in().value_or(options_.limits.grace) - options_.limits.grace;
+  return record;
 }
 
-// The id of the run is for control groups and the guard's name alone, which another agent of the run on this machine
-// must not share.
+EarlierLives AgentServer::Earlier() {
+  EarlierLives earlier{.kept = keeper_->kept(), .processes = {}};
+  for (const AdoptedTask& task : keeper_->adopted())
+    if (const auto launch = BackendExecutor::LaunchOf(task.label)) earlier.processes[*launch] = task.child.pid;
+  return earlier;
+}
+
+void AgentServer::RenewLimit(absl::Time answered) {
+  keeper_->EndIn(answered + options_.limits.grace - options_.clock->Now());
+}
+
+// The kernel has killed the tasks with it, and Finish what they have left behind.
+void AgentServer::OnKeeperGone() {
+  if (done_) return;
+  lost_keeper_ = true;
+  Finish();
+}
+
+// The id of the run is for control groups alone, which another agent of the run on this machine must not share.
 std::unique_ptr<Backend> AgentServer::MakeBackend(BackendEvents& events) {
   BackendOptions options = options_.backend;
-  options.run_id = RandomHex(8);
+  options.run_id = RunIdOf(keeper_->agent_id());
   options.note = [this](const std::string& line) { link_.SendNote(line); };
   options.address = kEveryAddress;
-  options.kept_lock_fd = folder_.lock_fd();
   options.clock = options_.clock;
-  return std::make_unique<LocalBackend>(options, loop_, events);
+  return std::make_unique<LocalBackend>(options, loop_, events, keeper_.get());
 }
 
 void AgentServer::Accept() {
   while (true) {
-    Socket socket(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Socket socket(accept4(place_.listening.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid() && ShouldAcceptLater(errno)) {
-      loop_.SetEvents(listening_.fd(), 0);
+      loop_.SetEvents(place_.listening.fd(), 0);
       accept_again_ = options_.clock->Now() + kAcceptAgainAfter;
     }
     if (!socket.valid()) return;
@@ -132,7 +181,7 @@ void AgentServer::OnTime() {
   looked_ = options_.clock->Now();
   if (looked_ >= accept_again_) {
     accept_again_ = absl::InfiniteFuture();
-    loop_.SetEvents(listening_.fd(), POLLIN);
+    loop_.SetEvents(place_.listening.fd(), POLLIN);
   }
   link_.OnTime(looked_);
   executor_.OnTime();
@@ -176,11 +225,14 @@ void AgentServer::CareForStreams() {
 
 // The streams end last, which tells the supervisor that nothing is left.
 void AgentServer::Finish() {
-  if (listening_.valid()) loop_.Forget(listening_.fd());
-  listening_.Close();
+  if (std::exchange(listens_, false)) {
+    loop_.Forget(place_.listening.fd());
+    loop_.Forget(keeper_->fd());
+  }
   executor_.Close();
+  keeper_->Finish();  // in case the backend wasn't started
   if (link_.stopped() && options_.job_ended) options_.job_ended();
-  folder_.Remove(/*all=*/link_.stopped());
+  place_.folder.Remove(/*all=*/link_.stopped());
   streams_.clear();
   done_ = true;
 }

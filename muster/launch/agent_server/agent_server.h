@@ -1,7 +1,7 @@
 // An agent on its host: listens on a Unix socket, speaks the protocol with the supervisor that attaches there
-// (docs/agents.md), and runs the tasks as children of this process. What it knows dies with the process, and so do the
-// tasks. Works in the FdLoop of its owner, which calls OnTime after each round. Used by the loop's thread; the process
-// must have no others, since LocalBackend forks.
+// (docs/agents.md), and runs the tasks as children of a Keeper, which has all that the agent's next life needs. Works
+// in the FdLoop of its owner, which calls OnTime after each round. Used by the loop's thread; the process must have no
+// others, since it forks.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -20,7 +21,9 @@
 #include "muster/launch/agent/supervisor_link.h"
 #include "muster/launch/agent_server/agent_folder.h"
 #include "muster/launch/agent_server/backend_executor.h"
+#include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/keeper/keeper.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/transport/io/socket.h"
 
@@ -31,7 +34,7 @@ struct AgentServerOptions {
   AgentLimits limits;
   std::string address;                // of this host, see BackendExecutorOptions
   std::string muster = "";            // likewise
-  BackendOptions backend;             // the server sets run_id, note, address, kept_lock_fd and clock
+  BackendOptions backend;             // the server sets run_id, note, address and clock
   const Clock* clock = &BootClock();  // borrowed
   // Called when the supervisor has wanted the end and everything has ended, before the job's folder goes. Empty: no
   // call.
@@ -40,10 +43,21 @@ struct AgentServerOptions {
 
 class AgentServer {
  public:
-  // `folder` must be locked. Borrows `loop`, which must outlive it.
-  static absl::StatusOr<std::unique_ptr<AgentServer>> Start(AgentServerOptions options, AgentFolder folder,
-                                                            FdLoop& loop);
-  // Kills what is left of its tasks, and waits until they and the guard are gone.
+  // What lives of an agent share. The folder must be locked; it has the listening socket, which outlives them, too.
+  struct Place {
+    AgentFolder folder;
+    Socket listening;
+  };
+  // Listens in a folder that is locked.
+  static absl::StatusOr<Place> Open(AgentFolder folder);
+  // Begins the first life: kills what an agent that died with its keeper has left there, and forks a keeper. Its
+  // `next_life` (KeeperOptions) must Start with the same options and place.
+  static absl::StatusOr<std::unique_ptr<Keeper>> ForkKeeper(const std::string& job, const Place& place,
+                                                            std::function<int(std::unique_ptr<Keeper>)> next_life);
+  // Borrows `place` and `loop`, which must outlive it.
+  static absl::StatusOr<std::unique_ptr<AgentServer>> Start(AgentServerOptions options, const Place& place,
+                                                            std::unique_ptr<Keeper> keeper, FdLoop& loop);
+  // Kills what is left of its tasks, and waits until they and the keeper are gone.
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;
   AgentServer& operator=(const AgentServer&) = delete;
@@ -54,19 +68,14 @@ class AgentServer {
   // Ends as if no supervisor had answered for the grace: asks the tasks to end and kills them 3 s later.
   void EndNow() { link_.EndNow(options_.clock->Now()); }
 
-  // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end.
+  // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end. Or the keeper has
+  // died, and the tasks with it: the agent must end, so that another begins anew.
   bool done() const { return done_; }
+  bool lost_keeper() const { return lost_keeper_; }
   // Returns whether it ends because no supervisor has answered, or by EndNow.
   bool ending() const { return link_.ending(); }
 
  private:
-  // The agent's memory is that of the process: SupervisorLink has it already, and no other life of the agent follows.
-  class NoJournal final : public AgentJournal {
-    void SetSupervisor(uint64_t, const std::string&) override {}
-    void TakeIn(const OpenCommand&) override {}
-    void Close(const CommandId&) override {}
-    void SetAnswered(absl::Time) override {}
-  };
   struct Stream {
     Socket socket;
     std::optional<SupervisorLink::StreamId> id;  // once its handshake has passed
@@ -76,9 +85,12 @@ class AgentServer {
   // That many haven't attached, at most; an older one makes room.
   static constexpr size_t kWaiting = 8;
 
-  AgentServer(AgentServerOptions options, AgentFolder folder, FdLoop& loop);
+  AgentServer(AgentServerOptions options, const Place& place, std::unique_ptr<Keeper> keeper, FdLoop& loop);
   [[nodiscard]] absl::Status Start();
-  AgentRecord NewRecord() const;
+  AgentRecord Record() const;
+  EarlierLives Earlier();
+  void RenewLimit(absl::Time answered);
+  void OnKeeperGone();
   std::unique_ptr<Backend> MakeBackend(BackendEvents& events);
   void Accept();
   void Add(Socket socket);
@@ -92,13 +104,15 @@ class AgentServer {
 
   // Constant after construction.
   const AgentServerOptions options_;
-  const AgentFolder folder_;
+  const Place& place_;
   FdLoop& loop_;
 
-  NoJournal journal_;
+  std::unique_ptr<Keeper> keeper_;
+  KeptJournal journal_;
   BackendExecutor executor_;
   SupervisorLink link_;
-  Socket listening_;
+  bool listens_ = false;
+  bool lost_keeper_ = false;
   std::list<Stream> streams_;
   absl::Time accept_again_ = absl::InfiniteFuture();  // this process had no descriptor left
   absl::Time next_usage_ = absl::InfinitePast();

@@ -118,9 +118,12 @@ class AgentServerTest : public ::testing::Test {
   void StartAgent(const Clock& clock = BootClock()) {
     AgentFolder locked = Folder();
     ASSERT_EQ(locked.Lock(kHang), absl::OkStatus());
-    auto server = AgentServer::Start(
-        {.job = "job", .address = "h1", .backend = {.environment = {"PATH=/usr/bin:/bin"}}, .clock = &clock},
-        std::move(locked), loop_);
+    place_ = AgentServer::Open(std::move(locked)).value();
+    const AgentServerOptions options = {
+        .job = "job", .address = "h1", .backend = {.environment = {"PATH=/usr/bin:/bin"}}, .clock = &clock};
+    auto keeper = AgentServer::ForkKeeper("job", *place_, [](std::unique_ptr<Keeper>) { return 1; });
+    ASSERT_EQ(keeper.status(), absl::OkStatus());
+    auto server = AgentServer::Start(options, *place_, *std::move(keeper), loop_);
     ASSERT_EQ(server.status(), absl::OkStatus());
     server_ = *std::move(server);
   }
@@ -159,6 +162,7 @@ class AgentServerTest : public ::testing::Test {
 
   const ScratchFolder scratch_;
   FdLoop loop_{RealClock()};
+  std::optional<AgentServer::Place> place_;
   std::unique_ptr<AgentServer> server_;
   Socket stream_;
   AgentClient client_{loop_, "job"};
@@ -261,6 +265,7 @@ TEST_F(AgentServerTest, OnceTheGraceIsOverTasksAreAskedThenKilled) {
   EXPECT_NE(kill(pid, 0), 0);
   EXPECT_TRUE(absl::IsNotFound(Folder().Connect().status()));
   server_.reset();
+  place_.reset();
   EXPECT_EQ(Folder().Lock(absl::ZeroDuration()), absl::OkStatus()) << "the folder is free again";
 }
 

@@ -14,6 +14,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 namespace {
@@ -33,6 +34,25 @@ absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+constexpr char kLaunch[] = "launch ";
+constexpr char kPorts[] = "reserved for ";
+
+struct LaunchValue {
+  CommandId launch;
+  TaskId task;
+  bool ended = false;
+  ExitStatus status;
+  OutputEnds written;
+  using Fields = FieldList<Field<1, &LaunchValue::launch>, Field<2, &LaunchValue::task>, Field<3, &LaunchValue::ended>,
+                           Field<4, &LaunchValue::status>, Field<5, &LaunchValue::written>>;
+};
+
+struct PortsValue {
+  TaskId task;
+  std::vector<std::string> addresses;
+  using Fields = FieldList<Field<1, &PortsValue::task>, Field<2, &PortsValue::addresses>>;
+};
+
 // Returns the address with the port of `reserved`, "HOST:PORT".
 std::string AtAddress(const std::string& address, const std::string& reserved) {
   int port = 0;
@@ -49,9 +69,66 @@ BackendExecutor::BackendExecutor(BackendExecutorOptions options, FdLoop& loop,
 
 BackendExecutor::~BackendExecutor() { Close(); }
 
-absl::Status BackendExecutor::Start(SupervisorLink& link) {
+absl::Status BackendExecutor::Start(SupervisorLink& link, const EarlierLives& earlier) {
   link_ = &link;
+  ReadEarlier(earlier);
   return backend_->Start();
+}
+
+// A launch without a process and without an end never got as far as that. Up to a read of each pipe may have died with
+// the earlier life before it was counted.
+void BackendExecutor::ReadEarlier(const EarlierLives& earlier) {
+  for (const auto& [name, thing] : earlier.kept) {
+    if (absl::StartsWith(name, kLaunch)) {
+      LaunchValue value;
+      if (!Decode(thing.value, value).ok()) continue;
+      Held held{.task = value.task, .written = value.written, .status = value.status};
+      const auto process = earlier.processes.find(value.launch);
+      if (process != earlier.processes.end()) {
+        held.state = State::kRunning;
+        held.pid = process->second;
+        held.written.unsure = true;
+        current_[held.task] = value.launch;
+      } else if (value.ended) {
+        held.state = State::kEnded;
+      } else {
+        continue;
+      }
+      launches_[value.launch] = held;
+    } else if (absl::StartsWith(name, kPorts)) {
+      PortsValue value;
+      if (Decode(thing.value, value).ok()) reservations_[value.task] = {.answered = true, .ports = value.addresses};
+    }
+  }
+}
+
+void BackendExecutor::TellEnds() {
+  for (const auto& [launch, held] : launches_)
+    if (held.state == State::kEnded) link_->SendExited(launch, held.task, held.status, held.written);
+}
+
+std::optional<CommandId> BackendExecutor::LaunchOf(const std::string& label) {
+  const std::vector<std::string> numbers = absl::StrSplit(label, '.');
+  CommandId launch;
+  if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &launch.supervisor) ||
+      !absl::SimpleAtoi(numbers[1], &launch.number))
+    return std::nullopt;
+  return launch;
+}
+
+void BackendExecutor::Keep(const CommandId& launch, const Held& held) const {
+  if (!options_.keep) return;
+  const LaunchValue value{.launch = launch,
+                          .task = held.task,
+                          .ended = held.state == State::kEnded,
+                          .status = held.status,
+                          .written = held.written};
+  options_.keep({{absl::StrCat(kLaunch, LabelOf(launch)), Encode(value)}});
+}
+
+void BackendExecutor::Forget(const CommandId& launch) {
+  launches_.erase(launch);
+  if (options_.keep) options_.keep({{absl::StrCat(kLaunch, LabelOf(launch)), std::nullopt}});
 }
 
 void BackendExecutor::Close() {
@@ -115,6 +192,8 @@ void BackendExecutor::OnReserved(const TaskId& task, const std::vector<std::stri
   Reservation& reservation = reservations_.at(task);
   reservation.answered = true;
   reservation.ports = addresses;
+  if (options_.keep)
+    options_.keep({{absl::StrCat(kPorts, task.ToString()), Encode(PortsValue{.task = task, .addresses = addresses})}});
   for (const auto& [command, reserve] : std::exchange(reservation.waiting, {}))
     AnswerReserve(command, reserve, reservation);
 }
@@ -133,7 +212,9 @@ void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process
                                                                    running->second.ToString())));
   launches_[launch] = {.task = process.task};
   current_[process.task] = launch;
+  Keep(launch, launches_[launch]);
   ProcessSpec spec = process.ToSpec();
+  spec.label = LabelOf(launch);
   if (!options_.muster.empty() && !spec.arguments.empty() && spec.arguments[0] == "muster")
     spec.arguments[0] = options_.muster;
   // Before the supervisor's own, which win.
@@ -151,7 +232,7 @@ void BackendExecutor::OnStarted(const TaskId& task, const LocalProcess& process)
 
 void BackendExecutor::OnNotStarted(const TaskId& task, const absl::Status& why) {
   const CommandId launch = current_.extract(task).mapped();
-  launches_.erase(launch);
+  Forget(launch);
   link_->SendFailed(launch, task, why);
   StopIfAllHaveEnded();
 }
@@ -159,9 +240,12 @@ void BackendExecutor::OnNotStarted(const TaskId& task, const absl::Status& why) 
 void BackendExecutor::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
   if (ending_) return;
   const CommandId launch = current_.at(task);
-  uint64_t& position = launches_.at(launch).written.of(stream);
-  link_->SendOutput(launch, stream, position, bytes);
+  Held& held = launches_.at(launch);
+  uint64_t& position = held.written.of(stream);
+  const uint64_t before = position;
   position += bytes.size();
+  Keep(launch, held);
+  link_->SendOutput(launch, stream, before, bytes);
   Update();
 }
 
@@ -170,6 +254,8 @@ void BackendExecutor::OnExit(const TaskId& task, const ExitStatus& status) {
   Held& held = launches_.at(launch);
   held.state = State::kEnded;
   held.pid = 0;
+  held.status = status;
+  Keep(launch, held);
   link_->SendExited(launch, task, status, held.written);
   StopIfAllHaveEnded();
 }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,9 @@
 #include "absl/time/time.h"
 #include "muster/launch/agent/command_executor.h"
 #include "muster/launch/agent/supervisor_link.h"
+#include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/backends/local/task_parent.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
 
@@ -31,6 +34,14 @@ struct BackendExecutorOptions {
   std::string cluster_file;  // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
   // What a task runs whose program is "muster", whatever its PATH is; empty: that in its PATH.
   std::string muster = "";
+  // Keeps values where the agent's next life finds them; empty: nowhere.
+  std::function<void(const ValueChanges&)> keep = nullptr;
+};
+
+// What an agent's earlier lives have left.
+struct EarlierLives {
+  std::map<std::string, KeptThing> kept;  // values that a BackendExecutor has kept, among others
+  std::map<CommandId, pid_t> processes;   // of the launches that the backend goes on with, running or ended
 };
 
 class BackendExecutor final : public CommandExecutor, private BackendEvents {
@@ -40,8 +51,14 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
                   const std::function<std::unique_ptr<Backend>(BackendEvents& events)>& make);
   ~BackendExecutor() override;
 
-  // Starts the backend. Borrows `link`, which gets the answers, until Close. Must be called first.
-  [[nodiscard]] absl::Status Start(SupervisorLink& link);
+  // Starts the backend. Borrows `link`, which gets the answers, until Close. Must be called first. Afterwards
+  // Launches() has those of earlier lives; call TellEnds once the link has told what it wants of them.
+  [[nodiscard]] absl::Status Start(SupervisorLink& link, const EarlierLives& earlier = {});
+  // Tells the ends that an earlier life knew of, which the supervisor may not have.
+  void TellEnds();
+  // The label of a launch's process (ProcessSpec), and back.
+  static std::string LabelOf(const CommandId& launch) { return launch.ToString(); }
+  static std::optional<CommandId> LaunchOf(const std::string& label);
   // Kills what is left, strays included; nothing is called back any more. Blocks until all of it is gone.
   void Close();
 
@@ -62,7 +79,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   void Input(const CommandId& launch, std::string_view bytes) override;
   void Stop() override;
   std::vector<HeldLaunch> Launches() const override;
-  void Forget(const CommandId& launch) override { launches_.erase(launch); }
+  void Forget(const CommandId& launch) override;
   void DropReservations() override {}
   void EndAll(EndMode mode) override;
 
@@ -73,6 +90,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
     State state = State::kBeingStarted;
     pid_t pid = 0;
     OutputEnds written;
+    ExitStatus status;  // once it has ended
   };
   struct Reservation {
     bool answered = false;           // by the backend
@@ -87,6 +105,9 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
 
+  void ReadEarlier(const EarlierLives& earlier);
+  // Keeps what is known of the launch, after each change.
+  void Keep(const CommandId& launch, const Held& held) const;
   void AnswerReserve(const CommandId& command, const ReserveEntry& reserve, const Reservation& reservation);
   void StopIfAllHaveEnded();
   void StopBackend();

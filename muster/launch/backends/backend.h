@@ -58,6 +58,8 @@ struct ProcessSpec {
   bool release_ports = false;
   // Its stdin is what Backend::Input gives it; otherwise it is empty.
   bool takes_input = false;
+  // Names this start of the task to a process that keeps it when this one dies (TaskParent); empty: nobody does.
+  std::string label = "";
 };
 
 // What a task may have waiting that its program hasn't read. A sender learns from the program's own output how far it
@@ -134,9 +136,6 @@ struct BackendOptions {
   const Clock* clock = &RealClock();  // borrowed; when to look at memory
   // Where ports are reserved, as FreePorts takes it, and what the tasks are told.
   std::string address = "127.0.0.1";
-  // A descriptor that the process which ends the tasks after this one's death holds until it has done so; -1: none. It
-  // must be above 2. Borrowed during Start.
-  int kept_lock_fd = -1;
 };
 
 class Backend {

@@ -41,12 +41,12 @@ class LoopEngine final : public Engine {
   void Connect(const std::string& host) override { wanted_.push_back(host); }
   absl::Time deadline() const override {
     absl::Time first = wanted_.empty() ? absl::InfiniteFuture() : absl::InfinitePast();
-    for (const auto& [host, server] : servers_) first = std::min(first, server->deadline());
+    for (const auto& [host, agent] : agents_) first = std::min(first, agent->server->deadline());
     return first;
   }
   void OnTime() override {
-    for (const auto& [host, server] : servers_) server->OnTime();
-    std::erase_if(servers_, [](const auto& one) { return one.second->done(); });
+    for (const auto& [host, agent] : agents_) agent->server->OnTime();
+    std::erase_if(agents_, [](const auto& one) { return one.second->server->done(); });
     for (const std::string& host : std::exchange(wanted_, {})) {
       if (silent > 0) {
         --silent;
@@ -60,14 +60,19 @@ class LoopEngine final : public Engine {
   }
 
   // The agent on the host dies with its tasks.
-  void KillAgent(const std::string& host) { servers_.erase(host); }
+  void KillAgent(const std::string& host) { agents_.erase(host); }
   // Ends the newest stream to the host.
   void Cut(const std::string& host) { shutdown(sockets_.at(host)->fd(), SHUT_RDWR); }
   // The agent on the host ends its tasks, as without a supervisor for the grace.
-  void EndAgent(const std::string& host) { servers_.at(host)->EndNow(); }
-  size_t agents() const { return servers_.size(); }
+  void EndAgent(const std::string& host) { agents_.at(host)->server->EndNow(); }
+  size_t agents() const { return agents_.size(); }
 
  private:
+  struct Agent {
+    AgentServer::Place place;
+    std::unique_ptr<AgentServer> server;
+  };
+
   AgentFolder FolderOf(const std::string& host) {
     auto folder = AgentFolder::Open(job_ + "-" + host, folder_.path());
     MUSTER_CHECK(folder.ok());
@@ -80,14 +85,20 @@ class LoopEngine final : public Engine {
     events_->OnStream(name, {.in_fd = ends[0], .out_fd = ends[0], .read_already = "", .carrier = pair});
   }
   void GiveStream(const std::string& name, const std::string& host) {
-    if (!servers_.contains(host)) {
+    if (!agents_.contains(host)) {
       AgentFolder folder = FolderOf(host);
       MUSTER_CHECK(folder.Lock(absl::Seconds(60)).ok());
+      auto place = AgentServer::Open(std::move(folder));
+      MUSTER_CHECK(place.ok());
+      auto agent = std::make_unique<Agent>(Agent{.place = *std::move(place), .server = nullptr});
+      auto keeper = AgentServer::ForkKeeper(job_, agent->place, [](std::unique_ptr<Keeper>) { return 1; });
+      MUSTER_CHECK(keeper.ok());
       auto server = AgentServer::Start(
           {.job = job_, .limits = limits_, .address = "127.0.0.1", .backend = backend_, .clock = &RealClock()},
-          std::move(folder), loop_);
+          agent->place, *std::move(keeper), loop_);
       MUSTER_CHECK(server.ok());
-      servers_[host] = *std::move(server);
+      agent->server = *std::move(server);
+      agents_[host] = std::move(agent);
     }
     auto connected = FolderOf(host).Connect();
     MUSTER_CHECK(connected.ok());
@@ -104,7 +115,7 @@ class LoopEngine final : public Engine {
   const ScratchFolder folder_;
   EngineEvents* events_ = nullptr;
   std::deque<std::string> wanted_;
-  std::map<std::string, std::unique_ptr<AgentServer>> servers_;
+  std::map<std::string, std::unique_ptr<Agent>> agents_;
   std::map<std::string, std::shared_ptr<Socket>> sockets_;
 };
 

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,8 @@ using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing:
 const std::string kMuster = BinFolder() + "/muster";
 const TaskId kTask{kWorkerJob, 0};
 
+const std::string kZero(1, '\0');
+
 // Turns a hang into a failed test.
 constexpr absl::Duration kHang = absl::Minutes(2);
 
@@ -35,7 +39,8 @@ class AgentCommandTest : public ::testing::Test {
   // A connection as ssh makes one, with a supervisor at this end.
   struct Contact {
     Contact(FdLoop& loop, const std::string& job, uint64_t number)
-        : program(PipedProgram::Start({kMuster, "agent", "--attach", job},
+        : job(job),
+          program(PipedProgram::Start({kMuster, "agent", "--attach", job},
                                       {kUsualPath, "SSH_CONNECTION=10.0.0.1 50000 10.0.0.2 22", "SSH_TTY=/dev/none",
                                        "MUSTER_AGENT_ID=of-another", "KEPT=yes"})
                       .value()),
@@ -43,7 +48,13 @@ class AgentCommandTest : public ::testing::Test {
       client.Dial(program.stdout_fd(), program.stdin_fd());
     }
     ~Contact() { client.HangUp(); }
+    // Goes on over another connection.
+    void DialAgain() {
+      program = PipedProgram::Start({kMuster, "agent", "--attach", job}, {kUsualPath}).value();
+      client.Dial(program.stdout_fd(), program.stdin_fd());
+    }
 
+    const std::string job;
     PipedProgram program;
     AgentClient client;
   };
@@ -82,6 +93,18 @@ class AgentCommandTest : public ::testing::Test {
   }
   // A process that has ended, but that nobody has waited for yet, has no command line.
   static bool Runs(pid_t pid) { return !ReadKernelFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("").empty(); }
+  // Returns the process of the job's agent, whichever life of it that is.
+  pid_t AgentPid() const {
+    const std::string words = absl::StrCat("muster", kZero, "agent", kZero, "--serve", kZero, job_, kZero);
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      int pid = 0;
+      if (absl::SimpleAtoi(entry.path().filename().string(), &pid) &&
+          ReadKernelFile(entry.path().string() + "/cmdline").value_or("").starts_with(words))
+        return pid;
+    }
+    ADD_FAILURE() << "no agent of " << job_;
+    return 0;
+  }
   std::string Folder() const { return absl::StrCat("/tmp/muster-", geteuid(), "/agents/", job_); }
   static pid_t PidIn(const std::string& line) {
     int pid = 0;
@@ -147,12 +170,80 @@ TEST_F(AgentCommandTest, TheAgentAndItsTasksOutliveTheConnection) {
   EXPECT_FALSE(Runs(task));
 }
 
-TEST_F(AgentCommandTest, AKilledAgentsTasksAreGoneBeforeTheNextOneStarts) {
+// Its guard forks the agent's next life, which has the tasks' processes and what was in their pipes.
+TEST_F(AgentCommandTest, AKilledAgentsTasksGoOnWithItsNextLife) {
+  auto contact = Attach();
+  AgentClient& client = contact->client;
+  const std::string gate = ::testing::TempDir() + "/" + job_;
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  const CommandId reserve = client.link.Reserve({.task = kTask, .ports = {0}}).value();
+  const CommandId launch = Shell(*contact, "echo $$; read line < " + gate + "; echo $line; exit 7");
+  const pid_t task = PidIn(FirstLine(*contact, launch));
+  const std::string agent = client.agent;
+  for (int life = 2; life <= 3; ++life) {
+    const int attached = client.attached;
+    ASSERT_EQ(kill(AgentPid(), SIGKILL), 0);
+    RunUntil(*contact, [&] { return !client.connected(); });
+    contact->DialAgain();
+    RunUntil(*contact, [&] { return client.attached > attached; });
+    EXPECT_EQ(client.agent, agent);
+    ASSERT_EQ(client.held.size(), 1U);
+    EXPECT_EQ(client.held[0].pid, task);
+  }
+  // It reserves no second port, can start tasks, and knows of the end.
+  const std::vector<std::string> ports = client.reserved[reserve];
+  const CommandId again = client.link.Reserve({.task = kTask, .ports = {0}}).value();
+  RunUntil(*contact, [&] { return client.reserved.contains(again); });
+  EXPECT_EQ(client.reserved[again], ports);
+  const CommandId other =
+      client.link.Launch({.task = {kWorkerJob, 1}, .arguments = {"sh", "-c", "echo other"}}).value();
+  RunUntil(*contact, [&] { return client.exits.contains(other); });
+  EXPECT_EQ(client.out[other], "other\n");
+  std::ofstream(gate) << "through\n";
+  RunUntil(*contact, [&] { return client.exits.contains(launch); });
+  EXPECT_EQ(client.exits[launch], ExitStatus{.code = 7});
+  EXPECT_EQ(client.out[launch], absl::StrCat(task, "\nthrough\n"));
+  // It says that a read of the pipe may have died with an agent.
+  EXPECT_THAT(client.mistakes, ElementsAre(launch.ToString() + " has an unsure end"));
+  Stop(*contact);
+  EXPECT_FALSE(Runs(task));
+  std::filesystem::remove(gate);
+}
+
+// What ends while there is no agent, and what the dead one hadn't told, is told by the next life.
+TEST_F(AgentCommandTest, AnEndIsToldByTheNextLife) {
+  auto contact = Attach();
+  AgentClient& client = contact->client;
+  const CommandId launch = Shell(*contact, "echo $$; exec sleep 1000");
+  const pid_t task = PidIn(FirstLine(*contact, launch));
+  const pid_t agent = AgentPid();
+  ASSERT_EQ(kill(agent, SIGSTOP), 0);
+  ASSERT_EQ(kill(task, SIGTERM), 0);
+  ASSERT_EQ(kill(agent, SIGKILL), 0);
+  RunUntil(*contact, [&] { return !client.connected(); });
+  contact->DialAgain();
+  RunUntil(*contact, [&] { return client.exits.contains(launch); });
+  EXPECT_EQ(client.exits[launch], ExitStatus{.signal = SIGTERM});
+  Stop(*contact);
+}
+
+class GuardDeathTest : public AgentCommandTest, public ::testing::WithParamInterface<bool> {};
+
+// The kernel kills the tasks, and the agent or the next one what they have started.
+TEST_P(GuardDeathTest, NothingIsLeftOfAKilledGuardsTasks) {
+  const bool agent_too = GetParam();
   auto contact = Attach();
   const CommandId launch = Shell(*contact, "setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000");
   const std::vector<std::string> pids = absl::StrSplit(FirstLine(*contact, launch), absl::ByAnyChar(" \n"));
   const std::string agent = contact->client.agent;
+  const pid_t agent_pid = AgentPid();
+  if (agent_too) {
+    ASSERT_EQ(kill(agent_pid, SIGSTOP), 0);
+  }
   ASSERT_EQ(kill(PidIn(pids[0]), SIGKILL), 0);
+  if (agent_too) {
+    ASSERT_EQ(kill(agent_pid, SIGKILL), 0);
+  }
   RunUntil(*contact, [&] { return !contact->client.connected(); });
   EXPECT_EQ(contact->program.Wait(), ExitStatus{}) << "the stream has ended";
   contact = Attach(2);
@@ -165,10 +256,14 @@ TEST_F(AgentCommandTest, AKilledAgentsTasksAreGoneBeforeTheNextOneStarts) {
   Stop(*contact);
 }
 
+INSTANTIATE_TEST_SUITE_P(AgentCommand, GuardDeathTest, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "WithItsAgent" : "Alone"; });
+
 TEST_F(AgentCommandTest, ASignalEndsTasksThenTheAgent) {
   auto contact = Attach();
-  const CommandId launch = Shell(*contact, "echo $PPID; exec sleep 1000");
-  ASSERT_EQ(kill(PidIn(FirstLine(*contact, launch)), SIGTERM), 0);
+  const CommandId launch = Shell(*contact, "echo $$; exec sleep 1000");
+  FirstLine(*contact, launch);
+  ASSERT_EQ(kill(AgentPid(), SIGTERM), 0);
   RunUntil(*contact, [&] { return !contact->client.connected(); });
   // As long as it ends its tasks, it refuses others.
   do {

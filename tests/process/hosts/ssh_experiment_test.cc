@@ -123,8 +123,9 @@ TEST_P(SshExperiment, DataInTheFolderOfTheCodeIsNotSent) {
   EXPECT_THAT(LinesOf(Out({"train"}), "1.master"), Contains("2000000"));
 }
 
-// The supervisor starts the tasks again on a new agent, in the copy of the code that the dead one has left.
-TEST_P(SshExperiment, TheTasksOfAKilledAgentFindTheirCodeAgain) {
+// The supervisor starts the tasks again on a new agent, in the copy of the code that the dead one has left: one whose
+// guard was killed, too, and one that was told to end.
+TEST_P(SshExperiment, TheTasksOfADeadAgentFindTheirCodeAgain) {
   const ScriptGate gate(Aside("gate"));
   RunOn("h1");
   Write("data", "the code is here\n");
@@ -134,7 +135,8 @@ TEST_P(SshExperiment, TheTasksOfAKilledAgentFindTheirCodeAgain) {
   for (const int number : {SIGKILL, SIGTERM}) {
     AwaitLines(*train, "1.master", lines_so_far);
     for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
-      if (running.words.find(" --serve ") != std::string::npos) kill(running.pid, number);
+      if (absl::StartsWith(running.words, "run-guard ") || absl::StrContains(running.words, " --serve "))
+        kill(running.pid, number);
     lines_so_far += 2;
   }
   AwaitLines(*train, "1.master", lines_so_far);
@@ -281,10 +283,11 @@ TEST_P(SshExperiment, AHostThatIsLostWhileCodeIsCopiedIsNamed) {
 // The agent and its guard are killed at once under a task whose child has a session of its own and no variables.
 TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   RunOn("h1");
+  const std::vector<std::string> gc = {"gc", "--hosts", "h1,h2", "--ssh_config", hosts().ssh_config()};
+  Out(gc);  // an agent that ended by its grace leaves its log
   WriteExperiment("restart: {policy: never}\nrun: setsid sleep 1000 & echo begun; sleep 1000");
   const auto train = StartMuster({"train"});
   AwaitLines(*train, "1.master", 2);
-  const std::vector<std::string> gc = {"gc", "--hosts", "h1,h2", "--ssh_config", hosts().ssh_config()};
   const std::string said = Out(gc);
   EXPECT_THAT(said, AllOf(ContainsRegex("h1: job [0-9a-f]+ runs\n"), HasSubstr("h2: nothing is left there\n")));
   const std::string run_id = said.substr(std::min<size_t>(8, said.size()), 16);

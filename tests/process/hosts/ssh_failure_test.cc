@@ -25,7 +25,16 @@ using ::testing::Each, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 // Between the grace of these runs, after which tasks have 3 s to end, and the 30 s that a run has by default.
 constexpr absl::Duration kNotTheDefaultGrace = absl::Seconds(22);
 
-class SshFailure : public HostsRunTest {};
+constexpr int64_t kWidth = 40000;
+
+class SshFailure : public HostsRunTest {
+ protected:
+  // Trains with two ps that hold the model, and one worker, whose updates each add one to every element.
+  std::unique_ptr<Process> TrainCounting() {
+    return Run({"--ps", "2", "--workers", "1", "--muster-ps", "--model_dir", Shared("model"), "--max-restarts", "100"},
+               Joined(ToyThatCounts(), {"--steps=1000000000", "--log_steps=10", "--width=" + std::to_string(kWidth)}));
+  }
+};
 
 // Returns the processes that a process without threads has started itself.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
@@ -133,10 +142,7 @@ TEST_F(SshFailure, AllTasksEndWhenTheirSupervisorIsCutOff) {
 
 // With one worker there is no update while the last checkpoint is made: every element is exact.
 TEST_F(SshFailure, AKilledPsOfAHostFindsItsMemoryAgain) {
-  constexpr int64_t kWidth = 40000;
-  const auto run =
-      Run({"--ps", "2", "--workers", "1", "--muster-ps", "--model_dir", Shared("model"), "--max-restarts", "100"},
-          Joined(ToyThatCounts(), {"--steps=1000000000", "--log_steps=10", "--width=" + std::to_string(kWidth)}));
+  const auto run = TrainCounting();
   for (int i = 0; i < 6; ++i) {
     const std::string number = std::to_string(i % 2), host = i % 2 == 0 ? "h1" : "h2", task = "ps:" + number;
     AwaitSteps(*run);
@@ -156,12 +162,35 @@ TEST_F(SshFailure, AKilledPsOfAHostFindsItsMemoryAgain) {
   EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
 }
 
-TEST_F(SshFailure, TheTasksOfAKilledAgentAreStartedAgain) {
+// The guard forks the next life of the agent, which has the tasks' processes, their pipes and a ps's memory.
+TEST_F(SshFailure, TheTasksOfAKilledAgentGoOn) {
+  const auto run = TrainCounting();
+  AwaitSteps(*run);
+  std::map<std::string, std::string> pids;
+  for (const std::string task : {"ps:0", "ps:1", "worker:0"}) pids[task] = PidOf(*run, task);
+  for (int i = 0; i < 4; ++i) {
+    const size_t before = run->err.size();
+    const std::string host = i % 2 == 0 ? "h1" : "h2";
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
+      if (absl::StrContains(running.words, " --serve ")) kill(running.pid, SIGKILL);
+    run->WaitForErr("the agent on " + host + " was killed; another goes on with its ", before);
+    AwaitSteps(*run);
+  }
+  for (const auto& [task, pid] : pids) EXPECT_EQ(PidOf(*run, task), pid) << task;
+  run->Signal(SIGINT);
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, Not(HasSubstr("was killed by signal")));
+  const FinalValues final = ReadFinal(Shared("model"), kWidth);
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
+  EXPECT_THAT(final.b, Each(1.0f + static_cast<float>(final.global_step)));
+}
+
+TEST_F(SshFailure, TheTasksOfAKilledGuardAreStartedAgain) {
   const auto run = Train();
   for (int i = 0; i < 2; ++i) {
     const size_t before = run->err.size();
     for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h2"))
-      if (absl::StrContains(running.words, " --serve ")) kill(running.pid, SIGKILL);
+      if (absl::StartsWith(running.words, "run-guard ")) kill(running.pid, SIGKILL);
     const size_t died = run->WaitForErr("the agent on h2 has died, and its tasks with it", before);
     run->WaitForErr("worker:1 is process ", died);
     AwaitSteps(*run);

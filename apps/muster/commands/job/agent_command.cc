@@ -47,7 +47,7 @@ the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gentl
 Example, as muster itself runs it:
   ssh HOST muster agent --attach JOB --grace 30)";
 
-// A guard of a dead agent ends its tasks within some seconds.
+// The guard of an agent that has ended is gone within some seconds.
 constexpr absl::Duration kLockPatience = absl::Seconds(20);
 constexpr absl::Duration kStartPatience = absl::Seconds(30);
 constexpr int kLeastGraceSeconds = 10;
@@ -109,10 +109,7 @@ void RemoveCode(const std::string& job) {
     AgentLog(job, std::string(removed.message()));
 }
 
-absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job, int grace_seconds, mode_t umask,
-                                                         FdLoop& loop) {
-  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
-  RETURN_IF_ERROR(folder.Lock(kLockPatience));
+AgentServerOptions OptionsOf(const std::string& job, int grace_seconds, mode_t umask) {
   const std::vector<std::string> own = OwnEnvironment();
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
   options.limits.grace = absl::Seconds(grace_seconds);
@@ -124,24 +121,37 @@ absl::StatusOr<std::unique_ptr<AgentServer>> StartServer(const std::string& job,
   options.backend.resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); };
   options.backend.umask = umask;
   options.job_ended = [job] { RemoveCode(job); };
-  return AgentServer::Start(std::move(options), std::move(folder), loop);
+  return options;
 }
 
-int Serve(const std::string& job, int grace_seconds) {
-  const PrivateFiles private_files;
-  signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
+absl::StatusOr<AgentServer::Place> PlaceOf(const std::string& job) {
+  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
+  RETURN_IF_ERROR(folder.Lock(kLockPatience));
+  return AgentServer::Open(std::move(folder));
+}
+
+int DoesNotServe(const std::string& job, const absl::Status& why) {
+  TellReadiness(why);
+  AgentLog(job, std::string(why.message()));
+  return 1;
+}
+
+// Runs one life of the agent to its end, and returns the exit code of its process.
+int Live(const AgentServerOptions& options, const AgentServer::Place& place, std::unique_ptr<Keeper> keeper) {
+  const bool is_first = keeper->life() == 1;
   EndingSignals signals;
   FdLoop loop(BootClock());
-  auto server = StartServer(job, grace_seconds, private_files.users_umask(), loop);
-  TellReadiness(server.status());
+  const auto server = AgentServer::Start(options, place, std::move(keeper), loop);
+  if (!server.ok() && is_first) return DoesNotServe(options.job, server.status());
   if (!server.ok()) {
-    AgentLog(job, std::string(server.status().message()));
+    AgentLog(options.job, std::string(server.status().message()));
     return 1;
   }
+  if (is_first) TellReadiness(absl::OkStatus());
   AgentServer& agent = **server;
   loop.Watch(signals.fd(), POLLIN, [&](short) {
     if (signals.Take() == 0 || agent.ending()) return;
-    AgentLog(job, "is told to end by a signal, and ends its tasks");
+    AgentLog(options.job, "is told to end by a signal, and ends its tasks");
     agent.EndNow();
   });
   bool told = false;
@@ -151,10 +161,32 @@ int Serve(const std::string& job, int grace_seconds) {
     agent.OnTime();
     told |= was_ending;
     if (agent.ending() && !std::exchange(told, true))
-      AgentLog(job, absl::StrCat("no supervisor has answered for ", grace_seconds, " s: it ends its tasks"));
+      AgentLog(options.job, absl::StrCat("no supervisor has answered for ", absl::FormatDuration(options.limits.grace),
+                                         ": it ends its tasks"));
   }
+  if (agent.lost_keeper()) AgentLog(options.job, "its guard was killed, and the tasks with it: it ends");
   loop.Forget(signals.fd());
   return 0;
+}
+
+// Its stderr was closed with the first life's.
+int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place, std::unique_ptr<Keeper> keeper) {
+  if (const absl::StatusOr<Socket> log = place.folder.OpenLog(); log.ok())
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(log->fd(), fd);
+  AgentLog(options.job, absl::StrCat("was killed; its life ", keeper->life(), " goes on with its tasks"));
+  return Live(options, place, std::move(keeper));
+}
+
+int Serve(const std::string& job, int grace_seconds) {
+  const PrivateFiles private_files;
+  signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
+  const AgentServerOptions options = OptionsOf(job, grace_seconds, private_files.users_umask());
+  const absl::StatusOr<AgentServer::Place> place = PlaceOf(job);
+  if (!place.ok()) return DoesNotServe(job, place.status());
+  auto keeper = AgentServer::ForkKeeper(
+      job, *place, [&](std::unique_ptr<Keeper> its) { return LiveAgain(options, *place, std::move(its)); });
+  if (!keeper.ok()) return DoesNotServe(job, keeper.status());
+  return Live(options, *place, *std::move(keeper));
 }
 
 int RunAgent(const AgentFlags& flags) {

@@ -51,6 +51,7 @@ HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine,
 void HostAgent::MakeLink() {
   const AgentLinkOptions options{.job = options_.job, .supervisor_id = supervisor_id_, .limits = options_.limits};
   link_.emplace(options, *this, clock_.Now());
+  life_ = 0;
 }
 
 void HostAgent::Connect() {
@@ -164,8 +165,11 @@ void HostAgent::OnTime() {
   if (connection_->passed() && !link_->has_stream()) OnConnectionEnd(absl::InternalError("the link has given it up"));
 }
 
-void HostAgent::OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>&) {
+void HostAgent::OnAttached(const std::string&, uint64_t life, const std::vector<HeldLaunch>& launches) {
   last_try_.clear();
+  if (life > std::exchange(life_, life) && state_ == State::kReady && !stopping_)
+    options_.note(absl::StrCat("the agent on ", name(), " was killed; another goes on with its ", launches.size(),
+                               launches.size() == 1 ? " task" : " tasks"));
   if (state_ != State::kConnecting) return;
   state_ = State::kReady;
   later_.Add(changed_);

@@ -129,6 +129,7 @@ class HostAgent final : public AgentLinkEvents {
   State state_ = State::kConnecting;
   absl::Status why_gone_;
   std::optional<AgentLink> link_;                // always has a value
+  uint64_t life_ = 0;                            // of its agent, once it has answered
   AgentStream stream_;                           // of connection_
   std::unique_ptr<AgentConnection> connection_;  // null: none now
   RetryPause pause_;

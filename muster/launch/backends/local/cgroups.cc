@@ -218,6 +218,14 @@ absl::StatusOr<std::unique_ptr<Cgroups>> Cgroups::OpenBelow(const std::string& p
   return works;
 }
 
+std::unique_ptr<Cgroups> Cgroups::Resume(const std::string& place, int lock) {
+  std::unique_ptr<Cgroups> groups(new Cgroups(place.substr(1), lock));
+  groups->limits_cpus_ = place[0] == '+';
+  return groups;
+}
+
+std::string Cgroups::place() const { return absl::StrCat(limits_cpus_ ? "+" : "-", folder_); }
+
 Cgroups::~Cgroups() { MUSTER_CHECK(lock_ < 0); }
 
 absl::Status Cgroups::TryOut(bool cpu) {

@@ -43,6 +43,9 @@ class Cgroups {
   // process must have no other threads, since it forks.
   static absl::StatusOr<std::unique_ptr<Cgroups>> Open(const std::string& run_id,
                                                        const std::string& process_folder = "/proc/self");
+  // Goes on with the groups of an object whose process has died: its place(), and a duplicate of its lock_fd(), which
+  // it takes over.
+  static std::unique_ptr<Cgroups> Resume(const std::string& place, int lock);
   // Remove() must be called first.
   ~Cgroups();
   Cgroups(const Cgroups&) = delete;
@@ -57,6 +60,12 @@ class Cgroups {
   // Returns whether the task's group exceeded its memory since the last Enter, upon which all of it was killed.
   bool WasOverMemory(const std::string& task) const;
   std::string Folder(const std::string& task) const;
+  // Returns how often the task's group was at its memory limit and nothing could be reclaimed.
+  int64_t Ooms(const std::string& task) const;
+  // A task of the object before goes on, which had so many Ooms at its Enter.
+  void Resume(const std::string& task, int64_t ooms) { ooms_before_[task] = ooms; }
+  std::string place() const;
+  int lock_fd() const { return lock_; }
 
   // Kills all processes that are still in the groups, also those that left their process group, and removes the groups.
   void Remove();
@@ -68,8 +77,6 @@ class Cgroups {
                                                             bool may_change);
   // Tries out, in the run's own new group, whether this place does what is needed.
   [[nodiscard]] absl::Status TryOut(bool cpu);
-  // Returns how often the task's group was at its memory limit and nothing could be reclaimed.
-  int64_t Ooms(const std::string& task) const;
 
   const std::string folder_;  // muster-RUNID
   int lock_;                  // of folder_, held; -1 once removed

@@ -17,6 +17,7 @@
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/system/pid_fd.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {
@@ -149,7 +150,9 @@ absl::StatusOr<Child> StartChild(const ChildSpec& spec) {
   RETURN_IF_ERROR(err.Open());
   RETURN_IF_ERROR(error.Open());
   std::vector<char*> arguments = Pointers(spec.arguments);
-  std::vector<char*> environment = Pointers(spec.environment);
+  std::vector<std::string> variables = spec.environment;
+  if (spec.memory_fd >= 0) variables.push_back(absl::StrCat(kArenaFdVariable, "=", spec.memory_fd));
+  std::vector<char*> environment = Pointers(variables);
   const Execution execution = {spec,          arguments.data(), environment.data(), in.reading(),
                                out.writing(), err.writing(),    error.writing(),    getpid()};
   Child child;

@@ -19,7 +19,7 @@ struct ChildSpec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=VALUE", the complete environment
   int guard_fd = -1;                     // see Guard::fd
-  int memory_fd = -1;                    // inherited under the same number; -1: none
+  int memory_fd = -1;                    // inherited, its number in MUSTER_ARENA_FD; -1: none
   std::string directory;                 // its path after the mounts; empty: the parent's
   std::vector<ProcessMount> mounts;      // see EnterMounts
   std::optional<mode_t> umask;           // unset: the parent's

@@ -30,10 +30,9 @@ class Guard {
     int32_t added;  // 1: there is this group; 0: it has ended
   };
 
-  // Forks: the process must have no other threads. When it returns, the guard holds none of this process's descriptors
-  // but `kept_fd` (-1: none). `run_id` is for its name alone, by which AwaitGuard finds it.
-  static absl::StatusOr<std::unique_ptr<Guard>> Fork(const std::string& run_id, const std::string& agent_id,
-                                                     int kept_fd = -1);
+  // Forks: the process must have no other threads. When it returns, the guard holds none of this process's descriptors.
+  // `run_id` is for its name alone, by which AwaitGuard finds it.
+  static absl::StatusOr<std::unique_ptr<Guard>> Fork(const std::string& run_id, const std::string& agent_id);
   // Lets the guard go, without waiting for it.
   ~Guard();
   Guard(const Guard&) = delete;

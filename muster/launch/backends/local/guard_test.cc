@@ -1,16 +1,13 @@
 #include "muster/launch/backends/local/guard.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 
-#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/system/pid_fd.h"
 #include "muster/launch/system/random_hex.h"
@@ -79,20 +76,6 @@ TEST(Guard, HoldsNothingOfTheLaunchers) {
   EXPECT_EQ(read(ends[0], &byte, 1), 0);  // end of file, not "nothing yet": no other process has the writing end
   close(ends[0]);
   guard->Finish();
-}
-
-// By that lock, whoever comes next sees that there is still something to be ended.
-TEST(Guard, KeepsALockUntilItHasEnded) {
-  const ScratchFolder folder;
-  const auto open_it = [&folder] { return open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); };
-  const int lock = open_it(), other = open_it();
-  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
-  auto guard = Guard::Fork(RandomHex(8), RandomHex(16), lock).value();
-  close(lock);
-  EXPECT_NE(flock(other, LOCK_EX | LOCK_NB), 0);
-  guard->Finish();
-  EXPECT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
-  close(other);
 }
 
 TEST(Guard, HearsNeitherCtrlCNorTheClosingOfTheTerminal) {

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,25 +14,37 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
-#include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/backends/local/mounts.h"
-#include "muster/launch/system/awaited_children.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
-#include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/transport/messages/codec.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-constexpr int kAgentIdBytes = 16;
+constexpr char kGroups[] = "control groups";
+constexpr char kPortsOf[] = "ports of ";
 
-// Makes this process the parent of all orphans below it, so that Stop can wait until every process of the run is gone,
-// grandchildren too. Also makes sure that descriptors 0 to 2 are taken, because pipes must not get those numbers.
-absl::Status PrepareProcess() {
+// What is kept of a task beside its process.
+struct TaskFacts {
+  std::string job;
+  int64_t index = 0;
+  int64_t mem_limit = 0;
+  std::string cgroup;
+  int64_t ooms = 0;  // of its control group when it started
+
+  static TaskFacts Of(const TaskId& task) { return {.job = task.job, .index = task.index}; }
+  TaskId task() const { return {job, static_cast<int>(index)}; }
+  using Fields = FieldList<Field<1, &TaskFacts::job>, Field<2, &TaskFacts::index>, Field<3, &TaskFacts::mem_limit>,
+                           Field<4, &TaskFacts::cgroup>, Field<5, &TaskFacts::ooms>>;
+};
+
+// Makes sure that descriptors 0 to 2 are taken, because pipes must not get those numbers.
+absl::Status TakeLowDescriptors() {
   for (int fd = 0; fd <= 2;) {
     fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (fd < 0) return absl::ErrnoToStatus(errno, "cannot open /dev/null");
@@ -44,16 +54,7 @@ absl::Status PrepareProcess() {
       fcntl(fd, F_SETFD, 0);
     }
   }
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "cannot become a subreaper");
   return absl::OkStatus();
-}
-
-ExitStatus WaitFor(int pid_fd) {
-  siginfo_t info = {};
-  while (waitid(P_PIDFD, pid_fd, &info, WEXITED) < 0 && errno == EINTR) {
-  }
-  if (info.si_code == CLD_EXITED) return {.code = info.si_status};
-  return {.signal = info.si_status};
 }
 
 std::string TextOf(const std::string& address, uint16_t port) {
@@ -62,26 +63,57 @@ std::string TextOf(const std::string& address, uint16_t port) {
 
 }  // namespace
 
-LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events)
+LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events, TaskParent* parent)
     : options_(options),
       loop_(loop),
       events_(events),
-      agent_id_(RandomHex(kAgentIdBytes)),
+      parent_(parent != nullptr ? *parent : own_children_.emplace(options.run_id, loop)),
       memory_watch_(*options.clock, options.resident_bytes) {}
 
-LocalBackend::~LocalBackend() { MUSTER_CHECK(guard_ == nullptr); }
+LocalBackend::~LocalBackend() { MUSTER_CHECK(!later_.has_value()); }
 
 absl::Status LocalBackend::Start() {
-  MUSTER_CHECK(guard_ == nullptr);
-  RETURN_IF_ERROR(PrepareProcess());
-  ASSIGN_OR_RETURN(orphans_, Orphans::Watch(loop_));
-  ASSIGN_OR_RETURN(guard_, Guard::Fork(options_.run_id, agent_id_, options_.kept_lock_fd));
+  MUSTER_CHECK(!later_.has_value());
+  RETURN_IF_ERROR(TakeLowDescriptors());
+  RETURN_IF_ERROR(parent_.Start());
   later_.emplace(loop_);
+  AdoptThings();
+  AdoptTasks();
   return absl::OkStatus();
 }
 
+void LocalBackend::AdoptThings() {
+  for (const auto& [name, thing] : parent_.kept()) {
+    if (name == kGroups && thing.descriptors.size() == 1) {
+      cgroups_ = Cgroups::Resume(thing.value, fcntl(thing.descriptors[0], F_DUPFD_CLOEXEC, 3));
+    } else if (absl::StartsWith(name, kPortsOf)) {
+      TaskFacts of;
+      if (!Decode(thing.value, of).ok()) continue;
+      std::vector<int> own;
+      for (const int fd : thing.descriptors) own.push_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+      ports_[of.task()].push_back(FreePorts::Of(own));
+    }
+  }
+}
+
+void LocalBackend::AdoptTasks() {
+  for (const AdoptedTask& adopted : parent_.Adopt()) {
+    TaskFacts facts;
+    if (!Decode(adopted.about, facts).ok()) continue;
+    Running& running = running_[facts.task()];
+    running.child = adopted.child;
+    running.label = adopted.label;
+    running.mem_limit = facts.mem_limit;
+    running.cgroup = facts.cgroup;
+    if (cgroups_ != nullptr && !facts.cgroup.empty()) cgroups_->Resume(facts.task().ToString(), facts.ooms);
+    if (facts.mem_limit > 0 && cgroups_ == nullptr && options_.resident_bytes != nullptr)
+      memory_watch_.Add(facts.task(), adopted.child.pid, facts.mem_limit);
+    Watch(facts.task());
+  }
+}
+
 int LocalBackend::Stop() {
-  if (guard_ == nullptr) return 0;
+  if (!later_.has_value()) return 0;
   later_.reset();
   for (auto& [task, running] : running_) {
     const Child& child = running.child;
@@ -93,28 +125,25 @@ int LocalBackend::Stop() {
       loop_.Forget(fd);
       if (fd != child.pid_fd) close(fd);
     }
-    guard_->Forget(child.pid);
-    WaitFor(child.pid_fd);
-    RemoveAwaitedChild(child.pid);
+    parent_.Await(running.label, child);
+    parent_.Forget(running.label);
     close(child.pid_fd);
   }
   running_.clear();
-  for (const auto& [task, fd] : memories_) close(fd);
-  memories_.clear();
   ports_.clear();
-  const int strays = KillProcessesOfAgent(agent_id_);
-  orphans_->Reap();
-  orphans_.reset();
+  const int strays = KillProcessesOfAgent(parent_.agent_id());
   if (cgroups_ != nullptr) cgroups_->Remove();
   cgroups_.reset();
-  guard_->Finish();
-  guard_.reset();
+  parent_.Finish();
   return strays;
 }
 
 void LocalBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
-  MUSTER_CHECK(guard_ != nullptr && ports_.count(task) == 0);
-  const absl::Status held = HoldPorts(task, ports);
+  MUSTER_CHECK(later_.has_value());
+  // An earlier backend may have died before it could tell.
+  const auto adopted = ports_.find(task);
+  if (adopted != ports_.end() && adopted->second.size() != ports.size()) ports_.erase(task);
+  const absl::Status held = ports_.contains(task) ? absl::OkStatus() : HoldPorts(task, ports);
   if (!held.ok()) return later_->Add([this, task, held] { events_.OnNotReserved(task, held); });
   std::vector<std::string> addresses;
   for (const FreePorts& port : ports_[task]) addresses.push_back(TextOf(options_.address, port.port(0)));
@@ -129,11 +158,20 @@ absl::Status LocalBackend::HoldPorts(const TaskId& task, const std::vector<uint1
     held.push_back(std::move(port));
   }
   ports_.emplace(task, std::move(held));
+  KeepPorts(task);
   return absl::OkStatus();
 }
 
+void LocalBackend::KeepPorts(const TaskId& task) {
+  const std::string value = Encode(TaskFacts::Of(task));
+  const std::vector<FreePorts>& ports = ports_.at(task);
+  for (size_t i = 0; i < ports.size(); ++i)
+    parent_.Keep(absl::StrCat(kPortsOf, task.ToString(), " ", i),
+                 {.value = value, .descriptors = ports[i].descriptors()});
+}
+
 void LocalBackend::Launch(const ProcessSpec& process) {
-  MUSTER_CHECK(guard_ != nullptr && running_.count(process.task) == 0);
+  MUSTER_CHECK(later_.has_value() && running_.count(process.task) == 0);
   const TaskId task = process.task;
   const absl::Status launched = TryToLaunch(process);
   if (launched.ok()) return later_->Add([this, task] { OnLaunched(task); });
@@ -144,9 +182,6 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   ChildSpec spec;
   spec.arguments = process.arguments;
   spec.environment = EnvironmentOf(process);
-  spec.memory_fd = MemoryFd(process.task);
-  if (spec.memory_fd >= 0) spec.environment.push_back(absl::StrCat(kArenaFdVariable, "=", spec.memory_fd));
-  spec.guard_fd = guard_->fd();
   spec.umask = options_.umask;
   spec.directory = process.directory;
   spec.takes_input = process.takes_input;
@@ -155,14 +190,20 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
   if (const auto held = ports_.find(process.task); process.release_ports && held != ports_.end())
     for (FreePorts& port : held->second) port.Release(0);
-  const auto child = StartChild(spec);
+  const TaskId task = process.task;
+  if (process.release_ports && ports_.contains(task)) KeepPorts(task);
+  TaskFacts facts = TaskFacts::Of(task);
+  facts.mem_limit = process.limits.mem_bytes.value_or(0);
+  if (spec.cgroup_fd >= 0) {
+    facts.cgroup = cgroups_->Folder(task.ToString());
+    facts.ooms = cgroups_->Ooms(task.ToString());
+  }
+  const auto child = parent_.StartTask(
+      {.task = task, .label = process.label, .about = Encode(facts), .has_memory = task.job == kPsJob}, spec);
   if (spec.cgroup_fd >= 0) close(spec.cgroup_fd);
   RETURN_IF_ERROR(child.status());
-  const TaskId task = process.task;
-  AddAwaitedChild(child->pid);
-  running_[task] = {.child = *child, .mem_limit = process.limits.mem_bytes.value_or(0)};
+  running_[task] = {.child = *child, .mem_limit = facts.mem_limit, .label = process.label, .cgroup = facts.cgroup};
   if (child->stdin_fd >= 0) running_[task].input = std::make_unique<TaskInput>(loop_, child->stdin_fd);
-  if (spec.cgroup_fd >= 0) running_[task].cgroup = cgroups_->Folder(task.ToString());
   if (process.limits.mem_bytes.has_value() && cgroups_ == nullptr && options_.resident_bytes != nullptr) {
     memory_watch_.Add(task, child->pid, *process.limits.mem_bytes);
   }
@@ -171,11 +212,15 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
 
 // Its output and end are watched from here on, so that they are told after the start.
 void LocalBackend::OnLaunched(const TaskId& task) {
+  Watch(task);
   const Running& running = running_.at(task);
+  events_.OnStarted(task, {.pid = running.child.pid, .cgroup = running.cgroup});
+}
+
+void LocalBackend::Watch(const TaskId& task) {
   WatchOutput(task, OutputStream::kStdout);
   WatchOutput(task, OutputStream::kStderr);
-  loop_.Watch(running.child.pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
-  events_.OnStarted(task, {.pid = running.child.pid, .cgroup = running.cgroup});
+  loop_.Watch(running_.at(task).child.pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
 }
 
 // A relative path is relative to where the process runs.
@@ -201,6 +246,7 @@ absl::StatusOr<int> LocalBackend::GroupOf(const ProcessSpec& process) {
     auto opened = Cgroups::Open(options_.run_id);
     if (opened.ok()) {
       cgroups_ = *std::move(opened);
+      parent_.Keep(kGroups, {.value = cgroups_->place(), .descriptors = {cgroups_->lock_fd()}});
     } else {
       no_cgroups_ = absl::StrCat("no control groups for this process: ", std::string(opened.status().message()));
     }
@@ -238,14 +284,6 @@ void LocalBackend::OnTime() {
   }
 }
 
-int LocalBackend::MemoryFd(const TaskId& task) {
-  if (task.job != kPsJob) return -1;
-  const auto [memory, added] = memories_.try_emplace(task, -1);
-  // If this fails, the ps has memory of its own, which is lost when it is killed.
-  if (added) memory->second = CreateMemoryFile("muster-arena");
-  return memory->second;
-}
-
 std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process) const {
   std::map<std::string, std::string> variables;
   for (const std::string& variable : options_.environment) {
@@ -254,7 +292,7 @@ std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process)
   }
   if (!process.directory.empty()) variables["PWD"] = process.directory;
   for (const auto& [name, value] : process.environment) variables[name] = value;
-  variables[kAgentIdVariable] = agent_id_;
+  variables[kAgentIdVariable] = parent_.agent_id();
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
   return environment;
@@ -401,24 +439,22 @@ void LocalBackend::ForgetMember(Running& running) {
   close(std::exchange(running.member_fd, -1));
 }
 
-// The group is killed while the ended process still holds its number, and the guard forgets it before the number is
-// freed, so that no signal can ever reach a later process with the same number.
+// The group is killed while the ended process still holds its number.
 void LocalBackend::Finish(const TaskId& task) {
   const Child child = running_.at(task).child;
   kill(-child.pid, SIGKILL);
   ReadWhatIsThere(task, OutputStream::kStdout);
   ReadWhatIsThere(task, OutputStream::kStderr);
-  guard_->Forget(child.pid);
-  ExitStatus status = WaitFor(child.pid_fd);
   const Running& running = running_.at(task);
+  const std::string label = running.label;
+  ExitStatus status = parent_.Await(label, child);
   const bool too_much = running.too_much_memory || (cgroups_ != nullptr && cgroups_->WasOverMemory(task.ToString()));
   if (too_much && !status.ok()) status.over_memory = running.mem_limit;
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);
-  RemoveAwaitedChild(child.pid);
-  orphans_->Reap();  // those that ended after it
   events_.OnExit(task, status);
+  parent_.Forget(label);
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
-// Runs the processes of a run as children of this one. They die with it, also on kill -9 (see Guard), and none outlives
-// the run: a task's process group is killed when the task has ended, and Stop kills what has left its group. A ps gets
-// a memory file (MUSTER_ARENA_FD) that stays here when its process dies, so that a restarted ps finds its model there.
+// Runs the processes of a run on this machine, as children of a TaskParent: mostly this process, with which they die,
+// also on kill -9 (OwnChildren). None outlives the run: a task's process group is killed when the task has ended, and
+// Stop kills what has left its group. A ps gets a memory file (MUSTER_ARENA_FD) that stays with the parent when its
+// process dies, so that a restarted ps finds its model there.
 // Not thread-safe; the process must have no other threads, since it forks, and SIGPIPE must be ignored if tasks take
 // input.
 //
@@ -23,11 +24,11 @@
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/local/cgroups.h"
 #include "muster/launch/backends/local/child.h"
-#include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/memory_watch.h"
-#include "muster/launch/backends/local/orphans.h"
+#include "muster/launch/backends/local/own_children.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/backends/local/task_input.h"
+#include "muster/launch/backends/local/task_parent.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
 
@@ -35,10 +36,12 @@ namespace muster {
 
 class LocalBackend final : public Backend {
  public:
-  // Borrows `loop` and `events`, which must outlive it.
-  LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
+  // Borrows `loop`, `events` and `parent` (null: this process is the tasks' parent), which must outlive it.
+  LocalBackend(const BackendOptions& options, FdLoop& loop, BackendEvents& events, TaskParent* parent = nullptr);
   ~LocalBackend() override;
 
+  // Goes on with the tasks that the parent has of an earlier backend: their output and ends are told as if this one had
+  // started them.
   absl::Status Start() override;
   int Stop() override;
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
@@ -58,6 +61,7 @@ class LocalBackend final : public Backend {
     int64_t asked_at = -1;             // clock ticks since boot when it was asked to end; -1: never
     int member_fd = -1;                // a process that goes on in the group after its first has ended
     int64_t mem_limit = 0;             // bytes; 0: none
+    std::string label;                 // as ProcessSpec::label
     std::string cgroup;                // its folder
     bool too_much_memory = false;      // this backend killed it for that
     std::unique_ptr<TaskInput> input;  // null: it takes none
@@ -67,6 +71,10 @@ class LocalBackend final : public Backend {
   [[nodiscard]] absl::Status TryToLaunch(const ProcessSpec& process);
   // Watches a started process and tells of it.
   void OnLaunched(const TaskId& task);
+  void Watch(const TaskId& task);
+  void AdoptTasks();
+  void AdoptThings();
+  void KeepPorts(const TaskId& task);
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;
   std::string ProgramOf(const ProcessSpec& process) const;
@@ -75,8 +83,6 @@ class LocalBackend final : public Backend {
   absl::StatusOr<int> GroupOf(const ProcessSpec& process);
   void NoteWithoutGroups(const ProcessLimits& limits);
   void Note(const std::string& line);
-  // Returns the memory that outlives the process of a ps; -1 for other tasks.
-  int MemoryFd(const TaskId& task);
   int& OutputFd(const TaskId& task, OutputStream stream);
   void WatchOutput(const TaskId& task, OutputStream stream);
   // Returns how many bytes there were; closes the descriptor at its end.
@@ -97,16 +103,14 @@ class LocalBackend final : public Backend {
   const BackendOptions options_;
   FdLoop& loop_;
   BackendEvents& events_;
-  const std::string agent_id_;
+  std::optional<OwnChildren> own_children_;  // unless there is another parent
+  TaskParent& parent_;
 
-  std::optional<LaterCalls> later_;   // while started
-  std::unique_ptr<Guard> guard_;      // while started
-  std::unique_ptr<Orphans> orphans_;  // while started
+  std::optional<LaterCalls> later_;  // while started
   std::map<TaskId, Running> running_;
   ProcessGroups groups_;
   uint64_t groups_round_ = 0;  // the loop's round of which groups_ is
   int looks_ = 0;
-  std::map<TaskId, int> memories_;
   std::map<TaskId, std::vector<FreePorts>> ports_;  // one each
   MemoryWatch memory_watch_;
   std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted

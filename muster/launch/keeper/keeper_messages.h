@@ -1,0 +1,107 @@
+// What an agent and its keeper say to each other over a Unix stream socket: a header (size, kind), a protocol buffer,
+// and descriptors beside the header. Both ends are the same build of the same program, so only a death in the middle of
+// a message is expected, not another's bytes. The functions block; stateless.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/launch/backends/local/child.h"
+#include "muster/launch/backends/local/task_parent.h"
+#include "muster/transport/messages/fields.h"
+
+namespace muster {
+
+enum class KeeperKind : uint32_t {
+  kReady = 1,    // keeper → agent, first
+  kKeep = 2,     // KeepMessage; its descriptors
+  kStart = 3,    // StartMessage; the control group's descriptor if there is one
+  kStarted = 4,  // the answer: StartedMessage; pidfd, stdout, stderr and, if it takes input, stdin
+  kAwait = 5,    // LabelMessage
+  kEnded = 6,    // the answer: EndedMessage
+  kForget = 7,   // LabelMessage
+  kEndIn = 8,    // EndInMessage
+  kGoodbye = 9,  // nothing runs any more: the keeper may end
+};
+
+struct KeeperMessage {
+  KeeperKind kind = KeeperKind::kReady;
+  std::string body;
+  std::vector<int> descriptors;  // the receiver's own; closed by exec
+};
+
+struct KeepMessage {
+  std::vector<std::string> names;  // with no value and no descriptors: dropped
+  std::vector<std::string> values;
+  std::vector<uint32_t> descriptors;  // how many of the message's are each one's
+  using Fields =
+      FieldList<Field<1, &KeepMessage::names>, Field<2, &KeepMessage::values>, Field<3, &KeepMessage::descriptors>>;
+};
+
+struct MountMessage {
+  std::string host;
+  std::string path;
+  bool writable = false;
+  using Fields =
+      FieldList<Field<1, &MountMessage::host>, Field<2, &MountMessage::path>, Field<3, &MountMessage::writable>>;
+};
+
+struct StartMessage {
+  std::string label;
+  std::string about;
+  std::string memory;  // the thing that is its memory file; empty: none
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  std::string directory;
+  std::vector<MountMessage> mounts;
+  int64_t umask = -1;  // -1: the keeper's
+  bool takes_input = false;
+
+  static StartMessage Of(const NewTask& task, const ChildSpec& spec);
+  ChildSpec ToSpec() const;
+
+  using Fields =
+      FieldList<Field<1, &StartMessage::label>, Field<2, &StartMessage::about>, Field<3, &StartMessage::memory>,
+                Field<4, &StartMessage::program>, Field<5, &StartMessage::arguments>,
+                Field<6, &StartMessage::environment>, Field<7, &StartMessage::directory>,
+                Field<8, &StartMessage::mounts>, Field<9, &StartMessage::umask>, Field<10, &StartMessage::takes_input>>;
+};
+
+struct StartedMessage {
+  int64_t pid = 0;  // 0: it didn't start
+  uint32_t code = 0;
+  std::string why;
+  using Fields =
+      FieldList<Field<1, &StartedMessage::pid>, Field<2, &StartedMessage::code>, Field<3, &StartedMessage::why>>;
+};
+
+struct LabelMessage {
+  std::string label;
+  using Fields = FieldList<Field<1, &LabelMessage::label>>;
+};
+
+struct EndedMessage {
+  int64_t code = 0;
+  int64_t signal = 0;
+  using Fields = FieldList<Field<1, &EndedMessage::code>, Field<2, &EndedMessage::signal>>;
+};
+
+struct EndInMessage {
+  int64_t nanoseconds = 0;
+  using Fields = FieldList<Field<1, &EndInMessage::nanoseconds>>;
+};
+
+// The name under which a task's memory file is kept.
+std::string MemoryName(const TaskId& task);
+
+// Unavailable: the other end is gone.
+[[nodiscard]] absl::Status SendToKeeper(int socket, KeeperKind kind, const std::string& body,
+                                        const std::vector<int>& descriptors = {});
+// nullopt: the other end is gone, maybe in the middle of a message, which then doesn't count.
+std::optional<KeeperMessage> ReceiveFromKeeper(int socket);
+
+}  // namespace muster

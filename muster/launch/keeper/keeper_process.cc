@@ -1,0 +1,256 @@
+#include "muster/launch/keeper/keeper_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "muster/base/clock.h"
+#include "muster/launch/backends/local/own_children.h"
+#include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/system/pid_fd.h"
+#include "muster/transport/messages/codec.h"
+
+namespace muster {
+namespace {
+
+// The kernel doesn't count the time that a machine is suspended when it waits, so no wait is longer.
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+
+Socket WatchChildEnds() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGCHLD);
+  return Socket(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+}  // namespace
+
+KeeperProcess::KeeperProcess(KeeperOptions options, Socket socket, pid_t agent)
+    : options_(std::move(options)),
+      identity_(OwnIdentity()),
+      socket_(std::move(socket)),
+      agent_(agent),
+      agent_pid_fd_(OpenPidFd(agent)) {
+  std::vector<int> kept = options_.kept;
+  kept.push_back(socket_.fd());
+  kept.push_back(agent_pid_fd_.fd());
+  DetachProcess(options_.title, std::move(kept), /*needs_environment=*/true);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  child_ends_ = WatchChildEnds();
+}
+
+void KeeperProcess::Run() {
+  // On failure the agent is gone, which the loop sees.
+  SendToKeeper(socket_.fd(), KeeperKind::kReady, "").IgnoreError();
+  while (true) {
+    pollfd watched[] = {{child_ends_.fd(), POLLIN, 0}, {socket_.fd(), POLLIN, 0}};
+    const int found = poll(watched, 2, MillisecondsToWait());
+    if (found > 0 && watched[0].revents != 0) Reap();
+    if (found > 0 && watched[1].revents != 0) {
+      std::optional<KeeperMessage> message = ReceiveFromKeeper(socket_.fd());
+      if (message.has_value()) {
+        Take(*std::move(message));
+      } else {
+        OnAgentGone();
+      }
+    }
+    OnTime();
+  }
+}
+
+int KeeperProcess::MillisecondsToWait() const {
+  if (end_at_ == absl::InfiniteFuture()) return -1;
+  const absl::Time next = end_at_ + Keeper::kAfterAgent + (asked_to_end_ ? Keeper::kEnding : absl::ZeroDuration());
+  const absl::Duration left = std::clamp(next - BootClock().Now(), absl::ZeroDuration(), kLongestWait);
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
+}
+
+void KeeperProcess::Take(KeeperMessage message) {
+  LabelMessage label;
+  EndInMessage end_in;
+  switch (message.kind) {
+    case KeeperKind::kKeep:
+      return TakeKeep(message);
+    case KeeperKind::kStart:
+      return TakeStart(message);
+    case KeeperKind::kAwait:
+      if (Decode(message.body, label).ok()) TakeAwait(label.label);
+      return;
+    case KeeperKind::kForget:
+      if (Decode(message.body, label).ok()) TakeForget(label.label);
+      return;
+    case KeeperKind::kEndIn:
+      if (Decode(message.body, end_in).ok()) TakeEndIn(absl::Nanoseconds(end_in.nanoseconds));
+      return;
+    case KeeperKind::kGoodbye:
+      _exit(0);
+    default:
+      return;
+  }
+}
+
+void KeeperProcess::TakeKeep(KeeperMessage& message) {
+  KeepMessage keep;
+  if (!Decode(message.body, keep).ok()) return;
+  auto next = message.descriptors.begin();
+  for (size_t i = 0; i < keep.names.size() && i < keep.values.size() && i < keep.descriptors.size(); ++i) {
+    for (const int fd : things_[keep.names[i]].descriptors) close(fd);
+    KeptThing thing{.value = keep.values[i], .descriptors = {}};
+    for (uint32_t left = keep.descriptors[i]; left > 0 && next != message.descriptors.end(); --left)
+      thing.descriptors.push_back(*next++);
+    if (thing.value.empty() && thing.descriptors.empty()) {
+      things_.erase(keep.names[i]);
+    } else {
+      things_[keep.names[i]] = std::move(thing);
+    }
+  }
+}
+
+void KeeperProcess::TakeStart(KeeperMessage& message) {
+  StartMessage start;
+  StartedMessage started{.code = static_cast<uint32_t>(absl::StatusCode::kInternal), .why = "it isn't understood"};
+  std::vector<int> handed;
+  Socket input;
+  if (Decode(message.body, start).ok()) {
+    ChildSpec spec = start.ToSpec();
+    if (!message.descriptors.empty()) spec.cgroup_fd = message.descriptors[0];
+    if (const auto memory = things_.find(start.memory); memory != things_.end() && !memory->second.descriptors.empty())
+      spec.memory_fd = memory->second.descriptors[0];
+    absl::StatusOr<Child> child = StartChild(spec);
+    if (child.ok()) {
+      started = {.pid = child->pid};
+      handed = {child->pid_fd, child->stdout_fd, child->stderr_fd};
+      if (child->stdin_fd >= 0) handed.push_back(child->stdin_fd);
+      input = Socket(std::exchange(child->stdin_fd, -1));  // the agent's alone, as the end of the input is
+      tasks_[start.label] = {.about = start.about, .child = *child};
+    } else {
+      started = {.code = static_cast<uint32_t>(child.status().code()), .why = std::string(child.status().message())};
+    }
+  }
+  for (const int fd : message.descriptors) close(fd);
+  SendToKeeper(socket_.fd(), KeeperKind::kStarted, Encode(started), handed).IgnoreError();
+}
+
+// The process isn't reaped, so that its number stays its own until the end is known.
+void KeeperProcess::TakeAwait(const std::string& label) {
+  EndedMessage ended{.signal = SIGKILL};
+  if (const auto task = tasks_.find(label); task != tasks_.end()) {
+    const ExitStatus status = WaitForEnd(task->second.child.pid_fd, WNOWAIT);
+    ended = {.code = status.code, .signal = status.signal};
+  }
+  SendToKeeper(socket_.fd(), KeeperKind::kEnded, Encode(ended)).IgnoreError();
+}
+
+void KeeperProcess::TakeForget(const std::string& label) {
+  const auto task = tasks_.find(label);
+  if (task == tasks_.end()) return;
+  const Child child = task->second.child;
+  tasks_.erase(task);
+  for (const int fd : {child.pid_fd, child.stdout_fd, child.stderr_fd}) close(fd);
+  Reap();
+}
+
+void KeeperProcess::TakeEndIn(absl::Duration time) {
+  end_at_ = BootClock().Now() + time;
+  asked_to_end_ = false;
+}
+
+void KeeperProcess::OnTime() {
+  const absl::Time now = BootClock().Now();
+  if (now < end_at_ + Keeper::kAfterAgent) return;
+  if (!asked_to_end_) Signal(SIGTERM);
+  asked_to_end_ = true;
+  if (now >= end_at_ + Keeper::kAfterAgent + Keeper::kEnding) EndAll();
+}
+
+void KeeperProcess::Signal(int signal) const {
+  for (const auto& [label, task] : tasks_) {
+    kill(-task.child.pid, signal);
+    kill(-task.child.pid, SIGCONT);  // a stopped process couldn't react to it
+  }
+}
+
+// Those that tasks have left behind become the keeper's children. A task's own process stays until it is forgotten, and
+// hides those that ended after it.
+void KeeperProcess::Reap() {
+  signalfd_siginfo info;
+  while (read(child_ends_.fd(), &info, sizeof info) == sizeof info) {  // one signal may stand for several ends
+  }
+  for (;;) {
+    siginfo_t ended = {};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+    for (const auto& [label, task] : tasks_)
+      if (task.child.pid == ended.si_pid) return;
+    waitpid(ended.si_pid, nullptr, WNOHANG);
+  }
+}
+
+void KeeperProcess::KillAgent() {
+  if (!agent_pid_fd_.valid()) return;
+  SignalPidFd(agent_pid_fd_.fd(), SIGKILL);
+  pollfd gone = {agent_pid_fd_.fd(), POLLIN, 0};
+  while (poll(&gone, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+void KeeperProcess::OnAgentGone() {
+  socket_.Close();
+  KillAgent();
+  if (asked_to_end_) return;  // the time that they have been given is theirs
+  const absl::Time now = BootClock().Now();
+  lives_.push_back(now);
+  if (lives_.size() > Keeper::kLives) lives_.pop_front();
+  if (lives_.size() == Keeper::kLives && now - lives_.front() < absl::Minutes(1)) EndAll();
+  StartLife();
+}
+
+void KeeperProcess::StartLife() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) EndAll();
+  Socket own(ends[0]), its(ends[1]);
+  ++life_;
+  const pid_t pid = fork();
+  if (pid < 0) EndAll();
+  if (pid == 0) {
+    own.Close();
+    child_ends_.Close();
+    agent_pid_fd_.Close();
+    TakeIdentity(identity_);
+    const int code = options_.next_life(MakeAgentsEnd(std::move(its)));
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  agent_ = pid;
+  agent_pid_fd_ = Socket(OpenPidFd(pid));
+  socket_ = std::move(own);
+}
+
+std::unique_ptr<Keeper> KeeperProcess::MakeAgentsEnd(Socket socket) const {
+  std::unique_ptr<Keeper> keeper(new Keeper(std::move(socket), getppid(), options_.agent_id));
+  keeper->life_ = life_;
+  if (end_at_ != absl::InfiniteFuture()) keeper->ends_in_ = end_at_ - BootClock().Now();
+  for (const auto& [label, task] : tasks_)
+    keeper->adopted_.push_back({.label = label, .about = task.about, .child = task.child});
+  keeper->kept_ = things_;
+  return keeper;
+}
+
+void KeeperProcess::EndAll() {
+  socket_.Close();
+  KillAgent();
+  for (const auto& [label, task] : tasks_) kill(-task.child.pid, SIGKILL);
+  KillProcessesOfAgent(options_.agent_id);
+  _exit(0);
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// The keeper's process itself (keeper.h): it takes the agent's messages one after the other, reaps what has ended, and
+// starts the agent's next lives. It has one thread and never returns.
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "muster/launch/backends/local/child.h"
+#include "muster/launch/backends/local/detached_process.h"
+#include "muster/launch/backends/local/task_parent.h"
+#include "muster/launch/keeper/keeper.h"
+#include "muster/launch/keeper/keeper_messages.h"
+#include "muster/transport/io/socket.h"
+
+namespace muster {
+
+class KeeperProcess {
+ public:
+  // In the forked process. `socket`: to the agent, which is process `agent`.
+  KeeperProcess(KeeperOptions options, Socket socket, pid_t agent);
+  [[noreturn]] void Run();
+
+ private:
+  struct KeptTask {
+    std::string about;
+    Child child;
+  };
+
+  void Take(KeeperMessage message);
+  void TakeKeep(KeeperMessage& message);
+  void TakeStart(KeeperMessage& message);
+  void TakeAwait(const std::string& label);
+  void TakeForget(const std::string& label);
+  void TakeEndIn(absl::Duration time);
+  void OnTime();
+  int MillisecondsToWait() const;
+  void Reap();
+  // The agent has closed its end: nothing that it has asked for comes any more.
+  void OnAgentGone();
+  void KillAgent();
+  void StartLife();
+  std::unique_ptr<Keeper> MakeAgentsEnd(Socket socket) const;
+  void Signal(int signal) const;
+  [[noreturn]] void EndAll();
+
+  // Constant after construction.
+  const KeeperOptions options_;
+  const SavedIdentity identity_;  // the agent's
+
+  Socket socket_;
+  pid_t agent_;
+  Socket agent_pid_fd_;
+  Socket child_ends_;  // signalfd
+  std::map<std::string, KeptTask> tasks_;
+  std::map<std::string, KeptThing> things_;  // with descriptors of its own
+  absl::Time end_at_ = absl::InfiniteFuture();
+  bool asked_to_end_ = false;
+  uint64_t life_ = 1;
+  std::deque<absl::Time> lives_;  // when the last ones began
+};
+
+}  // namespace muster

@@ -1,0 +1,204 @@
+// A keeper, and agents that die: each test forks a process that is the agent's first life. What the lives have to say
+// comes through a pipe.
+#include "muster/launch/keeper/keeper.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/backends/local/kernel_file.h"
+#include "muster/launch/system/pid_fd.h"
+#include "muster/launch/system/random_hex.h"
+
+namespace muster::keeper_test {
+namespace {
+
+using ::testing::HasSubstr, ::testing::StartsWith;
+
+// Turns a hang into a failed test.
+constexpr int kHangMs = 60'000;
+
+using Life = std::function<void(Keeper& keeper)>;
+
+class KeeperTest : public ::testing::Test {
+ protected:
+  KeeperTest() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    told_ = Socket(ends[0]);
+    teller_ = Socket(ends[1]);
+  }
+
+  // Runs an agent's first life in a process of its own, and the next ones in those that the keeper forks.
+  pid_t RunLives(const Life& first, const Life& next) {
+    const pid_t agent = fork();
+    if (agent != 0) return agent;
+    auto keeper = Keeper::Fork({.title = "run-guard test",
+                                .agent_id = RandomHex(16),
+                                .kept = {teller_.fd(), lock_.fd()},
+                                .next_life = [next](std::unique_ptr<Keeper> its) {
+                                  next(*its);
+                                  return 0;
+                                }});
+    if (keeper.ok()) first(**keeper);
+    _exit(0);
+  }
+  void Tell(const std::string& text) const { EXPECT_GT(write(teller_.fd(), text.data(), text.size()), 0); }
+  // Returns all that was told until the last process that could tell has ended.
+  std::string AllThatWasTold() {
+    teller_.Close();
+    std::string all;
+    pollfd more = {told_.fd(), POLLIN, 0};
+    char piece[4096];
+    while (poll(&more, 1, kHangMs) == 1) {
+      const ssize_t got = read(told_.fd(), piece, sizeof piece);
+      if (got <= 0) return all;
+      all.append(piece, static_cast<size_t>(got));
+    }
+    ADD_FAILURE() << "a process goes on";
+    return all;
+  }
+
+  static ChildSpec Shell(const std::string& script) {
+    return {.program = "/bin/sh", .arguments = {"sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}};
+  }
+  static NewTask Named(const std::string& label) {
+    return {.task = {kPsJob, 0}, .label = label, .about = "about " + label, .has_memory = true};
+  }
+  // Returns what is in the pipe until its end.
+  static std::string Rest(int fd) {
+    std::string rest;
+    char piece[4096];
+    pollfd more = {fd, POLLIN, 0};
+    while (poll(&more, 1, kHangMs) == 1) {
+      const ssize_t got = read(fd, piece, sizeof piece);
+      if (got <= 0) break;
+      rest.append(piece, static_cast<size_t>(got));
+    }
+    return rest;
+  }
+  [[noreturn]] static void Die() {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+  }
+
+  const ScratchFolder scratch_;
+  Socket lock_;
+  Socket told_, teller_;
+};
+
+TEST_F(KeeperTest, TheNextLifeHasTheTasksAndWhatWasKept) {
+  RunLives(
+      [&](Keeper& keeper) {
+        keeper.KeepValues({{"a", "1"}, {"b", "2"}});
+        keeper.KeepValues({{"a", std::nullopt}, {"c", "3"}});
+        keeper.StartTask(Named("one"), Shell("echo memory >&$MUSTER_ARENA_FD; echo said; exit 7")).value();
+        Die();
+      },
+      [&](Keeper& keeper) {
+        Tell(absl::StrCat("life ", keeper.life(), ";"));
+        for (const auto& [name, thing] : keeper.kept()) Tell(absl::StrCat(name, "=", thing.value, ";"));
+        const std::vector<AdoptedTask> tasks = keeper.Adopt();
+        for (const AdoptedTask& task : tasks) {
+          Tell(absl::StrCat(task.label, ":", task.about, ":", Rest(task.child.stdout_fd)));
+          Tell(keeper.Await(task.label, task.child).ToString() + ";");
+          keeper.Forget(task.label);
+        }
+        // Another life of the task finds its memory.
+        const Child again = keeper.StartTask(Named("two"), Shell("cat /proc/self/fd/$MUSTER_ARENA_FD")).value();
+        Tell(Rest(again.stdout_fd));
+        Tell(keeper.Await("two", again).ToString());
+      });
+  EXPECT_EQ(AllThatWasTold(), "life 2;b=2;c=3;memory of ps:0=;one:about one:said\nexited with 7;memory\nexited with 0");
+}
+
+TEST_F(KeeperTest, WhatWasForgottenDoesNotComeAgain) {
+  RunLives(
+      [&](Keeper& keeper) {
+        const Child child = keeper.StartTask(Named("one"), Shell("exit 0")).value();
+        keeper.Await("one", child);
+        keeper.Forget("one");
+        const auto none = keeper.StartTask(Named("two"), {.program = "/there/is/none", .arguments = {"none"}});
+        Tell(std::string(none.status().message()) + ";");
+        Die();
+      },
+      [&](Keeper& keeper) { Tell(absl::StrCat(keeper.Adopt().size(), " tasks")); });
+  EXPECT_THAT(AllThatWasTold(), ::testing::AllOf(HasSubstr("/there/is/none"), HasSubstr(";0 tasks")));
+}
+
+// The limit holds for an agent that is stopped, too: its tasks are asked to end, then killed, and so is the agent.
+TEST_F(KeeperTest, WithoutAnAgentThatRunsTheTasksEndInTime) {
+  const pid_t agent = RunLives(
+      [&](Keeper& keeper) {
+        const Child child =
+            keeper
+                .StartTask(Named("one"), Shell(absl::StrCat("trap 'echo asked >&", teller_.fd(), "' TERM; echo ready; ",
+                                                            "while :; do read line < /dev/zero; done")))
+                .value();
+        char piece[16];
+        pollfd ready = {child.stdout_fd, POLLIN, 0};
+        poll(&ready, 1, kHangMs);
+        (void)!read(child.stdout_fd, piece, sizeof piece);
+        keeper.EndIn(absl::Milliseconds(1));
+        kill(getpid(), SIGSTOP);
+        Tell("it goes on");
+      },
+      [&](Keeper&) { Tell("another life"); });
+  fcntl(teller_.fd(), F_SETFD, 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(agent, &status, 0), agent);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_THAT(AllThatWasTold(), testing::AnyOf("asked\n", ""));
+}
+
+TEST_F(KeeperTest, AnAgentThatDiesAgainAndAgainIsNotStartedForEver) {
+  RunLives([&](Keeper&) { Die(); },
+           [&](Keeper& keeper) {
+             Tell(absl::StrCat(keeper.life(), ";"));
+             Die();
+           });
+  EXPECT_EQ(AllThatWasTold(), "2;3;4;5;");
+}
+
+// By that lock, whoever comes next sees that there is still something to be ended.
+TEST_F(KeeperTest, KeepsWhatItWasGivenUntilItEnds) {
+  const auto open_it = [&] { return open(scratch_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); };
+  lock_ = Socket(open_it());
+  const Socket other(open_it());
+  ASSERT_EQ(flock(lock_.fd(), LOCK_EX | LOCK_NB), 0);
+  auto keeper =
+      Keeper::Fork({.title = "run-guard test", .agent_id = RandomHex(16), .kept = {lock_.fd()}, .next_life = nullptr});
+  ASSERT_EQ(keeper.status(), absl::OkStatus());
+  EXPECT_THAT(ReadKernelFile(absl::StrCat("/proc/", (*keeper)->pid(), "/cmdline")).value_or(""),
+              StartsWith("run-guard test"));
+  lock_.Close();
+  EXPECT_NE(flock(other.fd(), LOCK_EX | LOCK_NB), 0);
+  (*keeper)->Finish();
+  EXPECT_EQ(flock(other.fd(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST_F(KeeperTest, WithoutItsKeeperAnAgentsTasksAreKilled) {
+  auto keeper = Keeper::Fork({.title = "run-guard test", .agent_id = RandomHex(16), .kept = {}, .next_life = nullptr});
+  ASSERT_EQ(keeper.status(), absl::OkStatus());
+  const Child child = (*keeper)->StartTask(Named("one"), Shell("exec sleep 1000")).value();
+  ASSERT_EQ(kill((*keeper)->pid(), SIGKILL), 0);
+  pollfd gone[] = {{child.pid_fd, POLLIN, 0}, {(*keeper)->fd(), POLLIN, 0}};
+  for (pollfd& one : gone) EXPECT_EQ(poll(&one, 1, kHangMs), 1);
+  EXPECT_EQ((*keeper)->Await("one", child), ExitStatus{.signal = SIGKILL});
+  EXPECT_TRUE((*keeper)->gone());
+  EXPECT_FALSE((*keeper)->StartTask(Named("two"), Shell("exit 0")).ok());
+}
+
+}  // namespace
+}  // namespace muster::keeper_test
