@@ -28,6 +28,9 @@ constexpr absl::Duration kUsageEvery = absl::Seconds(1);
 // The kernel doesn't count the time that a machine is suspended when it waits. So no wait is longer, and limits hold to
 // this much.
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
+// A stream over TCP over which nothing comes for that much longer than a supervisor may be silent is dialled anew: the
+// network may have forgotten it.
+constexpr absl::Duration kSilentTcp = absl::Seconds(2);
 // What is due and can't be done, since a stream takes nothing, isn't tried again at once.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
 
@@ -95,6 +98,14 @@ absl::Status AgentServer::Start() {
   loop_.Watch(keeper_->fd(), POLLIN, [this](short) { OnKeeperGone(); });
   loop_.Watch(place_.listening.fd(), POLLIN, [this](short) { Accept(); });
   listens_ = true;
+  if (!options_.rendezvous.empty())
+    dialer_.emplace(
+        SupervisorDialerOptions{
+            .rendezvous = options_.rendezvous,
+            .host = options_.host,
+            .connected = [this](Socket socket, const std::string& key) { Add(std::move(socket), key); },
+            .log = options_.log},
+        loop_, *options_.clock);
   return absl::OkStatus();
 }
 
@@ -142,38 +153,58 @@ void AgentServer::Accept() {
       accept_again_ = options_.clock->Now() + kAcceptAgainAfter;
     }
     if (!socket.valid()) return;
-    if (IsOwnPeer(socket.fd())) Add(std::move(socket));
+    if (IsOwnPeer(socket.fd())) Add(std::move(socket), "");
   }
 }
 
-void AgentServer::Add(Socket socket) {
+void AgentServer::Add(Socket socket, const std::string& key) {
   MakeRoom();
   Stream& stream = streams_.emplace_back();
   stream.socket = std::move(socket);
+  stream.key = key;
+  stream.heard = options_.clock->Now();
+  const std::string token = key.empty() ? TokenOfLocalStream(options_.job) : key;
   stream.connection = std::make_unique<AgentConnection>(
       loop_, stream.socket.fd(), stream.socket.fd(),
-      std::make_unique<ServerHandshake>(HandshakeIdentity{.token = {TokenOfLocalStream(options_.job)}}, RandomNonce()),
-      OwnerOf(stream));
+      std::make_unique<ServerHandshake>(HandshakeIdentity{.token = {token}}, RandomNonce()), OwnerOf(stream));
 }
 
 void AgentServer::MakeRoom() {
   const auto waits = [this](const Stream& stream) { return !IsAttached(stream); };
   while (static_cast<size_t>(std::count_if(streams_.begin(), streams_.end(), waits)) >= kWaiting) {
     const auto oldest = std::find_if(streams_.begin(), streams_.end(), waits);
-    if (oldest->id) link_.OnStreamEnd(*oldest->id);
-    streams_.erase(oldest);
+    Erase(oldest);
   }
 }
 
+std::list<AgentServer::Stream>::iterator AgentServer::Erase(std::list<Stream>::iterator stream) {
+  if (!stream->ended && stream->id) link_.OnStreamEnd(*stream->id);
+  if (!stream->key.empty()) dialer_->DialAgain(/*was_of_use=*/stream->id.has_value());
+  return streams_.erase(stream);
+}
+
 StreamOwner AgentServer::OwnerOf(Stream& stream) {
-  return {.passed = [this, &stream](const std::string&) { stream.id = link_.OnStream(options_.clock->Now()); },
-          .take = [this, &stream](ByteSpan bytes) { return link_.OnBytes(options_.clock->Now(), *stream.id, bytes); },
+  return {.passed =
+              [this, &stream](const std::string& hellos) {
+                stream.id =
+                    link_.OnStream(options_.clock->Now(),
+                                   stream.key.empty() ? std::nullopt : std::optional(FrameMac(stream.key, hellos)));
+              },
+          .take =
+              [this, &stream](ByteSpan bytes) {
+                stream.heard = options_.clock->Now();
+                return link_.OnBytes(stream.heard, *stream.id, bytes);
+              },
           .next = [this, &stream] { return link_.NextFrame(options_.clock->Now(), *stream.id); },
           .ended =
               [this, &stream](const absl::Status&) {
                 stream.ended = true;
                 if (stream.id) link_.OnStreamEnd(*stream.id);
               }};
+}
+
+bool AgentServer::IsSilent(const Stream& stream) const {
+  return !stream.key.empty() && looked_ > stream.heard + options_.limits.suspect + kSilentTcp;
 }
 
 void AgentServer::OnTime() {
@@ -183,6 +214,7 @@ void AgentServer::OnTime() {
     accept_again_ = absl::InfiniteFuture();
     loop_.SetEvents(place_.listening.fd(), POLLIN);
   }
+  if (dialer_.has_value() && !link_.ending()) dialer_->OnTime();
   link_.OnTime(looked_);
   executor_.OnTime();
   executor_.Update();
@@ -193,6 +225,7 @@ void AgentServer::OnTime() {
 
 absl::Time AgentServer::deadline() const {
   const absl::Time next = std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
+                                    dialer_.has_value() ? dialer_->deadline() : absl::InfiniteFuture(),
                                     link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
   return std::max(next, looked_ + kShortestWait);
 }
@@ -219,7 +252,11 @@ void AgentServer::CareForStreams() {
   for (auto stream = streams_.begin(); stream != streams_.end();) {
     stream->connection->Write();
     const bool is_useless = stream->id && !link_.Wants(*stream->id) && stream->connection->written();
-    stream = stream->ended || is_useless ? streams_.erase(stream) : std::next(stream);
+    if (!stream->ended && !is_useless && !IsSilent(*stream)) {
+      ++stream;
+      continue;
+    }
+    stream = Erase(stream);
   }
 }
 
@@ -229,6 +266,7 @@ void AgentServer::Finish() {
     loop_.Forget(place_.listening.fd());
     loop_.Forget(keeper_->fd());
   }
+  dialer_.reset();
   executor_.Close();
   keeper_->Finish();  // in case the backend wasn't started
   if (link_.stopped() && options_.job_ended) options_.job_ended();

@@ -22,6 +22,7 @@
 #include "muster/launch/agent_server/agent_folder.h"
 #include "muster/launch/agent_server/backend_executor.h"
 #include "muster/launch/agent_server/kept_journal.h"
+#include "muster/launch/agent_server/supervisor_dialer.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/keeper/keeper.h"
 #include "muster/launch/system/fd_loop.h"
@@ -32,10 +33,15 @@ namespace muster {
 struct AgentServerOptions {
   std::string job;
   AgentLimits limits;
-  std::string address;                // of this host, see BackendExecutorOptions
-  std::string muster = "";            // likewise
-  BackendOptions backend;             // the server sets run_id, note, address and clock
-  const Clock* clock = &BootClock();  // borrowed
+  std::string address;      // of this host, see BackendExecutorOptions
+  std::string muster = "";  // likewise
+  // The agent connects to its supervisor, as the file says (rendezvous.h), under this name of its host. Empty: it only
+  // listens on its socket.
+  std::string rendezvous = "";
+  std::string host = "";
+  std::function<void(const std::string& line)> log = nullptr;  // takes a line for the agent's log; empty: nobody does
+  BackendOptions backend;                                      // the server sets run_id, note, address and clock
+  const Clock* clock = &BootClock();                           // borrowed
   // Called when the supervisor has wanted the end and everything has ended, before the job's folder goes. Empty: no
   // call.
   std::function<void()> job_ended;
@@ -79,6 +85,8 @@ class AgentServer {
   struct Stream {
     Socket socket;
     std::optional<SupervisorLink::StreamId> id;  // once its handshake has passed
+    std::string key = "";                        // over TCP, of its MACs
+    absl::Time heard = absl::InfinitePast();     // likewise: when something has come last
     bool ended = false;
     std::unique_ptr<AgentConnection> connection;  // destroyed first
   };
@@ -93,10 +101,14 @@ class AgentServer {
   void OnKeeperGone();
   std::unique_ptr<Backend> MakeBackend(BackendEvents& events);
   void Accept();
-  void Add(Socket socket);
+  // `key`: of a stream over TCP.
+  void Add(Socket socket, const std::string& key);
   void MakeRoom();
+  std::list<Stream>::iterator Erase(std::list<Stream>::iterator stream);
   bool IsAttached(const Stream& stream) const { return stream.id && stream.id == link_.attached(); }
   StreamOwner OwnerOf(Stream& stream);
+  // Nothing comes over it any more, though a living supervisor sends something all the time.
+  bool IsSilent(const Stream& stream) const;
   void SendUsage();
   // Writes what there is and closes the streams that are of no use any more.
   void CareForStreams();
@@ -114,6 +126,7 @@ class AgentServer {
   bool listens_ = false;
   bool lost_keeper_ = false;
   std::list<Stream> streams_;
+  std::optional<SupervisorDialer> dialer_;
   absl::Time accept_again_ = absl::InfiniteFuture();  // this process had no descriptor left
   absl::Time next_usage_ = absl::InfinitePast();
   absl::Time looked_ = absl::InfinitePast();  // OnTime's last call

@@ -12,11 +12,14 @@
 
 namespace muster {
 
-// A stream to an agent whose handshake hasn't begun, as TokenOfLocalStream has it.
+// A stream to an agent whose handshake hasn't begun.
 struct AgentStream {
   int in_fd = -1;   // non-blocking, like out_fd
   int out_fd = -1;  // may be in_fd
   std::string read_already;
+  // The key of the host's streams over TCP (KeyOfHost), with which frames have MACs. Empty: other means have made sure
+  // who is at the other end (TokenOfLocalStream).
+  std::string key = "";
   // Keeps the descriptors open, and whatever carries the stream alive.
   std::shared_ptr<void> carrier;
   // Returns what the carrier said last, in parentheses, for the line that says why the stream has ended; "" if nothing.

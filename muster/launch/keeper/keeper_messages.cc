@@ -16,7 +16,7 @@ namespace {
 // Beside a task's memory and ports, a message has a few descriptors.
 constexpr size_t kMostDescriptors = 16;
 // A program's arguments and environment can't be larger: the kernel's limit of a stack of 8 MiB is a quarter of it.
-constexpr uint32_t kMostBytes = 16u << 20;
+constexpr uint32_t kMostMessageBytes = 16u << 20;
 
 struct Header {
   uint32_t size;
@@ -93,7 +93,7 @@ ChildSpec StartMessage::ToSpec() const {
 
 absl::Status SendToKeeper(int socket, KeeperKind kind, const std::string& body, const std::vector<int>& descriptors) {
   MUSTER_CHECK(descriptors.size() <= kMostDescriptors);
-  if (body.size() > kMostBytes) return absl::InvalidArgumentError("a message to the guard is too long");
+  if (body.size() > kMostMessageBytes) return absl::InvalidArgumentError("a message to the guard is too long");
   Header header = {static_cast<uint32_t>(body.size()), static_cast<uint32_t>(kind)};
   iovec part = {&header, sizeof header};
   msghdr message{};
@@ -128,7 +128,7 @@ std::optional<KeeperMessage> ReceiveFromKeeper(int socket) {
   if (got <= 0) return std::nullopt;
   KeeperMessage received{.kind = KeeperKind::kReady, .body = "", .descriptors = DescriptorsOf(message)};
   bool whole = ReadAll(socket, reinterpret_cast<char*>(&header) + got, sizeof header - static_cast<size_t>(got)) &&
-               header.size <= kMostBytes;
+               header.size <= kMostMessageBytes;
   if (whole) {
     received.kind = static_cast<KeeperKind>(header.kind);
     received.body.resize(header.size);

@@ -25,13 +25,17 @@ class AgentClient final : public AgentLinkEvents {
         link({.job = job_, .supervisor = number, .supervisor_id = std::string(kIdBytes, 's')}, *this,
              RealClock().Now()) {}
 
-  // Speaks over these from now on. They must be non-blocking and stay the caller's.
-  void Dial(int in, int out) {
+  // Speaks over these from now on. They must be non-blocking and stay the caller's. `key`: of a stream over TCP.
+  void Dial(int in, int out, const std::string& key = "") {
     HangUp();
+    const std::string token = key.empty() ? TokenOfLocalStream(job_) : key;
     connection_ = std::make_unique<AgentConnection>(
-        loop_, in, out,
-        std::make_unique<ClientHandshake>(HandshakeIdentity{.token = {TokenOfLocalStream(job_)}}, RandomNonce()),
-        StreamOwner{.passed = [this](const std::string&) { link.OnStream(RealClock().Now()); },
+        loop_, in, out, std::make_unique<ClientHandshake>(HandshakeIdentity{.token = {token}}, RandomNonce()),
+        StreamOwner{.passed =
+                        [this, key](const std::string& hellos) {
+                          link.OnStream(RealClock().Now(),
+                                        key.empty() ? std::nullopt : std::optional(FrameMac(key, hellos)));
+                        },
                     .take = [this](ByteSpan bytes) { return link.OnBytes(RealClock().Now(), bytes); },
                     .next = [this] { return link.NextFrame(RealClock().Now()); },
                     .ended =

@@ -1,5 +1,5 @@
-// An engine whose agents are in this process and in its loop: the real AgentServer with its Unix socket and its tasks,
-// without a process of its own. Used by the loop's thread. Test-only.
+// An engine whose agents are in this process and in its loop: the real AgentServer with its tasks, without a process of
+// its own, over its Unix socket or over TCP. Used by the loop's thread. Test-only.
 #pragma once
 
 #include <fcntl.h>
@@ -10,33 +10,65 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/base/check.h"
+#include "muster/base/status_macros.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/agent/agent_listener.h"
+#include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/agent_server/agent_server.h"
 #include "muster/launch/engines/engine.h"
 #include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 
+// An agent with its place. It has no next life.
+struct LoopAgent {
+  static std::unique_ptr<LoopAgent> Start(const AgentServerOptions& options, AgentFolder folder, FdLoop& loop) {
+    auto place = AgentServer::Open(std::move(folder));
+    MUSTER_CHECK(place.ok());
+    auto agent = std::make_unique<LoopAgent>(LoopAgent{.place = *std::move(place), .server = nullptr});
+    auto keeper = AgentServer::ForkKeeper(options.job, agent->place, [](std::unique_ptr<Keeper>) { return 1; });
+    MUSTER_CHECK(keeper.ok());
+    auto server = AgentServer::Start(options, agent->place, *std::move(keeper), loop);
+    MUSTER_CHECK(server.ok());
+    agent->server = *std::move(server);
+    return agent;
+  }
+
+  AgentServer::Place place;
+  std::unique_ptr<AgentServer> server;
+};
+
 class LoopEngine final : public Engine {
  public:
-  LoopEngine(std::string job, BackendOptions backend, AgentLimits limits, FdLoop& loop)
-      : job_(std::move(job)), backend_(std::move(backend)), limits_(limits), loop_(loop) {}
+  LoopEngine(std::string job, BackendOptions backend, AgentLimits limits, FdLoop& loop, bool over_tcp = false)
+      : job_(std::move(job)), backend_(std::move(backend)), limits_(limits), loop_(loop), over_tcp_(over_tcp) {}
 
   // Hosts that don't exist.
   std::map<std::string, std::string> unreachable;
   // So many of the next streams lead to nobody.
   int silent = 0;
+  // The supervisor takes this for the run's secret; empty: it knows it.
+  std::string other_secret;
   // Further names of hosts.
   std::map<std::string, std::string> aliases;
 
   absl::Status Start(EngineEvents& events) override {
     events_ = &events;
-    return absl::OkStatus();
+    if (!over_tcp_) return absl::OkStatus();
+    std::set<std::string> hosts;
+    for (const Host& host : backend_.plan.hosts) hosts.insert(host.name);
+    ASSIGN_OR_RETURN(listener_,
+                     AgentListener::Listen(hosts, loop_, RealClock(),
+                                           [this](const std::string& host, Socket socket, const std::string& rest) {
+                                             Arrived(host, std::move(socket), rest);
+                                           }));
+    return WriteRendezvous(File(), rendezvous_ = NewRendezvous({absl::StrCat("127.0.0.1:", listener_->port())}));
   }
   void Connect(const std::string& host) override { wanted_.push_back(host); }
   absl::Time deadline() const override {
@@ -45,6 +77,7 @@ class LoopEngine final : public Engine {
     return first;
   }
   void OnTime() override {
+    if (listener_ != nullptr) listener_->OnTime();
     for (const auto& [host, agent] : agents_) agent->server->OnTime();
     std::erase_if(agents_, [](const auto& one) { return one.second->server->done(); });
     for (const std::string& host : std::exchange(wanted_, {})) {
@@ -68,11 +101,6 @@ class LoopEngine final : public Engine {
   size_t agents() const { return agents_.size(); }
 
  private:
-  struct Agent {
-    AgentServer::Place place;
-    std::unique_ptr<AgentServer> server;
-  };
-
   AgentFolder FolderOf(const std::string& host) {
     auto folder = AgentFolder::Open(job_ + "-" + host, folder_.path());
     MUSTER_CHECK(folder.ok());
@@ -88,18 +116,16 @@ class LoopEngine final : public Engine {
     if (!agents_.contains(host)) {
       AgentFolder folder = FolderOf(host);
       MUSTER_CHECK(folder.Lock(absl::Seconds(60)).ok());
-      auto place = AgentServer::Open(std::move(folder));
-      MUSTER_CHECK(place.ok());
-      auto agent = std::make_unique<Agent>(Agent{.place = *std::move(place), .server = nullptr});
-      auto keeper = AgentServer::ForkKeeper(job_, agent->place, [](std::unique_ptr<Keeper>) { return 1; });
-      MUSTER_CHECK(keeper.ok());
-      auto server = AgentServer::Start(
-          {.job = job_, .limits = limits_, .address = "127.0.0.1", .backend = backend_, .clock = &RealClock()},
-          agent->place, *std::move(keeper), loop_);
-      MUSTER_CHECK(server.ok());
-      agent->server = *std::move(server);
-      agents_[host] = std::move(agent);
+      agents_[host] = LoopAgent::Start({.job = job_,
+                                        .limits = limits_,
+                                        .address = "127.0.0.1",
+                                        .rendezvous = over_tcp_ ? File() : "",
+                                        .host = host,
+                                        .backend = backend_,
+                                        .clock = &RealClock()},
+                                       std::move(folder), loop_);
     }
+    if (over_tcp_) return listener_->Want(host);
     auto connected = FolderOf(host).Connect();
     MUSTER_CHECK(connected.ok());
     fcntl(connected->fd(), F_SETFL, O_NONBLOCK);
@@ -108,14 +134,28 @@ class LoopEngine final : public Engine {
     events_->OnStream(name, {.in_fd = socket->fd(), .out_fd = socket->fd(), .read_already = "", .carrier = socket});
   }
 
+  std::string File() const { return folder_.path() + "/rendezvous"; }
+  void Arrived(const std::string& host, Socket arrived, const std::string& rest) {
+    const auto socket = std::make_shared<Socket>(std::move(arrived));
+    sockets_[host] = socket;
+    events_->OnStream(host, {.in_fd = socket->fd(),
+                             .out_fd = socket->fd(),
+                             .read_already = rest,
+                             .key = KeyOfHost(other_secret.empty() ? rendezvous_.secret : other_secret, host),
+                             .carrier = socket});
+  }
+
   const std::string job_;
   const BackendOptions backend_;
   const AgentLimits limits_;
   FdLoop& loop_;
+  const bool over_tcp_;
   const ScratchFolder folder_;
+  std::unique_ptr<AgentListener> listener_;
+  Rendezvous rendezvous_;
   EngineEvents* events_ = nullptr;
   std::deque<std::string> wanted_;
-  std::map<std::string, std::unique_ptr<Agent>> agents_;
+  std::map<std::string, std::unique_ptr<LoopAgent>> agents_;
   std::map<std::string, std::shared_ptr<Socket>> sockets_;
 };
 

@@ -6,14 +6,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/launch/agent/agent_listener.h"
+#include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/system/piped_program.h"
 #include "muster/launch/system/random_hex.h"
@@ -95,11 +99,11 @@ class AgentCommandTest : public ::testing::Test {
   static bool Runs(pid_t pid) { return !ReadKernelFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("").empty(); }
   // Returns the process of the job's agent, whichever life of it that is.
   pid_t AgentPid() const {
-    const std::string words = absl::StrCat("muster", kZero, "agent", kZero, "--serve", kZero, job_, kZero);
+    const std::string words = absl::StrCat("agent", kZero, "--serve", kZero, job_, kZero);
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       int pid = 0;
       if (absl::SimpleAtoi(entry.path().filename().string(), &pid) &&
-          ReadKernelFile(entry.path().string() + "/cmdline").value_or("").starts_with(words))
+          absl::StrContains(ReadKernelFile(entry.path().string() + "/cmdline").value_or(""), words))
         return pid;
     }
     ADD_FAILURE() << "no agent of " << job_;
@@ -225,6 +229,51 @@ TEST_F(AgentCommandTest, AnEndIsToldByTheNextLife) {
   RunUntil(*contact, [&] { return client.exits.contains(launch); });
   EXPECT_EQ(client.exits[launch], ExitStatus{.signal = SIGTERM});
   Stop(*contact);
+}
+
+// As an engine starts it whose hosts reach the supervisor: it connects, and each next life of it, too.
+TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
+  const std::string file = ::testing::TempDir() + "/" + job_;
+  AgentClient client(loop_, job_);
+  Socket stream;
+  Rendezvous rendezvous;
+  const auto listener =
+      AgentListener::Listen({"node-1"}, loop_, RealClock(),
+                            [&](const std::string& host, Socket socket, const std::string& rest) {
+                              EXPECT_EQ(rest, "");
+                              client.HangUp();
+                              stream = std::move(socket);
+                              client.Dial(stream.fd(), stream.fd(), KeyOfHost(rendezvous.secret, host));
+                            })
+          .value();
+  rendezvous = NewRendezvous({absl::StrCat("127.0.0.1:", listener->port())});
+  ASSERT_EQ(WriteRendezvous(file, rendezvous), absl::OkStatus());
+  auto agent =
+      PipedProgram::Start({kMuster, "agent", "--serve", job_, "--rendezvous", file, "--host", "node-1"}, {kUsualPath});
+  ASSERT_EQ(agent.status(), absl::OkStatus());
+  const auto run_until = [&](const std::function<bool()>& done) {
+    const absl::Time give_up = RealClock().Now() + kHang;
+    while (!done() && RealClock().Now() < give_up) {
+      loop_.RunOnce(RealClock().Now() + absl::Milliseconds(10));
+      client.OnTime();
+    }
+    ASSERT_TRUE(done()) << client.why_ended;
+  };
+  for (int life = 1; life <= 2; ++life) {
+    listener->Want("node-1");
+    run_until([&] { return client.attached == life; });
+    const CommandId launch =
+        client.link.Launch({.task = kTask, .arguments = {"sh", "-c", absl::StrCat("echo ", life)}}).value();
+    run_until([&] { return client.exits.contains(launch); });
+    EXPECT_EQ(client.out[launch], absl::StrCat(life, "\n"));
+    if (life == 1) {
+      ASSERT_EQ(kill(AgentPid(), SIGKILL), 0);
+      run_until([&] { return !client.connected(); });
+    }
+  }
+  client.link.Stop().value();
+  run_until([&] { return client.stopped.has_value() && !client.connected(); });
+  std::filesystem::remove(file);
 }
 
 class GuardDeathTest : public AgentCommandTest, public ::testing::WithParamInterface<bool> {};

@@ -41,7 +41,8 @@ An agent starts, watches and ends the tasks of one job on its host, as the job's
 outlives the ssh connection that started it: without a supervisor for the grace it ends its tasks, then itself.
 
 --attach connects stdin and stdout with the job's agent, which it starts if there is none. What is spoken there is the
-protocol of docs/agents.md, not for people. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
+protocol of docs/agents.md, not for people. --serve is the agent itself; with --rendezvous it connects to its
+supervisor, where hosts reach that. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
 the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later.
 
 Example, as muster itself runs it:
@@ -55,6 +56,8 @@ constexpr int kLeastGraceSeconds = 10;
 struct AgentFlags {
   std::string attach;
   std::string serve;
+  std::string rendezvous;
+  std::string host;
   int grace_seconds = 30;
 };
 
@@ -109,10 +112,14 @@ void RemoveCode(const std::string& job) {
     AgentLog(job, std::string(removed.message()));
 }
 
-AgentServerOptions OptionsOf(const std::string& job, int grace_seconds, mode_t umask) {
+AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
   const std::vector<std::string> own = OwnEnvironment();
+  const std::string& job = flags.serve;
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
-  options.limits.grace = absl::Seconds(grace_seconds);
+  options.limits.grace = absl::Seconds(flags.grace_seconds);
+  options.rendezvous = flags.rendezvous;
+  options.host = flags.host;
+  options.log = [job](const std::string& line) { AgentLog(job, line); };
   std::error_code no_proc;
   const std::filesystem::path folder_of_muster = std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path();
   options.backend.environment = TaskEnvironment(own, folder_of_muster.string());
@@ -177,10 +184,11 @@ int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place
   return Live(options, place, std::move(keeper));
 }
 
-int Serve(const std::string& job, int grace_seconds) {
+int Serve(const AgentFlags& flags) {
+  const std::string& job = flags.serve;
   const PrivateFiles private_files;
   signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
-  const AgentServerOptions options = OptionsOf(job, grace_seconds, private_files.users_umask());
+  const AgentServerOptions options = OptionsOf(flags, private_files.users_umask());
   const absl::StatusOr<AgentServer::Place> place = PlaceOf(job);
   if (!place.ok()) return DoesNotServe(job, place.status());
   auto keeper = AgentServer::ForkKeeper(
@@ -201,7 +209,9 @@ int RunAgent(const AgentFlags& flags) {
     return UsageError(
         "agent", absl::InvalidArgumentError(absl::StrCat(
                      "--grace ", flags.grace_seconds, ": accepted is a number of seconds from ", kLeastGraceSeconds)));
-  return serves ? Serve(job, flags.grace_seconds) : Attach(job, flags.grace_seconds);
+  if (flags.rendezvous.empty() != flags.host.empty())
+    return UsageError("agent", absl::InvalidArgumentError("--rendezvous and --host are accepted together only"));
+  return serves ? Serve(flags) : Attach(job, flags.grace_seconds);
 }
 
 }  // namespace
@@ -215,6 +225,12 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
   command->add_option("--serve", flags->serve, "Be the job's agent; --attach starts it so")
       ->type_name("JOB")
       ->excludes(attach);
+  command
+      ->add_option("--rendezvous", flags->rendezvous,
+                   "With --serve: connect to the supervisor over TCP, as this file says")
+      ->type_name("FILE")
+      ->excludes(attach);
+  command->add_option("--host", flags->host, "With --rendezvous: the name of this host in the run")->type_name("NAME");
   command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
       ->type_name("SECONDS");
   command->footer(kAgentFooter);

@@ -30,6 +30,8 @@ using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
+// Agents that connect to their supervisor.
+constexpr char kOverTcp[] = "tcp";
 
 sockaddr_in Loopback(const std::string& address) {
   int port = 0;
@@ -70,9 +72,9 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (GetParam() == kSshEngine) {  // but for ssh itself
+    } else if (GetParam() == kSshEngine || GetParam() == kOverTcp) {  // but for ssh itself
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
-      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_);
+      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() == kOverTcp);
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
     } else {
       backend_ = MakeBackend(GetParam(), options, loop_, *this).value();
@@ -327,7 +329,7 @@ TEST_P(BackendContractTest, StopLeavesNothingOfTheRun) {
 }
 
 TEST_P(BackendContractTest, WithoutLimitsThereIsNothingToDoByTheClock) {
-  if (GetParam() == kSshEngine) GTEST_SKIP() << "hosts are to be heard";
+  if (GetParam() == kSshEngine || GetParam() == kOverTcp) GTEST_SKIP() << "hosts are to be heard";
   ASSERT_EQ(Launch(kTask, {"sleep", "1000"}), absl::OkStatus());
   EXPECT_EQ(backend_->deadline(), absl::InfiniteFuture());
   backend_->OnTime();
@@ -338,6 +340,7 @@ TEST_P(BackendContractTest, WithoutLimitsThereIsNothingToDoByTheClock) {
 INSTANTIATE_TEST_SUITE_P(Engines, BackendContractTest, ::testing::ValuesIn([] {
                            std::vector<std::string> names = BackendNames();
                            names.emplace_back("fake");
+                           names.emplace_back(kOverTcp);
                            return names;
                          }()),
                          [](const auto& info) { return info.param; });

@@ -69,9 +69,9 @@ void HostAgent::OnStream(AgentStream stream) {
   if (link_->suspect()) hang_up_at_ = clock_.Now() + options_.limits.suspect + kSilentStream;
   stream_ = std::move(stream);
   StreamOwner owner;
-  owner.passed = [this](const std::string&) {
+  owner.passed = [this](const std::string& hellos) {
     link_->OnNumberRead(clock_.Now());
-    link_->OnStream(clock_.Now());
+    link_->OnStream(clock_.Now(), stream_.key.empty() ? std::nullopt : std::optional(FrameMac(stream_.key, hellos)));
   };
   owner.take = [this](ByteSpan bytes) {
     link_->OnNumberRead(clock_.Now());
@@ -82,7 +82,7 @@ void HostAgent::OnStream(AgentStream stream) {
   owner.next = [this] { return link_->NextFrame(clock_.Now()); };
   owner.ended = [this](const absl::Status& why) { OnConnectionEnd(why); };
   HandshakeIdentity identity;
-  identity.token.secret = TokenOfLocalStream(options_.job);
+  identity.token.secret = stream_.key.empty() ? TokenOfLocalStream(options_.job) : stream_.key;
   connection_ = std::make_unique<AgentConnection>(loop_, stream_.in_fd, stream_.out_fd,
                                                   std::make_unique<ClientHandshake>(std::move(identity), RandomNonce()),
                                                   std::move(owner), std::exchange(stream_.read_already, ""));

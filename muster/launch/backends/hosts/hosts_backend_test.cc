@@ -43,10 +43,10 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
     if (backend_ != nullptr) backend_->Stop();
   }
 
-  LoopEngine& Start() {
+  LoopEngine& Start(bool over_tcp = false) {
     AgentLimits limits;
     limits.grace = options_.plan.grace;
-    auto made = std::make_unique<LoopEngine>(options_.run_id, options_, limits, loop_);
+    auto made = std::make_unique<LoopEngine>(options_.run_id, options_, limits, loop_, over_tcp);
     LoopEngine& engine = *made;
     backend_ = std::make_unique<HostsBackend>(options_, std::move(made), loop_, *this);
     EXPECT_EQ(backend_->Start(), absl::OkStatus());
@@ -107,8 +107,12 @@ TEST_F(HostsBackendTest, HostsThatCantBeUsedAreAllNamedBeforeAnythingIsReserved)
   EXPECT_EQ(lines_.size(), 1U);
 }
 
-TEST_F(HostsBackendTest, ABrokenStreamCostsNothing) {
-  LoopEngine& engine = Start();
+class StreamTest : public HostsBackendTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(HostsBackend, StreamTest, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "Tcp" : "UnixSocket"; });
+
+TEST_P(StreamTest, BrokenCostsNothing) {
+  LoopEngine& engine = Start(GetParam());
   backend_->Reserve(kTask, {0});
   Await("worker:0 has 1 ports");
   Launch(kTask, "echo before; exec sleep 1000");
@@ -121,6 +125,15 @@ TEST_F(HostsBackendTest, ABrokenStreamCostsNothing) {
   backend_->End(kTask, EndMode::kAtOnce);
   Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
   EXPECT_THAT(notes_, ElementsAre("reaching 1 host"));
+}
+
+// An agent obeys nobody who doesn't know the run's secret.
+TEST_F(HostsBackendTest, WithAnotherSecretAnAgentIsNotReached) {
+  LoopEngine& engine = Start(/*over_tcp=*/true);
+  engine.other_secret = "guessed";
+  backend_->Reserve(kTask, {0});
+  for (int i = 0; i < 200 && lines_.empty(); ++i) Round();
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("it belongs to another job")));
 }
 
 TEST_F(HostsBackendTest, ATaskWithoutAPlaceRunsHere) {

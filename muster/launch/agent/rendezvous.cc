@@ -1,0 +1,107 @@
+#include "muster/launch/agent/rendezvous.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/system/random_hex.h"
+#include "muster/transport/hmac.h"
+#include "muster/transport/io/socket.h"
+
+namespace muster {
+namespace {
+
+constexpr char kFirstLine[] = "muster rendezvous 1";
+constexpr char kAddressWord[] = "address ";
+constexpr char kSecretWord[] = "secret ";
+constexpr char kAgentGreeting[] = "muster agent of ";
+constexpr size_t kMostRendezvousBytes = 64 << 10;
+constexpr size_t kMostHostNameBytes = 256;
+
+absl::Status NoRendezvous(const std::string& path, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(path, " tells of no supervisor: ", why));
+}
+
+absl::StatusOr<std::string> ReadOwnFile(const std::string& path) {
+  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  if (!file.valid() || fstat(file.fd(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+  if (!S_ISREG(info.st_mode) || (info.st_mode & 077) != 0 || (info.st_uid != geteuid() && info.st_uid != 0))
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, " must be a file of this user that nobody else can read (mode 0600)"));
+  std::string text(kMostRendezvousBytes, '\0');
+  const ssize_t got = Uninterrupted([&] { return pread(file.fd(), text.data(), text.size(), 0); });
+  if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+  text.resize(static_cast<size_t>(got));
+  return text;
+}
+
+}  // namespace
+
+Rendezvous NewRendezvous(std::vector<std::string> addresses) {
+  return {.addresses = std::move(addresses), .secret = absl::HexStringToBytes(RandomHex(kRendezvousSecretBytes))};
+}
+
+absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvous) {
+  std::string text = absl::StrCat(kFirstLine, "\n");
+  for (const std::string& address : rendezvous.addresses) absl::StrAppend(&text, kAddressWord, address, "\n");
+  absl::StrAppend(&text, kSecretWord, absl::BytesToHexString(rendezvous.secret), "\n");
+  const std::string written = absl::StrCat(path, ".", RandomHex(4));
+  const Socket file(open(written.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", written));
+  const bool whole =
+      Uninterrupted([&] { return write(file.fd(), text.data(), text.size()); }) == static_cast<ssize_t>(text.size()) &&
+      fsync(file.fd()) == 0;
+  if (whole && rename(written.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  const absl::Status failed = absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  unlink(written.c_str());
+  return failed;
+}
+
+absl::StatusOr<Rendezvous> ReadRendezvous(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadOwnFile(path));
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  if (lines[0] != kFirstLine) return NoRendezvous(path, absl::StrCat("its first line isn't '", kFirstLine, "'"));
+  Rendezvous rendezvous;
+  for (const std::string& line : lines) {
+    if (absl::StartsWith(line, kAddressWord)) rendezvous.addresses.push_back(line.substr(sizeof kAddressWord - 1));
+    if (absl::StartsWith(line, kSecretWord))
+      rendezvous.secret = absl::HexStringToBytes(line.substr(sizeof kSecretWord - 1));
+  }
+  if (rendezvous.addresses.empty()) return NoRendezvous(path, "it has no address");
+  if (rendezvous.secret.size() != kRendezvousSecretBytes) return NoRendezvous(path, "it has no secret of 64 digits");
+  return rendezvous;
+}
+
+std::string GreetingOf(const std::string& host) { return absl::StrCat(kAgentGreeting, host, "\n"); }
+
+std::string KeyOfHost(const std::string& secret, const std::string& host) {
+  return HmacSha256(secret, absl::StrCat("muster agent host 1", std::string(1, '\0'), host));
+}
+
+absl::StatusOr<Greeting> ParseGreeting(const std::string& received) {
+  const std::string expected = kAgentGreeting;
+  const size_t known = std::min(received.size(), expected.size());
+  if (received.compare(0, known, expected, 0, known) != 0) return absl::InvalidArgumentError("it isn't an agent");
+  const size_t end = received.find('\n');
+  if (end == std::string::npos) {
+    if (received.size() > expected.size() + kMostHostNameBytes)
+      return absl::InvalidArgumentError("a host's name is too long");
+    return Greeting{};
+  }
+  Greeting greeting{.host = received.substr(expected.size(), end - expected.size()), .bytes = end + 1};
+  if (greeting.host.size() > kMostHostNameBytes) return absl::InvalidArgumentError("a host's name is too long");
+  return greeting;
+}
+
+}  // namespace muster

@@ -1,0 +1,101 @@
+#include "muster/launch/agent_server/supervisor_dialer.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/launch/agent/rendezvous.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kFirstDialPause = absl::Milliseconds(50);
+constexpr absl::Duration kLongestDialPause = absl::Seconds(2);
+
+}  // namespace
+
+SupervisorDialer::SupervisorDialer(SupervisorDialerOptions options, FdLoop& loop, const Clock& clock)
+    : options_(std::move(options)),
+      loop_(loop),
+      clock_(clock),
+      pause_(kFirstDialPause, kLongestDialPause),
+      dial_at_(absl::InfinitePast()) {}
+
+SupervisorDialer::~SupervisorDialer() {
+  if (dialing_.valid()) loop_.Forget(dialing_.fd());
+}
+
+void SupervisorDialer::DialAgain(bool was_of_use) {
+  if (was_of_use) pause_.Reset();
+  dial_at_ = clock_.Now() + pause_.Next();
+}
+
+absl::Time SupervisorDialer::deadline() const { return std::min(dial_at_, give_up_at_); }
+
+void SupervisorDialer::OnTime() {
+  const absl::Time now = clock_.Now();
+  if (now >= give_up_at_) Failed(absl::StrCat("no answer within ", absl::FormatDuration(kPatience)));
+  if (now >= dial_at_) Begin();
+}
+
+void SupervisorDialer::Begin() {
+  dial_at_ = absl::InfiniteFuture();
+  absl::StatusOr<Rendezvous> rendezvous = ReadRendezvous(options_.rendezvous);
+  addresses_.clear();
+  address_ = options_.rendezvous;
+  if (!rendezvous.ok()) return Failed(std::string(rendezvous.status().message()));
+  key_ = KeyOfHost(rendezvous->secret, options_.host);
+  addresses_.assign(rendezvous->addresses.rbegin(), rendezvous->addresses.rend());
+  TryNext();
+}
+
+void SupervisorDialer::TryNext() {
+  address_ = addresses_.back();
+  addresses_.pop_back();
+  const absl::StatusOr<TcpAddress> address = ParseTcpAddress(address_);
+  if (!address.ok()) return Failed(std::string(address.status().message()));
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = Resolve(*address, /*numeric_only=*/true);
+  if (!endpoints.ok()) return Failed(std::string(endpoints.status().message()));
+  const Endpoint& endpoint = endpoints->front();
+  dialing_ = Socket(socket(endpoint.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!dialing_.valid()) return Failed(Describe(errno));
+  const int yes = 1;
+  setsockopt(dialing_.fd(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  loop_.Watch(dialing_.fd(), POLLOUT, [this](short) { OnWritable(); });
+  give_up_at_ = clock_.Now() + kPatience;
+  if (connect(dialing_.fd(), endpoint.get(), endpoint.length) != 0 && errno != EINPROGRESS) Failed(Describe(errno));
+}
+
+void SupervisorDialer::OnWritable() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(dialing_.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return Failed(Describe(error));
+  const std::string greeting = GreetingOf(options_.host);
+  const ssize_t put =
+      Uninterrupted([&] { return send(dialing_.fd(), greeting.data(), greeting.size(), MSG_NOSIGNAL); });
+  if (put != static_cast<ssize_t>(greeting.size())) return Failed("it takes no greeting");
+  loop_.Forget(dialing_.fd());
+  give_up_at_ = absl::InfiniteFuture();
+  told_.clear();
+  options_.connected(std::move(dialing_), key_);
+}
+
+void SupervisorDialer::Failed(const std::string& why) {
+  if (dialing_.valid()) loop_.Forget(dialing_.fd());
+  dialing_.Close();
+  give_up_at_ = absl::InfiniteFuture();
+  const std::string line = absl::StrCat("can't reach the supervisor at ", address_, ": ", why);
+  if (std::exchange(told_, line) != line && options_.log) options_.log(line);
+  if (!addresses_.empty()) return TryNext();
+  dial_at_ = clock_.Now() + pause_.Next();
+}
+
+}  // namespace muster
