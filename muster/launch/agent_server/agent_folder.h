@@ -4,6 +4,7 @@
 // the tasks of a dead one; it also keeps systemd-tmpfiles away.
 //
 //   socket    where the agent listens
+//   id        the MUSTER_AGENT_ID of its tasks, by which the next agent finds what this one and its guard have left
 //   log       what it has to say beyond its streams
 //   cluster   the addresses of all tasks (MUSTER_CLUSTER_FILE)
 //

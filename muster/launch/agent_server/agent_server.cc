@@ -92,7 +92,7 @@ AgentServer::~AgentServer() {
 
 absl::Status AgentServer::Start() {
   RETURN_IF_ERROR(executor_.Start(link_, Earlier()));
-  if (!keeper_->ends_in().has_value()) RenewLimit(options_.clock->Now());
+  if (keeper_->ends_at() == absl::InfiniteFuture()) RenewLimit(options_.clock->Now());
   link_.Resume();
   executor_.TellEnds();
   loop_.Watch(keeper_->fd(), POLLIN, [this](short) { OnKeeperGone(); });
@@ -113,7 +113,9 @@ AgentRecord AgentServer::Record() const {
   AgentRecord record = KeptJournal::Read(keeper_->kept());
   record.agent_id = absl::HexStringToBytes(keeper_->agent_id());
   record.life = keeper_->life();
-  record.answered = options_.clock->Now() + keeper_->ends_in().value_or(options_.limits.grace) - options_.limits.grace;
+  record.answered = options_.clock->Now();
+  if (keeper_->ends_at() != absl::InfiniteFuture())
+    record.answered += keeper_->ends_at() - BootClock().Now() - options_.limits.grace;
   return record;
 }
 
@@ -125,7 +127,16 @@ EarlierLives AgentServer::Earlier() {
 }
 
 void AgentServer::RenewLimit(absl::Time answered) {
-  keeper_->EndIn(answered + options_.limits.grace - options_.clock->Now());
+  keeper_->EndAt(BootClock().Now() + (answered + options_.limits.grace - options_.clock->Now()));
+}
+
+void AgentServer::EndNow() {
+  link_.EndNow(options_.clock->Now());
+  TellEnding();
+}
+
+void AgentServer::TellEnding() {
+  if (link_.ending() && !std::exchange(told_ending_, true)) keeper_->SetEnding();
 }
 
 // The kernel has killed the tasks with it, and Finish what they have left behind.
@@ -216,6 +227,7 @@ void AgentServer::OnTime() {
   }
   if (dialer_.has_value() && !link_.ending()) dialer_->OnTime();
   link_.OnTime(looked_);
+  TellEnding();
   executor_.OnTime();
   executor_.Update();
   SendUsage();
@@ -268,10 +280,10 @@ void AgentServer::Finish() {
   }
   dialer_.reset();
   executor_.Close();
-  keeper_->Finish();  // in case the backend wasn't started
   if (link_.stopped() && options_.job_ended) options_.job_ended();
   place_.folder.Remove(/*all=*/link_.stopped());
   streams_.clear();
+  keeper_->Goodbye();  // last: should this process be killed before, its next life ends what it hasn't
   done_ = true;
 }
 

@@ -72,7 +72,7 @@ class AgentServer {
   void OnTime();
   absl::Time deadline() const;
   // Ends as if no supervisor had answered for the grace: asks the tasks to end and kills them 3 s later.
-  void EndNow() { link_.EndNow(options_.clock->Now()); }
+  void EndNow();
 
   // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end. Or the keeper has
   // died, and the tasks with it: the agent must end, so that another begins anew.
@@ -98,6 +98,8 @@ class AgentServer {
   AgentRecord Record() const;
   EarlierLives Earlier();
   void RenewLimit(absl::Time answered);
+  // Tells the keeper once that the tasks have been asked to end.
+  void TellEnding();
   void OnKeeperGone();
   std::unique_ptr<Backend> MakeBackend(BackendEvents& events);
   void Accept();
@@ -124,6 +126,7 @@ class AgentServer {
   BackendExecutor executor_;
   SupervisorLink link_;
   bool listens_ = false;
+  bool told_ending_ = false;
   bool lost_keeper_ = false;
   std::list<Stream> streams_;
   std::optional<SupervisorDialer> dialer_;

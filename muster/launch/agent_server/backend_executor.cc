@@ -92,6 +92,7 @@ void BackendExecutor::ReadEarlier(const EarlierLives& earlier) {
       } else if (value.ended) {
         held.state = State::kEnded;
       } else {
+        Forget(value.launch);
         continue;
       }
       launches_[value.launch] = held;

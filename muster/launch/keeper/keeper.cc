@@ -32,43 +32,68 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Fork(KeeperOptions options) {
   its.Close();
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(own), pid, agent_id));
   keeper->is_own_child_ = true;
-  if (!ReceiveFromKeeper(keeper->fd()).has_value())
+  if (!keeper->reader_->Await(keeper->fd()).has_value())
     return absl::UnavailableError("the guard process has ended at once");
   return keeper;
 }
 
+Keeper::Keeper(Socket socket, pid_t pid, std::string agent_id)
+    : socket_(std::move(socket)),
+      pid_(pid),
+      agent_id_(std::move(agent_id)),
+      reader_(std::make_unique<KeeperReader>()) {}
+
 Keeper::~Keeper() {
-  Finish();
-  for (const auto& [name, thing] : kept_)
-    for (const int fd : thing.descriptors) close(fd);
+  Goodbye();
+  while (!kept_.empty()) CloseKept(std::string(kept_.begin()->first));
+}
+
+void Keeper::CloseKept(const std::string& name) {
+  const auto kept = kept_.find(name);
+  if (kept == kept_.end()) return;
+  for (const int fd : kept->second.descriptors) close(fd);
+  kept_.erase(kept);
+}
+
+// Looks whether its end of the socket is closed, since the caller is about to signal a task's group.
+bool Keeper::gone() const {
+  char nothing;
+  return gone_ || !socket_.valid() || recv(socket_.fd(), &nothing, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 void Keeper::Send(uint32_t kind, const std::string& body, const std::vector<int>& descriptors) {
   gone_ |= !SendToKeeper(socket_.fd(), static_cast<KeeperKind>(kind), body, descriptors).ok();
 }
 
-void Keeper::EndIn(absl::Duration time) {
-  Send(static_cast<uint32_t>(KeeperKind::kEndIn), Encode(EndInMessage{.nanoseconds = absl::ToInt64Nanoseconds(time)}));
+void Keeper::EndAt(absl::Time time) {
+  ends_at_ = time;
+  Send(static_cast<uint32_t>(KeeperKind::kEndAt), Encode(EndAtMessage{.boot_nanoseconds = absl::ToUnixNanos(time)}));
 }
+
+void Keeper::SetEnding() { Send(static_cast<uint32_t>(KeeperKind::kEnding), ""); }
 
 absl::StatusOr<Child> Keeper::StartTask(const NewTask& task, ChildSpec spec) {
   if (task.has_memory && !kept_.contains(MemoryName(task.task))) {
     // If this fails, the ps has memory of its own, which is lost when it is killed.
     if (const int fd = CreateMemoryFile(kArenaFileName); fd >= 0) {
-      KeptThing& memory = kept_[MemoryName(task.task)];
-      memory.descriptors = {fd};
+      const KeptThing memory = {.value = "", .descriptors = {fd}};
       Keep(MemoryName(task.task), memory);
+      kept_[MemoryName(task.task)] = memory;
     }
   }
   const std::vector<int> group = spec.cgroup_fd >= 0 ? std::vector<int>{spec.cgroup_fd} : std::vector<int>{};
   Send(static_cast<uint32_t>(KeeperKind::kStart), Encode(StartMessage::Of(task, spec)), group);
-  const std::optional<KeeperMessage> answer = gone_ ? std::nullopt : ReceiveFromKeeper(fd());
+  const std::optional<KeeperMessage> answer = gone_ ? std::nullopt : reader_->Await(fd());
   StartedMessage started;
   gone_ |= !answer.has_value();
   if (gone_ || !Decode(answer->body, started).ok())
     return absl::UnavailableError("the process that keeps the tasks is gone");
-  if (started.pid == 0 || answer->descriptors.size() < 3)
-    return absl::Status(static_cast<absl::StatusCode>(started.code), started.why);
+  if (started.pid == 0) return absl::Status(static_cast<absl::StatusCode>(started.code), started.why);
+  if (!answer->whole || answer->descriptors.size() < 3) {
+    for (const int fd : answer->descriptors) close(fd);
+    Forget(task.label);  // which kills it
+    return absl::ResourceExhaustedError("too many open files to start a program; raise `ulimit -n`");
+  }
   return Child{.pid = static_cast<pid_t>(started.pid),
                .pid_fd = answer->descriptors[0],
                .stdin_fd = answer->descriptors.size() > 3 ? answer->descriptors[3] : -1,
@@ -79,7 +104,7 @@ absl::StatusOr<Child> Keeper::StartTask(const NewTask& task, ChildSpec spec) {
 // Tasks whose keeper has died are killed by the kernel.
 ExitStatus Keeper::Await(const std::string& label, const Child&) {
   Send(static_cast<uint32_t>(KeeperKind::kAwait), Encode(LabelMessage{.label = label}));
-  const std::optional<KeeperMessage> answer = gone_ ? std::nullopt : ReceiveFromKeeper(fd());
+  const std::optional<KeeperMessage> answer = gone_ ? std::nullopt : reader_->Await(fd());
   EndedMessage ended{.signal = SIGKILL};
   gone_ |= !answer.has_value();
   if (answer.has_value() && !Decode(answer->body, ended).ok()) ended = {.signal = SIGKILL};
@@ -90,11 +115,13 @@ void Keeper::Forget(const std::string& label) {
   Send(static_cast<uint32_t>(KeeperKind::kForget), Encode(LabelMessage{.label = label}));
 }
 
+// What an earlier life has kept under this name is held no more.
 void Keeper::Keep(const std::string& name, const KeptThing& thing) {
   Send(static_cast<uint32_t>(KeeperKind::kKeep),
        Encode(KeepMessage{
            .names = {name}, .values = {thing.value}, .descriptors = {static_cast<uint32_t>(thing.descriptors.size())}}),
        thing.descriptors);
+  CloseKept(name);
 }
 
 void Keeper::KeepValues(const std::vector<std::pair<std::string, std::optional<std::string>>>& values) {
@@ -109,7 +136,7 @@ void Keeper::KeepValues(const std::vector<std::pair<std::string, std::optional<s
 
 std::vector<AdoptedTask> Keeper::Adopt() { return std::exchange(adopted_, {}); }
 
-void Keeper::Finish() {
+void Keeper::Goodbye() {
   if (!socket_.valid()) return;
   Send(static_cast<uint32_t>(KeeperKind::kGoodbye), "");
   char nothing;

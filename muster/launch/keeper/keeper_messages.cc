@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
@@ -13,35 +14,16 @@
 namespace muster {
 namespace {
 
-// Beside a task's memory and ports, a message has a few descriptors.
-constexpr size_t kMostDescriptors = 16;
+// The kernel's SCM_MAX_FD. A task with 64 ports has twice as many.
+constexpr size_t kMostDescriptors = 253;
 // A program's arguments and environment can't be larger: the kernel's limit of a stack of 8 MiB is a quarter of it.
 constexpr uint32_t kMostMessageBytes = 16u << 20;
 
 struct Header {
   uint32_t size;
   uint32_t kind;
+  uint32_t descriptors;
 };
-
-bool WriteAll(int socket, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t put = Uninterrupted([&] { return send(socket, bytes, size, MSG_NOSIGNAL); });
-    if (put <= 0) return false;
-    bytes += put;
-    size -= static_cast<size_t>(put);
-  }
-  return true;
-}
-
-bool ReadAll(int socket, char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t got = Uninterrupted([&] { return recv(socket, bytes, size, 0); });
-    if (got <= 0) return false;
-    bytes += got;
-    size -= static_cast<size_t>(got);
-  }
-  return true;
-}
 
 union Control {
   cmsghdr alignment;
@@ -52,8 +34,9 @@ std::vector<int> DescriptorsOf(msghdr& message) {
   std::vector<int> descriptors;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    descriptors.resize((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(descriptors.data(), CMSG_DATA(part), descriptors.size() * sizeof(int));
+    std::vector<int> come((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(come.data(), CMSG_DATA(part), come.size() * sizeof(int));
+    descriptors.insert(descriptors.end(), come.begin(), come.end());
   }
   return descriptors;
 }
@@ -91,52 +74,86 @@ ChildSpec StartMessage::ToSpec() const {
   return spec;
 }
 
+// One call takes header, body and descriptors, so that the other end seldom finds a part of a message.
 absl::Status SendToKeeper(int socket, KeeperKind kind, const std::string& body, const std::vector<int>& descriptors) {
   MUSTER_CHECK(descriptors.size() <= kMostDescriptors);
   if (body.size() > kMostMessageBytes) return absl::InvalidArgumentError("a message to the guard is too long");
-  Header header = {static_cast<uint32_t>(body.size()), static_cast<uint32_t>(kind)};
-  iovec part = {&header, sizeof header};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
+  const Header header = {static_cast<uint32_t>(body.size()), static_cast<uint32_t>(kind),
+                         static_cast<uint32_t>(descriptors.size())};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += body;
   Control control{};
-  if (!descriptors.empty()) {
-    message.msg_control = control.bytes;
-    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+  for (size_t sent = 0; sent < bytes.size();) {
+    iovec part = {bytes.data() + sent, bytes.size() - sent};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (sent == 0 && !descriptors.empty()) {
+      message.msg_control = control.bytes;
+      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+    }
+    const ssize_t put = Uninterrupted([&] { return sendmsg(socket, &message, MSG_NOSIGNAL); });
+    if (put <= 0) return absl::UnavailableError("the process that keeps the tasks is gone");
+    sent += static_cast<size_t>(put);
   }
-  const ssize_t put = Uninterrupted([&] { return sendmsg(socket, &message, MSG_NOSIGNAL); });
-  const bool sent = put > 0 && WriteAll(socket, reinterpret_cast<const char*>(&header) + put, sizeof header - put) &&
-                    WriteAll(socket, body.data(), body.size());
-  return sent ? absl::OkStatus() : absl::UnavailableError("the process that keeps the tasks is gone");
+  return absl::OkStatus();
 }
 
-std::optional<KeeperMessage> ReceiveFromKeeper(int socket) {
-  Header header{};
-  iovec part = {&header, sizeof header};
+KeeperReader::~KeeperReader() {
+  for (const std::vector<int>& group : descriptors_)
+    for (const int fd : group) close(fd);
+}
+
+bool KeeperReader::Read(int socket, bool wait) {
+  char piece[16 << 10];
+  iovec part = {piece, sizeof piece};
   Control control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
-  const ssize_t got = Uninterrupted([&] { return recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
-  if (got <= 0) return std::nullopt;
-  KeeperMessage received{.kind = KeeperKind::kReady, .body = "", .descriptors = DescriptorsOf(message)};
-  bool whole = ReadAll(socket, reinterpret_cast<char*>(&header) + got, sizeof header - static_cast<size_t>(got)) &&
-               header.size <= kMostMessageBytes;
-  if (whole) {
-    received.kind = static_cast<KeeperKind>(header.kind);
-    received.body.resize(header.size);
-    whole = ReadAll(socket, received.body.data(), received.body.size());
+  const int flags = MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT);
+  const ssize_t got = Uninterrupted([&] { return recvmsg(socket, &message, flags); });
+  if (got < 0 && errno == EAGAIN) return true;
+  if (got <= 0) return false;
+  bytes_.append(piece, static_cast<size_t>(got));
+  // A read ends behind the bytes that descriptors came with, so there are those of one message at most. This process
+  // may have had no numbers left for them.
+  std::vector<int> come = DescriptorsOf(message);
+  if (!come.empty() || (message.msg_flags & MSG_CTRUNC) != 0) descriptors_.push_back(std::move(come));
+  return true;
+}
+
+std::optional<KeeperMessage> KeeperReader::Next() {
+  Header header{};
+  if (bytes_.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, bytes_.data(), sizeof header);
+  if (bytes_.size() - sizeof header < header.size) return std::nullopt;
+  KeeperMessage message{.kind = static_cast<KeeperKind>(header.kind),
+                        .body = bytes_.substr(sizeof header, header.size)};
+  bytes_.erase(0, sizeof header + header.size);
+  if (header.descriptors == 0) return message;
+  if (!descriptors_.empty()) {
+    message.descriptors = std::move(descriptors_.front());
+    descriptors_.pop_front();
   }
-  if (whole) return received;
-  for (const int fd : received.descriptors) close(fd);
-  return std::nullopt;
+  message.whole = message.descriptors.size() == header.descriptors;
+  return message;
+}
+
+std::optional<KeeperMessage> KeeperReader::Await(int socket) {
+  std::optional<KeeperMessage> message = Next();
+  while (!message.has_value()) {
+    if (!Read(socket, /*wait=*/true)) return std::nullopt;
+    message = Next();
+  }
+  return message;
 }
 
 }  // namespace muster

@@ -1,9 +1,10 @@
-// What an agent and its keeper say to each other over a Unix stream socket: a header (size, kind), a protocol buffer,
-// and descriptors beside the header. Both ends are the same build of the same program, so only a death in the middle of
-// a message is expected, not another's bytes. The functions block; stateless.
+// What an agent and its keeper say to each other over a Unix stream socket: a header, a protocol buffer, and
+// descriptors beside them. Both ends are the same build of the same program, so only an end or a stop in the middle of
+// a message is expected, not another's bytes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,21 +17,23 @@
 namespace muster {
 
 enum class KeeperKind : uint32_t {
-  kReady = 1,    // keeper → agent, first
-  kKeep = 2,     // KeepMessage; its descriptors
-  kStart = 3,    // StartMessage; the control group's descriptor if there is one
-  kStarted = 4,  // the answer: StartedMessage; pidfd, stdout, stderr and, if it takes input, stdin
-  kAwait = 5,    // LabelMessage
-  kEnded = 6,    // the answer: EndedMessage
-  kForget = 7,   // LabelMessage
-  kEndIn = 8,    // EndInMessage
-  kGoodbye = 9,  // nothing runs any more: the keeper may end
+  kReady = 1,     // keeper → agent, first
+  kKeep = 2,      // KeepMessage; its descriptors
+  kStart = 3,     // StartMessage; the control group's descriptor if there is one
+  kStarted = 4,   // the answer: StartedMessage; pidfd, stdout, stderr and, if it takes input, stdin
+  kAwait = 5,     // LabelMessage
+  kEnded = 6,     // the answer: EndedMessage
+  kForget = 7,    // LabelMessage
+  kEndAt = 8,     // EndAtMessage
+  kEnding = 9,    // the agent has asked the tasks to end, and will kill them
+  kGoodbye = 10,  // nothing runs any more: the keeper may end
 };
 
 struct KeeperMessage {
   KeeperKind kind = KeeperKind::kReady;
   std::string body;
   std::vector<int> descriptors;  // the receiver's own; closed by exec
+  bool whole = true;             // all descriptors that were sent have come: the receiver had numbers left for them
 };
 
 struct KeepMessage {
@@ -90,18 +93,37 @@ struct EndedMessage {
   using Fields = FieldList<Field<1, &EndedMessage::code>, Field<2, &EndedMessage::signal>>;
 };
 
-struct EndInMessage {
-  int64_t nanoseconds = 0;
-  using Fields = FieldList<Field<1, &EndInMessage::nanoseconds>>;
+struct EndAtMessage {
+  int64_t boot_nanoseconds = 0;  // of BootClock
+  using Fields = FieldList<Field<1, &EndAtMessage::boot_nanoseconds>>;
 };
 
 // The name under which a task's memory file is kept.
 std::string MemoryName(const TaskId& task);
 
-// Unavailable: the other end is gone.
+// Blocks until the socket has taken all. Unavailable: the other end is gone.
 [[nodiscard]] absl::Status SendToKeeper(int socket, KeeperKind kind, const std::string& body,
                                         const std::vector<int>& descriptors = {});
-// nullopt: the other end is gone, maybe in the middle of a message, which then doesn't count.
-std::optional<KeeperMessage> ReceiveFromKeeper(int socket);
+
+// Finds the messages in what comes over one socket.
+class KeeperReader {
+ public:
+  KeeperReader() = default;
+  ~KeeperReader();
+  KeeperReader(const KeeperReader&) = delete;
+  KeeperReader& operator=(const KeeperReader&) = delete;
+
+  // Reads once what is there, or waits until something is. Returns false at the end of the stream: what has come of a
+  // message that was cut off doesn't count.
+  bool Read(int socket, bool wait);
+  // Returns the next message that has come whole; the caller must close its descriptors.
+  std::optional<KeeperMessage> Next();
+  // Waits for it; nullopt at the end of the stream.
+  std::optional<KeeperMessage> Await(int socket);
+
+ private:
+  std::string bytes_;
+  std::deque<std::vector<int>> descriptors_;  // of each message that has some
+};
 
 }  // namespace muster

@@ -56,28 +56,28 @@ void KeeperProcess::Run() {
     pollfd watched[] = {{child_ends_.fd(), POLLIN, 0}, {socket_.fd(), POLLIN, 0}};
     const int found = poll(watched, 2, MillisecondsToWait());
     if (found > 0 && watched[0].revents != 0) Reap();
-    if (found > 0 && watched[1].revents != 0) {
-      std::optional<KeeperMessage> message = ReceiveFromKeeper(socket_.fd());
-      if (message.has_value()) {
-        Take(*std::move(message));
-      } else {
-        OnAgentGone();
-      }
-    }
+    if (found > 0 && watched[1].revents != 0) ReadAndTake();
     OnTime();
   }
 }
 
+// An agent may be stopped, or die, in the middle of a message.
+void KeeperProcess::ReadAndTake() {
+  const bool goes_on = reader_->Read(socket_.fd(), /*wait=*/false);
+  while (std::optional<KeeperMessage> message = reader_->Next()) Take(*std::move(message));
+  if (!goes_on) OnAgentGone();
+}
+
 int KeeperProcess::MillisecondsToWait() const {
   if (end_at_ == absl::InfiniteFuture()) return -1;
-  const absl::Time next = end_at_ + Keeper::kAfterAgent + (asked_to_end_ ? Keeper::kEnding : absl::ZeroDuration());
+  const absl::Time next = end_at_ + options_.after_agent + (asked_to_end_ ? options_.ending : absl::ZeroDuration());
   const absl::Duration left = std::clamp(next - BootClock().Now(), absl::ZeroDuration(), kLongestWait);
   return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
 }
 
 void KeeperProcess::Take(KeeperMessage message) {
   LabelMessage label;
-  EndInMessage end_in;
+  EndAtMessage end_at;
   switch (message.kind) {
     case KeeperKind::kKeep:
       return TakeKeep(message);
@@ -89,11 +89,18 @@ void KeeperProcess::Take(KeeperMessage message) {
     case KeeperKind::kForget:
       if (Decode(message.body, label).ok()) TakeForget(label.label);
       return;
-    case KeeperKind::kEndIn:
-      if (Decode(message.body, end_in).ok()) TakeEndIn(absl::Nanoseconds(end_in.nanoseconds));
+    case KeeperKind::kEndAt:
+      if (!Decode(message.body, end_at).ok()) return;
+      end_at_ = absl::FromUnixNanos(end_at.boot_nanoseconds);
+      asked_to_end_ = false;
+      return;
+    case KeeperKind::kEnding:
+      end_at_ = BootClock().Now();
+      asked_to_end_ = true;
       return;
     case KeeperKind::kGoodbye:
-      _exit(0);
+      if (tasks_.empty()) _exit(0);
+      EndAll();
     default:
       return;
   }
@@ -101,7 +108,10 @@ void KeeperProcess::Take(KeeperMessage message) {
 
 void KeeperProcess::TakeKeep(KeeperMessage& message) {
   KeepMessage keep;
-  if (!Decode(message.body, keep).ok()) return;
+  if (!message.whole || !Decode(message.body, keep).ok()) {
+    for (const int fd : message.descriptors) close(fd);
+    return;
+  }
   auto next = message.descriptors.begin();
   for (size_t i = 0; i < keep.names.size() && i < keep.values.size() && i < keep.descriptors.size(); ++i) {
     for (const int fd : things_[keep.names[i]].descriptors) close(fd);
@@ -121,7 +131,9 @@ void KeeperProcess::TakeStart(KeeperMessage& message) {
   StartedMessage started{.code = static_cast<uint32_t>(absl::StatusCode::kInternal), .why = "it isn't understood"};
   std::vector<int> handed;
   Socket input;
-  if (Decode(message.body, start).ok()) {
+  if (!message.whole) {
+    started = {.code = static_cast<uint32_t>(absl::StatusCode::kResourceExhausted), .why = "too many open files"};
+  } else if (Decode(message.body, start).ok()) {
     ChildSpec spec = start.ToSpec();
     if (!message.descriptors.empty()) spec.cgroup_fd = message.descriptors[0];
     if (const auto memory = things_.find(start.memory); memory != things_.end() && !memory->second.descriptors.empty())
@@ -145,6 +157,7 @@ void KeeperProcess::TakeStart(KeeperMessage& message) {
 void KeeperProcess::TakeAwait(const std::string& label) {
   EndedMessage ended{.signal = SIGKILL};
   if (const auto task = tasks_.find(label); task != tasks_.end()) {
+    AwaitEnd(task->second.child.pid_fd);
     const ExitStatus status = WaitForEnd(task->second.child.pid_fd, WNOWAIT);
     ended = {.code = status.code, .signal = status.signal};
   }
@@ -155,22 +168,24 @@ void KeeperProcess::TakeForget(const std::string& label) {
   const auto task = tasks_.find(label);
   if (task == tasks_.end()) return;
   const Child child = task->second.child;
+  kill(-child.pid, SIGKILL);  // if it hasn't ended; the number is still its own
   tasks_.erase(task);
+  if (const auto how = things_.find(NameOfEnd(label)); how != things_.end()) things_.erase(how);
   for (const int fd : {child.pid_fd, child.stdout_fd, child.stderr_fd}) close(fd);
   Reap();
 }
 
-void KeeperProcess::TakeEndIn(absl::Duration time) {
-  end_at_ = BootClock().Now() + time;
-  asked_to_end_ = false;
-}
-
 void KeeperProcess::OnTime() {
   const absl::Time now = BootClock().Now();
-  if (now < end_at_ + Keeper::kAfterAgent) return;
+  if (now < end_at_ + options_.after_agent) return;
   if (!asked_to_end_) Signal(SIGTERM);
   asked_to_end_ = true;
-  if (now >= end_at_ + Keeper::kAfterAgent + Keeper::kEnding) EndAll();
+  if (now >= end_at_ + options_.after_agent + options_.ending) EndAll();
+}
+
+void KeeperProcess::AwaitEnd(int pid_fd) {
+  pollfd gone = {pid_fd, POLLIN, 0};
+  while (poll(&gone, 1, MillisecondsToWait()) != 1) OnTime();
 }
 
 void KeeperProcess::Signal(int signal) const {
@@ -195,17 +210,10 @@ void KeeperProcess::Reap() {
   }
 }
 
-void KeeperProcess::KillAgent() {
-  if (!agent_pid_fd_.valid()) return;
-  SignalPidFd(agent_pid_fd_.fd(), SIGKILL);
-  pollfd gone = {agent_pid_fd_.fd(), POLLIN, 0};
-  while (poll(&gone, 1, -1) < 0 && errno == EINTR) {
-  }
-}
-
 void KeeperProcess::OnAgentGone() {
   socket_.Close();
-  KillAgent();
+  SignalPidFd(agent_pid_fd_.fd(), SIGKILL);
+  AwaitEnd(agent_pid_fd_.fd());
   if (asked_to_end_) return;  // the time that they have been given is theirs
   const absl::Time now = BootClock().Now();
   lives_.push_back(now);
@@ -233,21 +241,23 @@ void KeeperProcess::StartLife() {
   agent_ = pid;
   agent_pid_fd_ = Socket(OpenPidFd(pid));
   socket_ = std::move(own);
+  reader_ = std::make_unique<KeeperReader>();
 }
 
 std::unique_ptr<Keeper> KeeperProcess::MakeAgentsEnd(Socket socket) const {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(socket), getppid(), options_.agent_id));
   keeper->life_ = life_;
-  if (end_at_ != absl::InfiniteFuture()) keeper->ends_in_ = end_at_ - BootClock().Now();
+  keeper->ends_at_ = end_at_;
   for (const auto& [label, task] : tasks_)
     keeper->adopted_.push_back({.label = label, .about = task.about, .child = task.child});
   keeper->kept_ = things_;
   return keeper;
 }
 
+// An agent that hangs in the kernel doesn't keep the tasks alive: it can't start any without this end of its socket.
 void KeeperProcess::EndAll() {
   socket_.Close();
-  KillAgent();
+  SignalPidFd(agent_pid_fd_.fd(), SIGKILL);
   for (const auto& [label, task] : tasks_) kill(-task.child.pid, SIGKILL);
   KillProcessesOfAgent(options_.agent_id);
   _exit(0);

@@ -32,18 +32,20 @@ class KeeperProcess {
     Child child;
   };
 
+  // Reads what is there, and acts on each message that has come whole.
+  void ReadAndTake();
   void Take(KeeperMessage message);
   void TakeKeep(KeeperMessage& message);
   void TakeStart(KeeperMessage& message);
   void TakeAwait(const std::string& label);
   void TakeForget(const std::string& label);
-  void TakeEndIn(absl::Duration time);
   void OnTime();
   int MillisecondsToWait() const;
   void Reap();
   // The agent has closed its end: nothing that it has asked for comes any more.
   void OnAgentGone();
-  void KillAgent();
+  // Waits for the end of a process, and keeps the limit meanwhile.
+  void AwaitEnd(int pid_fd);
   void StartLife();
   std::unique_ptr<Keeper> MakeAgentsEnd(Socket socket) const;
   void Signal(int signal) const;
@@ -54,6 +56,7 @@ class KeeperProcess {
   const SavedIdentity identity_;  // the agent's
 
   Socket socket_;
+  std::unique_ptr<KeeperReader> reader_ = std::make_unique<KeeperReader>();
   pid_t agent_;
   Socket agent_pid_fd_;
   Socket child_ends_;  // signalfd

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/system/pid_fd.h"
@@ -47,10 +48,13 @@ class KeeperTest : public ::testing::Test {
     auto keeper = Keeper::Fork({.title = "run-guard test",
                                 .agent_id = RandomHex(16),
                                 .kept = {teller_.fd(), lock_.fd()},
-                                .next_life = [next](std::unique_ptr<Keeper> its) {
-                                  next(*its);
-                                  return 0;
-                                }});
+                                .next_life =
+                                    [next](std::unique_ptr<Keeper> its) {
+                                      next(*its);
+                                      return 0;
+                                    },
+                                .after_agent = absl::Milliseconds(20),
+                                .ending = absl::Milliseconds(400)});
     if (keeper.ok()) first(**keeper);
     _exit(0);
   }
@@ -137,29 +141,63 @@ TEST_F(KeeperTest, WhatWasForgottenDoesNotComeAgain) {
   EXPECT_THAT(AllThatWasTold(), ::testing::AllOf(HasSubstr("/there/is/none"), HasSubstr(";0 tasks")));
 }
 
-// The limit holds for an agent that is stopped, too: its tasks are asked to end, then killed, and so is the agent.
+// Returns a script that goes on until it is killed, and writes a line each time that it is asked to end.
+std::string AskedIn(const std::string& file) {
+  return absl::StrCat("trap 'echo asked >> ", file, "' TERM; echo ready; while :; do sleep 1000 & wait; done");
+}
+
+// The limit holds for an agent that is stopped, too: its tasks are asked to end, then killed, and so is the agent. One
+// that has asked them itself is only helped to kill them.
 TEST_F(KeeperTest, WithoutAnAgentThatRunsTheTasksEndInTime) {
+  for (const bool agent_asks : {false, true}) {
+    const std::string file = scratch_.path() + (agent_asks ? "/agent" : "/keeper");
+    const pid_t agent = RunLives(
+        [&](Keeper& keeper) {
+          const Child child = keeper.StartTask(Named("one"), Shell(AskedIn(file))).value();
+          char piece[16];
+          pollfd ready = {child.stdout_fd, POLLIN, 0};
+          poll(&ready, 1, kHangMs);
+          (void)!read(child.stdout_fd, piece, sizeof piece);
+          keeper.EndAt(BootClock().Now());
+          if (agent_asks) kill(child.pid, SIGTERM);
+          if (agent_asks) keeper.SetEnding();
+          kill(getpid(), SIGSTOP);
+          Tell("it goes on");
+        },
+        [&](Keeper&) { Tell("another life"); });
+    int status = 0;
+    EXPECT_EQ(waitpid(agent, &status, 0), agent);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_EQ(ReadKernelFile(file).value_or(""), "asked\n");
+  }
+  EXPECT_EQ(AllThatWasTold(), "");
+}
+
+// An agent that is stopped in the middle of a message doesn't keep the keeper from anything.
+TEST_F(KeeperTest, HalfAMessageHoldsNothingUp) {
   const pid_t agent = RunLives(
       [&](Keeper& keeper) {
-        const Child child =
-            keeper
-                .StartTask(Named("one"), Shell(absl::StrCat("trap 'echo asked >&", teller_.fd(), "' TERM; echo ready; ",
-                                                            "while :; do read line < /dev/zero; done")))
-                .value();
-        char piece[16];
-        pollfd ready = {child.stdout_fd, POLLIN, 0};
-        poll(&ready, 1, kHangMs);
-        (void)!read(child.stdout_fd, piece, sizeof piece);
-        keeper.EndIn(absl::Milliseconds(1));
+        keeper.StartTask(Named("one"), Shell("exec sleep 1000")).value();
+        keeper.EndAt(BootClock().Now());
+        EXPECT_EQ(write(keeper.fd(), "half", 4), 4);
         kill(getpid(), SIGSTOP);
-        Tell("it goes on");
       },
       [&](Keeper&) { Tell("another life"); });
-  fcntl(teller_.fd(), F_SETFD, 0);
   int status = 0;
   EXPECT_EQ(waitpid(agent, &status, 0), agent);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  EXPECT_THAT(AllThatWasTold(), testing::AnyOf("asked\n", ""));
+  EXPECT_EQ(AllThatWasTold(), "");
+}
+
+TEST_F(KeeperTest, OneThatHasAskedItsTasksToEndHasNoNextLife) {
+  RunLives(
+      [&](Keeper& keeper) {
+        keeper.StartTask(Named("one"), Shell("exec sleep 1000")).value();
+        keeper.SetEnding();
+        Die();
+      },
+      [&](Keeper&) { Tell("another life"); });
+  EXPECT_EQ(AllThatWasTold(), "");
 }
 
 TEST_F(KeeperTest, AnAgentThatDiesAgainAndAgainIsNotStartedForEver) {
@@ -184,7 +222,7 @@ TEST_F(KeeperTest, KeepsWhatItWasGivenUntilItEnds) {
               StartsWith("run-guard test"));
   lock_.Close();
   EXPECT_NE(flock(other.fd(), LOCK_EX | LOCK_NB), 0);
-  (*keeper)->Finish();
+  (*keeper)->Goodbye();
   EXPECT_EQ(flock(other.fd(), LOCK_EX | LOCK_NB), 0);
 }
 

@@ -180,7 +180,7 @@ TEST_F(AgentCommandTest, AKilledAgentsTasksGoOnWithItsNextLife) {
   AgentClient& client = contact->client;
   const std::string gate = ::testing::TempDir() + "/" + job_;
   ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
-  const CommandId reserve = client.link.Reserve({.task = kTask, .ports = {0}}).value();
+  const CommandId reserve = client.link.Reserve({.task = kTask, .ports = std::vector<uint32_t>(12)}).value();
   const CommandId launch = Shell(*contact, "echo $$; read line < " + gate + "; echo $line; exit 7");
   const pid_t task = PidIn(FirstLine(*contact, launch));
   const std::string agent = client.agent;
@@ -196,7 +196,7 @@ TEST_F(AgentCommandTest, AKilledAgentsTasksGoOnWithItsNextLife) {
   }
   // It reserves no second port, can start tasks, and knows of the end.
   const std::vector<std::string> ports = client.reserved[reserve];
-  const CommandId again = client.link.Reserve({.task = kTask, .ports = {0}}).value();
+  const CommandId again = client.link.Reserve({.task = kTask, .ports = std::vector<uint32_t>(12)}).value();
   RunUntil(*contact, [&] { return client.reserved.contains(again); });
   EXPECT_EQ(client.reserved[again], ports);
   const CommandId other =

@@ -144,9 +144,9 @@ int DoesNotServe(const std::string& job, const absl::Status& why) {
 }
 
 // Runs one life of the agent to its end, and returns the exit code of its process.
-int Live(const AgentServerOptions& options, const AgentServer::Place& place, std::unique_ptr<Keeper> keeper) {
+int Live(const AgentServerOptions& options, const AgentServer::Place& place, std::unique_ptr<Keeper> keeper,
+         EndingSignals& signals) {
   const bool is_first = keeper->life() == 1;
-  EndingSignals signals;
   FdLoop loop(BootClock());
   const auto server = AgentServer::Start(options, place, std::move(keeper), loop);
   if (!server.ok() && is_first) return DoesNotServe(options.job, server.status());
@@ -181,7 +181,8 @@ int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place
   if (const absl::StatusOr<Socket> log = place.folder.OpenLog(); log.ok())
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(log->fd(), fd);
   AgentLog(options.job, absl::StrCat("was killed; its life ", keeper->life(), " goes on with its tasks"));
-  return Live(options, place, std::move(keeper));
+  EndingSignals signals;
+  return Live(options, place, std::move(keeper), signals);
 }
 
 int Serve(const AgentFlags& flags) {
@@ -191,10 +192,11 @@ int Serve(const AgentFlags& flags) {
   const AgentServerOptions options = OptionsOf(flags, private_files.users_umask());
   const absl::StatusOr<AgentServer::Place> place = PlaceOf(job);
   if (!place.ok()) return DoesNotServe(job, place.status());
+  EndingSignals signals;  // before the keeper, so that next lives begin with these signals blocked, too
   auto keeper = AgentServer::ForkKeeper(
       job, *place, [&](std::unique_ptr<Keeper> its) { return LiveAgain(options, *place, std::move(its)); });
   if (!keeper.ok()) return DoesNotServe(job, keeper.status());
-  return Live(options, *place, *std::move(keeper));
+  return Live(options, *place, *std::move(keeper), signals);
 }
 
 int RunAgent(const AgentFlags& flags) {

@@ -167,9 +167,10 @@ void HostAgent::OnTime() {
 
 void HostAgent::OnAttached(const std::string&, uint64_t life, const std::vector<HeldLaunch>& launches) {
   last_try_.clear();
+  const auto tasks = std::count_if(launches.begin(), launches.end(), [](const auto& held) { return held.pid > 0; });
   if (life > std::exchange(life_, life) && state_ == State::kReady && !stopping_)
-    options_.note(absl::StrCat("the agent on ", name(), " was killed; another goes on with its ", launches.size(),
-                               launches.size() == 1 ? " task" : " tasks"));
+    options_.note(absl::StrCat("the agent on ", name(), " was killed; another goes on with its ", tasks,
+                               tasks == 1 ? " task" : " tasks"));
   if (state_ != State::kConnecting) return;
   state_ = State::kReady;
   later_.Add(changed_);

@@ -273,7 +273,7 @@ std::string Cgroups::Folder(const std::string& task) const { return absl::StrCat
 
 void Cgroups::Remove() {
   if (lock_ < 0) return;
-  for (const auto& [task, ooms] : ooms_before_) KillAndRemoveGroup(Folder(task));
+  for (const std::string& task : GroupsIn(folder_)) KillAndRemoveGroup(Folder(task));
   KillAndRemoveGroup(folder_);
   close(std::exchange(lock_, -1));
 }

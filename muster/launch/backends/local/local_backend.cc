@@ -29,6 +29,22 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr char kGroups[] = "control groups";
 constexpr char kPortsOf[] = "ports of ";
 
+// What is kept of a task's ports: how many of the descriptors are each one's.
+struct PortsFacts {
+  std::string job;
+  int64_t index = 0;
+  std::vector<uint32_t> descriptors;
+  using Fields =
+      FieldList<Field<1, &PortsFacts::job>, Field<2, &PortsFacts::index>, Field<3, &PortsFacts::descriptors>>;
+};
+
+// What is kept of how a task's end comes about.
+struct EndFacts {
+  int64_t asked_at = -1;
+  bool too_much_memory = false;
+  using Fields = FieldList<Field<1, &EndFacts::asked_at>, Field<2, &EndFacts::too_much_memory>>;
+};
+
 // What is kept of a task beside its process.
 struct TaskFacts {
   std::string job;
@@ -87,12 +103,21 @@ void LocalBackend::AdoptThings() {
     if (name == kGroups && thing.descriptors.size() == 1) {
       cgroups_ = Cgroups::Resume(thing.value, fcntl(thing.descriptors[0], F_DUPFD_CLOEXEC, 3));
     } else if (absl::StartsWith(name, kPortsOf)) {
-      TaskFacts of;
-      if (!Decode(thing.value, of).ok()) continue;
-      std::vector<int> own;
-      for (const int fd : thing.descriptors) own.push_back(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-      ports_[of.task()].push_back(FreePorts::Of(own));
+      AdoptPorts(thing);
     }
+  }
+}
+
+void LocalBackend::AdoptPorts(const KeptThing& thing) {
+  PortsFacts facts;
+  if (!Decode(thing.value, facts).ok()) return;
+  std::vector<FreePorts>& ports = ports_[{facts.job, static_cast<int>(facts.index)}];
+  auto next = thing.descriptors.begin();
+  for (const uint32_t count : facts.descriptors) {
+    std::vector<int> own;
+    for (uint32_t left = count; left > 0 && next != thing.descriptors.end(); --left)
+      own.push_back(fcntl(*next++, F_DUPFD_CLOEXEC, 3));
+    ports.push_back(FreePorts::Of(own));
   }
 }
 
@@ -105,6 +130,13 @@ void LocalBackend::AdoptTasks() {
     running.label = adopted.label;
     running.mem_limit = facts.mem_limit;
     running.cgroup = facts.cgroup;
+    if (const auto end = parent_.kept().find(NameOfEnd(adopted.label)); end != parent_.kept().end()) {
+      EndFacts how;
+      if (Decode(end->second.value, how).ok()) {
+        running.asked_at = how.asked_at;
+        running.too_much_memory = how.too_much_memory;
+      }
+    }
     if (cgroups_ != nullptr && !facts.cgroup.empty()) cgroups_->Resume(facts.task().ToString(), facts.ooms);
     if (facts.mem_limit > 0 && cgroups_ == nullptr && options_.resident_bytes != nullptr)
       memory_watch_.Add(facts.task(), adopted.child.pid, facts.mem_limit);
@@ -117,7 +149,7 @@ int LocalBackend::Stop() {
   later_.reset();
   for (auto& [task, running] : running_) {
     const Child& child = running.child;
-    kill(-child.pid, SIGKILL);
+    SignalGroup(child, SIGKILL);
     ForgetMember(running);
     memory_watch_.Remove(task);
     for (const int fd : {child.pid_fd, child.stdout_fd, child.stderr_fd}) {
@@ -163,11 +195,30 @@ absl::Status LocalBackend::HoldPorts(const TaskId& task, const std::vector<uint1
 }
 
 void LocalBackend::KeepPorts(const TaskId& task) {
-  const std::string value = Encode(TaskFacts::Of(task));
-  const std::vector<FreePorts>& ports = ports_.at(task);
-  for (size_t i = 0; i < ports.size(); ++i)
-    parent_.Keep(absl::StrCat(kPortsOf, task.ToString(), " ", i),
-                 {.value = value, .descriptors = ports[i].descriptors()});
+  PortsFacts facts{.job = task.job, .index = task.index, .descriptors = {}};
+  KeptThing kept;
+  for (const FreePorts& port : ports_.at(task)) {
+    const std::vector<int> of_port = port.descriptors();
+    facts.descriptors.push_back(static_cast<uint32_t>(of_port.size()));
+    kept.descriptors.insert(kept.descriptors.end(), of_port.begin(), of_port.end());
+  }
+  kept.value = Encode(facts);
+  parent_.Keep(absl::StrCat(kPortsOf, task.ToString()), kept);
+}
+
+void LocalBackend::KeepEnd(const Running& running) {
+  if (running.label.empty()) return;
+  const EndFacts how{.asked_at = running.asked_at, .too_much_memory = running.too_much_memory};
+  parent_.Keep(NameOfEnd(running.label), {.value = Encode(how), .descriptors = {}});
+}
+
+// Its number may be another's once nobody holds it.
+void LocalBackend::SignalGroup(const Child& child, int signal) const {
+  if (parent_.gone()) {
+    SignalPidFd(child.pid_fd, signal);
+  } else {
+    kill(-child.pid, signal);
+  }
 }
 
 void LocalBackend::Launch(const ProcessSpec& process) {
@@ -280,7 +331,8 @@ void LocalBackend::OnTime() {
   for (const TaskId& task : memory_watch_.Check()) {
     Running& running = running_.at(task);
     running.too_much_memory = true;
-    kill(-running.child.pid, SIGKILL);
+    KeepEnd(running);
+    SignalGroup(running.child, SIGKILL);
   }
 }
 
@@ -312,12 +364,14 @@ void LocalBackend::End(const TaskId& task, EndMode mode) {
   const Child& child = running.child;
   if (mode == EndMode::kGently) {
     running.asked_at = TicksSinceBoot();  // taken before the kill, so that processes that start meanwhile are asked too
-    kill(-child.pid, SIGTERM);
-    kill(-child.pid, SIGCONT);  // a stopped process couldn't react to the signal
+    KeepEnd(running);
+    SignalGroup(child, SIGTERM);
+    SignalGroup(child, SIGCONT);  // a stopped process couldn't react to the signal
     return;
   }
   running.asked_at = -1;
-  kill(-child.pid, SIGKILL);
+  KeepEnd(running);
+  SignalGroup(child, SIGKILL);
   if (running.member_fd < 0) return;
   ForgetMember(running);
   loop_.Watch(child.pid_fd, POLLIN, [this, task](short) { OnEnd(task); });
@@ -442,7 +496,7 @@ void LocalBackend::ForgetMember(Running& running) {
 // The group is killed while the ended process still holds its number.
 void LocalBackend::Finish(const TaskId& task) {
   const Child child = running_.at(task).child;
-  kill(-child.pid, SIGKILL);
+  SignalGroup(child, SIGKILL);
   ReadWhatIsThere(task, OutputStream::kStdout);
   ReadWhatIsThere(task, OutputStream::kStderr);
   const Running& running = running_.at(task);

@@ -74,6 +74,9 @@ class LocalBackend final : public Backend {
   void Watch(const TaskId& task);
   void AdoptTasks();
   void AdoptThings();
+  void AdoptPorts(const KeptThing& thing);
+  void KeepEnd(const Running& running);
+  void SignalGroup(const Child& child, int signal) const;
   void KeepPorts(const TaskId& task);
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
   std::string SearchPath(const std::vector<std::string>& environment) const;

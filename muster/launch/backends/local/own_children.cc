@@ -1,5 +1,6 @@
 #include "muster/launch/backends/local/own_children.h"
 
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 
 #include "muster/base/check.h"
 #include "muster/base/os/memory_file.h"
+#include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/system/awaited_children.h"
 #include "muster/launch/system/random_hex.h"
@@ -65,8 +67,8 @@ void OwnChildren::Finish() {
 
 ExitStatus WaitForEnd(int pid_fd, int options) {
   siginfo_t info = {};
-  while (waitid(P_PIDFD, static_cast<id_t>(pid_fd), &info, WEXITED | options) < 0 && errno == EINTR) {
-  }
+  if (Uninterrupted([&] { return waitid(P_PIDFD, static_cast<id_t>(pid_fd), &info, WEXITED | options); }) != 0)
+    return {.signal = SIGKILL};  // somebody else has waited for it
   if (info.si_code == CLD_EXITED) return {.code = info.si_status};
   return {.signal = info.si_status};
 }

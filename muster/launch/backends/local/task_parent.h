@@ -39,21 +39,26 @@ struct AdoptedTask {
   Child child;  // without a stdin, which has died with that process; the caller must close the descriptors
 };
 
+// The name of a thing that says how a task's end came about.
+inline std::string NameOfEnd(const std::string& label) { return "end of " + label; }
+
 class TaskParent {
  public:
   virtual ~TaskParent() = default;
 
-  // Must be called first. After Finish, it may be called again.
+  // Must be called first.
   [[nodiscard]] virtual absl::Status Start() = 0;
+  // Returns whether the parent has died, and with it its children: their numbers may be others' by now.
+  virtual bool gone() const { return false; }
   // The MUSTER_AGENT_ID of the tasks.
   virtual const std::string& agent_id() const = 0;
   // As muster::StartChild.
   virtual absl::StatusOr<Child> StartTask(const NewTask& task, ChildSpec spec) = 0;
   // Blocks until the process has ended. After that its group's number may be another's, so nothing may be sent there.
   virtual ExitStatus Await(const std::string& label, const Child& child) = 0;
-  // The end of a task that was awaited is known wherever it must be.
+  // The end of a task that was awaited is known wherever it must be. What was kept as NameOfEnd goes, too.
   virtual void Forget(const std::string& label) = 0;
-  // All tasks have been awaited. Waits for the process that watches over this one.
+  // All tasks have been awaited, and none follows.
   virtual void Finish() = 0;
 
   // Keeps a thing beyond the death of this process, if the parent can; replaces one of the same name.
