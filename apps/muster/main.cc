@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/hosts/remote_command.h"
 #include "apps/muster/terminal/help_format.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/os/descriptor_limit.h"
@@ -102,6 +103,13 @@ int WrittenOut(int exit_code) {
   return exit_code == 0 ? 1 : exit_code;
 }
 
+int RunThere(const std::string& name, const muster::RemoteCommand& command) {
+  const auto end = muster::RunRemoteCommand(command);
+  if (end.ok()) return end->exit_code;
+  muster::UsageError(name, end.status());
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -115,6 +123,13 @@ int main(int argc, char** argv) {
   for (auto add : muster::kCommands) add(app, exit_code);
   const std::vector<std::string> arguments = muster::ArgumentsOf(argc, argv);
   const CLI::App& command = CommandOf(app, arguments);
+  const auto takes_value = [&command](const std::string& word) {
+    const CLI::Option* option = command.get_option_no_throw(word);
+    return option != nullptr && option->get_type_size() != 0;
+  };
+  auto remote = muster::RemoteCommandIn(arguments, takes_value);
+  if (!remote.ok()) return muster::UsageError(NameOf(command), remote.status());
+  if (remote->has_value()) return RunThere(NameOf(command), **remote);
   auto words = muster::SplitEmptyValues(arguments, [&](const std::string& name) { return FlagOf(command, name); });
   if (!words.ok()) return muster::UsageError(NameOf(command), words.status());
   std::reverse(words->begin(), words->end());  // as CLI11 takes them

@@ -29,7 +29,6 @@
 namespace muster {
 namespace {
 
-constexpr int kExitOfKilled = 130;
 // What an agent takes to end its tasks when its grace is over, and a bit.
 constexpr absl::Duration kEndOnHosts = absl::Seconds(5);
 
@@ -104,10 +103,13 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
   return Started{id, OpenLog(opened.home, run)};
 }
 
-std::string GoesOnText(const ExperimentId& id) {
+std::string GoesOnText(const ExperimentId& id, const HostSetting& hosts) {
   const std::string name = id.ToString();
-  return absl::StrCat("experiment ", name, " is running; muster logs ", name, " -f shows it, muster kill ", name,
-                      " ends it\n");
+  const std::string text = absl::StrCat("experiment ", name, " is running; muster logs ", name,
+                                        " -f shows it, muster kill ", name, " ends it");
+  if (hosts.hosts.empty()) return absl::StrCat(text, "\n");
+  return absl::StrCat(text, "; its tasks on hosts end when this machine is off or asleep for longer than ",
+                      absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)\n");
 }
 
 int ExitCodeOf(const RunRecord& run) {
@@ -160,7 +162,8 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
     return ended ? ExitCodeOf(run) : 0;
   }
   if (!ended) {
-    std::fputs(absl::StrCat("\n", GoesOnText(id)).c_str(), stderr);
+    ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
+    std::fputs(absl::StrCat("\n", GoesOnText(id, specification.options.hosts)).c_str(), stderr);
     return 0;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
@@ -207,7 +210,7 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(id));
+    Print(GoesOnText(id, submission.experiment.options.hosts));
     return 0;
   }
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));

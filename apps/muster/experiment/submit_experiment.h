@@ -15,6 +15,8 @@ class App;
 
 namespace muster {
 
+inline constexpr int kExitOfKilled = 130;
+
 // How a started experiment is shown.
 struct ShowFlags {
   bool detach = false;  // don't show it

@@ -1,6 +1,7 @@
 // Runs one of this muster's own commands on a host that ssh reaches. Blocking; the process must have no other thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,23 @@
 
 namespace muster {
 
-// `plan`: hosts, of which `host` is one. Returns what the command has written on its stdout. Unavailable: the host
-// can't be used; Internal: the command has failed, with what it has said.
-absl::StatusOr<std::string> RunOnHost(const HostPlan& plan, const Host& host, std::vector<std::string> words);
+struct HostAnswer {
+  int exit_code = 0;
+  std::string stdout_text;  // up to 1 MiB of each
+  std::string stderr_text;
+};
+
+struct HostCommandOptions {
+  HostPlan plan;  // with the host
+  std::string host;
+  std::vector<std::string> words;  // of the command; the first is "muster"
+  // The command runs in a copy of this folder of this machine, or in the folder itself if the host sees it. The copy
+  // goes when the command has ended. Empty: in no folder in particular.
+  std::string folder = "";
+  std::function<void(const std::string& line)> say = nullptr;  // takes lines for the user; empty: nobody does
+};
+
+// Unavailable: the host can't be used.
+absl::StatusOr<HostAnswer> RunOnHost(const HostCommandOptions& options);
 
 }  // namespace muster

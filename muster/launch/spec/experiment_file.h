@@ -68,6 +68,8 @@ struct ParameterSpec {
   std::optional<Range> range;
 };
 
+inline constexpr char kSupervisorHere[] = "here";
+
 // Where the tasks run. What isn't stated is a flag's or a default's.
 struct HostsSpec {
   std::string on;           // the engine; empty: not stated
@@ -76,6 +78,7 @@ struct HostsSpec {
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   std::optional<absl::Duration> grace;
   std::string ssh_config;  // as host_file
+  std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
 };
 
 // One value as it stands in the file; of a list of plain values all of them.

@@ -63,8 +63,10 @@ std::map<std::string, std::vector<std::string>> ReadPlacement(const YamlNode& no
 }  // namespace
 
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
-  HostsSpec spec{
-      .on = TextIn(tree, "on"), .host_file = TextIn(tree, "host_file"), .ssh_config = TextIn(tree, "ssh_config")};
+  HostsSpec spec{.on = TextIn(tree, "on"),
+                 .host_file = TextIn(tree, "host_file"),
+                 .ssh_config = TextIn(tree, "ssh_config"),
+                 .supervisor = TextIn(tree, "supervisor")};
   if (const YamlNode* hosts = tree.Find("hosts"); hosts != nullptr) {
     spec.hosts = ReadHostList(*hosts, mistakes);
     if (const YamlNode* file = tree.Find("host_file"); file != nullptr)

@@ -109,6 +109,10 @@ KeySection FileKeys() {
         "in turn over the hosts, within their slots",
         "the hosts of a role's tasks, in turn; these need no free slot"},
        {"grace", {SecondsForm()}, "30s", "how long tasks on hosts go on without their supervisor; at least 10s"},
+       {"supervisor",
+        {TextOf("here, or a host")},
+        "here",
+        "where the experiment is supervised: on this machine, or on a host that ssh reaches and that stays on"},
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }

@@ -303,6 +303,94 @@ TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   EXPECT_THAT(Out(gc), HasSubstr("h1: nothing is left there\n"));
 }
 
+// The name of an experiment on h1, as a command has said it.
+std::string NameIn(const std::string& said) {
+  const size_t at = said.find("experiment h1:");
+  EXPECT_NE(at, std::string::npos) << said;
+  return at == std::string::npos ? "" : said.substr(at + 11, said.find(' ', at + 11) - at - 11);
+}
+
+class SupervisorElsewhere : public SshExperiment {
+ protected:
+  void SetUp() override {
+    SshExperiment::SetUp();
+    const std::string bin = WriteProgram("ssh", "exec /usr/bin/ssh -F " + hosts().ssh_config() + " \"$@\"");
+    environment_ = {absl::StrCat("PATH=", bin, ":/usr/bin:/bin")};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, SupervisorElsewhere, ::testing::Values("ssh"), EngineName);
+
+// h1 starts, watches and restarts the tasks on itself and on h2. This machine asks by ssh.
+TEST_P(SupervisorElsewhere, StartsTasksOnItsHosts) {
+  const ScriptGate gate(Aside("gate"));
+  RunOn("h1,h2", "supervisor: h1\n");
+  Write("data", "the code is here\n");
+  WriteExperiment("torchrun: {workers: 2}\nrun: cat data; uname -n; read line < " + gate.path() + "; exit $RANK");
+  const std::string said = Out({"train", "--detach"});
+  const std::string name = NameIn(said), id = name.substr(3);
+  EXPECT_THAT(said, HasSubstr("and h1 supervises it: this machine may sleep or go; muster logs " + name + " -f"));
+  EXPECT_EQ(Muster({"status", id}).exit_code, 2) << "nothing of it is here";
+  const auto logs = StartMuster({"logs", name, "-f"});
+  AwaitLines(*logs, id + ".worker.1", 3);
+  AwaitLines(*logs, id + ".worker.2", 3);
+  const json tasks = Json({"status", name})["tasks"];
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(tasks[0]["host"], "h1");
+  EXPECT_EQ(tasks[1]["host"], "h2");
+  EXPECT_THAT(Out({"ls", "h1:"}), HasSubstr(id));
+  gate.LetThrough(2);
+  EXPECT_EQ(logs->Wait(), 0) << logs->err;
+  EXPECT_THAT(LinesOf(logs->out, id + ".worker.2"), AllOf(Contains("the code is here"), Contains("h2"))) << logs->out;
+  EXPECT_EQ(Json({"status", name})["state"], "FAILED");
+}
+
+TEST_P(SupervisorElsewhere, ItsExperimentIsShownAndKilledFromHere) {
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo begun on $(uname -n); sleep 1000");
+  const auto train = StartMuster({"train"});
+  train->WaitForErr("ends it\n");
+  train->WaitForOut("begun on h1");
+  const std::string name = NameIn(train->err);
+  EXPECT_EQ(Muster({"kill", name}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_THAT(train->err, AllOf(HasSubstr("experiment " + name + ": KILLED"), HasSubstr(" on h1\n")));
+}
+
+TEST_P(SupervisorElsewhere, MistakesAreSaidBeforeAnythingStarts) {
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo never");
+  EXPECT_THAT(Mistake({"train", "--param", "nothing"}), HasSubstr("--param \"nothing\": there is no"));
+  EXPECT_THAT(Mistake({"train", "--supervisor", "nowhere"}), HasSubstr("nowhere has a name that can't be resolved"));
+  EXPECT_THAT(Mistake({"train", "--host_file", "/etc/hosts"}), HasSubstr("accepted is a file in "));
+  EXPECT_THAT(Mistake({"tensorboard", "h1:1"}), HasSubstr("runs on the experiment's own host"));
+  EXPECT_THAT(Mistake({"status", "h1:1", "h2:1"}), HasSubstr("accepted are experiments of one host at a time"));
+  EXPECT_THAT(Mistake({"status", "h1:999"}), HasSubstr("no experiment 999"));
+  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("echo never"));
+}
+
+// Ctrl-C only stops showing it, and it ends although this machine is cut off.
+TEST_P(SupervisorElsewhere, NeedsThisMachineNoMore) {
+  const ScriptGate gate(Aside("gate"));
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo attempt $MUSTER_ATTEMPT; read line < " + gate.path());
+  const auto train = StartMuster({"train"});
+  train->WaitForErr("ends it\n");
+  train->WaitForOut("attempt");
+  const std::string name = NameIn(train->err);
+  train->Signal(SIGINT);
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  EXPECT_THAT(train->err.substr(train->err.find('\n')), HasSubstr("muster logs " + name + " -f shows it"));
+  hosts().Cut("h0");
+  gate.LetThrough(1);
+  hosts().AwaitNothingOn("h1");
+  hosts().Heal("h0");
+  EXPECT_EQ(Json({"status", name})["state"], "FINISHED");
+  const auto again = StartMuster({"train", "--experiment", name});
+  gate.LetThrough(1);
+  EXPECT_EQ(again->Wait(), 0) << again->err;
+  EXPECT_EQ(Json({"status", name})["attempt"], 2);
+}
+
 // Returns the blocks of this language in a chapter of a page.
 std::vector<std::string> Blocks(const std::string& page, const std::string& chapter, const std::string& language) {
   std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();

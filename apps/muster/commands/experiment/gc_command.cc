@@ -20,6 +20,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/project/decimal_size.h"
 #include "muster/launch/project/garbage.h"
 
@@ -115,16 +116,17 @@ absl::StatusOr<int> CleanHosts(const GcFlags& flags) {
   std::vector<std::string> words = {"muster", "sweep"};
   if (flags.dry_run) words.emplace_back("--dry-run");
   for (const Host& host : hosts) {
-    const absl::StatusOr<std::string> said = RunOnHost(plan, host, words);
+    const absl::StatusOr<HostAnswer> said = RunOnHost({.plan = plan, .host = host.name, .words = words});
     if (absl::IsCancelled(said.status())) return said.status();
-    if (!said.ok()) {
-      ReportError("gc", absl::UnavailableError(said.status().message()));
+    if (!said.ok() || said->exit_code != 0) {
+      ReportError("gc", absl::UnavailableError(said.ok() ? absl::StrCat(host.name, ": ", OneLine(said->stderr_text))
+                                                         : said.status().message()));
       exit_code = 1;
       continue;
     }
-    for (const absl::string_view line : absl::StrSplit(*said, '\n', absl::SkipEmpty()))
+    for (const absl::string_view line : absl::StrSplit(said->stdout_text, '\n', absl::SkipEmpty()))
       std::printf("%s: %s\n", host.name.c_str(), std::string(line).c_str());
-    if (said->empty()) std::printf("%s: nothing is left there\n", host.name.c_str());
+    if (said->stdout_text.empty()) std::printf("%s: nothing is left there\n", host.name.c_str());
   }
   return exit_code;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,7 +22,9 @@
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/experiment/plan_text.h"
 #include "apps/muster/experiment/submit_experiment.h"
+#include "apps/muster/experiment/train_elsewhere.h"
 #include "apps/muster/hosts/host_flags.h"
+#include "apps/muster/hosts/remote_command.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
@@ -47,7 +50,9 @@ program that finds its checkpoint there resumes; of a grid, the runs that haven'
 --param changes them; it runs on the hosts of before unless flags or the file say otherwise.
 --hosts, --host_file, or hosts in the file: the tasks run on hosts that your ssh reaches without a password. muster and
 the code are copied there, where a host doesn't see them; nothing has to be installed but what the program needs. The
-supervisor stays on this machine: closing the lid of a laptop ends the tasks when --grace is over. Where a host doesn't
+supervisor stays on this machine: closing the lid of a laptop ends the tasks when --grace is over. With --supervisor HOST
+it is HOST that starts, watches and restarts them, by its own ssh, and this machine isn't needed any more: the experiment
+is HOST:ID for all commands, as in `muster logs HOST:4 -f`, and its files are HOST's. Where a host doesn't
 see OUTPUT_DIR, its tasks have one of their own there, and what they write comes here when the run has ended. Nothing of your
 environment travels but what the file's env sets. docs/clusters.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
@@ -65,6 +70,7 @@ Examples:
   muster train -f other.yml --no-gpus --no-venv
   muster train --hosts h1,h2:4
   muster train --on local              although the file has hosts
+  muster train --supervisor gpu1       on gpu1, also when this machine is off
 
 Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed;
 2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
@@ -77,6 +83,7 @@ struct TrainFlags {
   std::optional<std::string> stop_grace;  // 30
   bool dry_run = false;
   HostFlags hosts;
+  std::string supervisor;  // empty: as the file says
   SubmitOptions options;
   ShowFlags show;
 };
@@ -170,13 +177,61 @@ std::string CommandGiven(const TrainFlags& flags) {
   add("--random", flags.random);
   add("--seed", flags.seed);
   for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
+  add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
   return command;
 }
 
-// Returns what is wrong with the flags among each other.
-absl::Status CheckFlags(const TrainFlags& flags) {
+// Returns the host that supervises the experiment; "" if this machine does. An experiment that is named with a host is
+// that host's.
+std::string SupervisorOf(const TrainFlags& flags, const ExperimentFile& file) {
+  const std::optional<RemoteName> former = ParseRemoteName(flags.experiment);
+  const std::string& wanted = !flags.supervisor.empty() ? flags.supervisor
+                              : former.has_value()      ? former->host
+                                                        : file.hosts.supervisor;
+  return wanted == kSupervisorHere ? "" : wanted;
+}
+
+// What the other host is asked for is checked there, where it runs.
+absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags, const FolderFile& folder) {
+  RETURN_IF_ERROR(CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}).status());
+  TrainElsewhere train{.host = host,
+                       .folder = folder.folder,
+                       .words = {"-f", folder.name},
+                       .dry_run = flags.dry_run,
+                       .show = flags.show};
+  train.ssh_config = flags.hosts.ssh_config;
+  if (train.ssh_config.empty() && !folder.file.hosts.ssh_config.empty())
+    train.ssh_config = (std::filesystem::path(folder.folder) / folder.file.hosts.ssh_config).string();
+  const auto add = [&train](const std::string& flag, const std::string& value) {
+    if (!value.empty()) train.words.insert(train.words.end(), {flag, value});
+  };
+  for (const std::string& parameter : flags.parameters) add("--param", parameter);
+  const std::optional<RemoteName> former = ParseRemoteName(flags.experiment);
+  add("--experiment", former.has_value() ? former->name : flags.experiment);
+  add("--random", flags.random);
+  add("--seed", flags.seed);
+  add("--stop-grace", flags.stop_grace.value_or(""));
+  add("--metric", flags.show.metric);
+  HostFlags hosts = flags.hosts;
+  hosts.ssh_config.clear();  // for the way from here to there
+  if (!hosts.host_file.empty()) {
+    ASSIGN_OR_RETURN(hosts.host_file, PathInFolder("--host_file", hosts.host_file, folder.folder));
+  }
+  for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
+  add("--code_limit", hosts.code_limit);
+  if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
+  if (flags.options.no_venv) train.words.emplace_back("--no-venv");
+  return TrainOnOtherHost(train);
+}
+
+// Reads --stop-grace, and returns what is wrong with the flags among each other.
+absl::Status CheckFlags(TrainFlags& flags) {
+  int& stop_grace = flags.options.stop_grace_seconds;
+  if (flags.stop_grace.has_value() && (!absl::SimpleAtoi(*flags.stop_grace, &stop_grace) || stop_grace < 0))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stop-grace '", *flags.stop_grace, "': accepted is a whole number of seconds from 0"));
   if (!flags.dry_run) return absl::OkStatus();
   if (!flags.experiment.empty())
     return absl::InvalidArgumentError("--dry-run: accepted without --experiment, whose parameters are fixed already");
@@ -228,14 +283,11 @@ absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile&
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {
-  int& stop_grace = flags.options.stop_grace_seconds;
-  if (flags.stop_grace.has_value() && (!absl::SimpleAtoi(*flags.stop_grace, &stop_grace) || stop_grace < 0))
-    return absl::InvalidArgumentError(
-        absl::StrCat("--stop-grace '", *flags.stop_grace, "': accepted is a whole number of seconds from 0"));
   RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
   for (const std::string& warning : folder.file.warnings) std::fprintf(stderr, "muster train: %s\n", warning.c_str());
+  if (const std::string host = SupervisorOf(flags, folder.file); !host.empty()) return TrainUnder(host, flags, folder);
   Submission submission;
   NewExperiment& experiment = submission.experiment;
   std::optional<OpenedHome> opened;
@@ -320,6 +372,10 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
   AddHostFlags(command, flags->hosts);
+  command
+      ->add_option("--supervisor", flags->supervisor,
+                   "Where it is supervised: here (default), or a host that ssh reaches and that stays on")
+      ->type_name("HOST");
   AddShowFlags(*command, flags->show);
   command->footer(kTrainFooter);
   command->callback([flags, &exit_code] { exit_code = TrainAndReport(*flags); });

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
+#include "muster/launch/project/sha256.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
@@ -31,6 +34,20 @@ constexpr char kScript[] =
     "exec \"$m\" agent --attach \"$job\" --grace \"$grace\"";
 
 }  // namespace
+
+MusterFile MusterFileOf(std::string_view program) {
+  Sha256 hash;
+  hash.Add(program);
+  return {.hash = absl::BytesToHexString(hash.Finish()), .bytes = program.size()};
+}
+
+std::string OwnCommandThere(const MusterFile& muster, const std::vector<std::string>& words) {
+  std::string command =
+      absl::StrCat("exec sh -c 'm=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster/bin/", muster.hash,
+                   "/muster\"; [ -x \"$m\" ] || exit ", kNoMusterThere, "; exec \"$m\" \"$@\"' muster");
+  for (const std::string& word : words) absl::StrAppend(&command, " ", QuotedWord(word));
+  return command;
+}
 
 std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kScript, "'"); }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "muster/launch/system/host_system.h"
@@ -26,6 +27,14 @@ struct MusterFile {
   std::string hash;  // SHA-256 in hex; also the name of its folder on the host
   uint64_t bytes = 0;
 };
+
+// Describes the program whose bytes these are.
+MusterFile MusterFileOf(std::string_view program);
+
+// What the next command exits with where that muster isn't.
+inline constexpr int kNoMusterThere = 251;
+// Returns a command for the login shell of a host that has been in contact: this muster, with these words.
+std::string OwnCommandThere(const MusterFile& muster, const std::vector<std::string>& words);
 
 // Returns the command for the login shell of the host: plain POSIX sh, the same for all jobs, without characters that
 // bash, zsh, fish or csh read differently within single quotes.

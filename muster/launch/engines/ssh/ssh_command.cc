@@ -84,8 +84,7 @@ std::vector<std::string> SshArguments(const SshSettings& settings, const std::st
   set(absl::StrCat("ConnectTimeout=", absl::ToInt64Seconds(settings.connect_timeout)));
   set(absl::StrCat("ServerAliveInterval=", kAliveSeconds));
   set(absl::StrCat("ServerAliveCountMax=", kAliveProbes));
-  // No terminal, so that bytes pass as they are.
-  words.insert(words.end(), {"-T", "--", host, command});
+  words.insert(words.end(), {settings.terminal ? "-t" : "-T", "--", host, command});
   return words;
 }
 

@@ -16,6 +16,7 @@ struct SshSettings {
   std::string program = "ssh";
   std::string config;  // a file for `ssh -F`; empty: the user's own
   absl::Duration connect_timeout = absl::Seconds(10);
+  bool terminal = false;  // a terminal there, for a person; otherwise bytes pass as they are
 };
 
 // Returns the words that run `command` on the host; `command` is text for the login shell of the user there.

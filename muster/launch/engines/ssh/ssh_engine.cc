@@ -64,9 +64,7 @@ absl::Status SshEngine::Start(EngineEvents& events) {
   if (!options_.muster.hash.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string program, PosixFileSystem().ReadFile(options_.muster_path));
   ASSIGN_OR_RETURN(options_.muster_needs, NeedsOfElf(program));
-  Sha256 hash;
-  hash.Add(program);
-  options_.muster = {.hash = absl::BytesToHexString(hash.Finish()), .bytes = program.size()};
+  options_.muster = MusterFileOf(program);
   return absl::OkStatus();
 }
 
