@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/net/accept_again.h"
@@ -19,6 +20,7 @@
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/random_hex.h"
+#include "muster/launch/task/task_environment.h"
 #include "muster/launch/watch/process_table.h"
 
 namespace muster {
@@ -39,6 +41,13 @@ bool IsOwnPeer(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+std::optional<std::string> DevicesIn(const std::vector<std::string>& environment) {
+  const std::string begin = absl::StrCat(kDevicesVariable, "=");
+  for (const std::string& variable : environment)
+    if (absl::StartsWith(variable, begin)) return variable.substr(begin.size());
+  return std::nullopt;
 }
 
 std::string RunIdOf(const std::string& agent_id) { return agent_id.substr(0, 16); }
@@ -82,6 +91,7 @@ AgentServer::AgentServer(AgentServerOptions options, const Place& place, std::un
       executor_({.address = options_.address,
                  .cluster_file = place_.folder.PathOf(AgentFolder::kClusterName),
                  .muster = options_.muster,
+                 .devices = DevicesIn(options_.backend.environment),
                  .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); }},
                 loop, [this](BackendEvents& events) { return MakeBackend(events); }),
       link_({.job = options_.job, .limits = options_.limits}, Record(), journal_, executor_) {}

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/cluster/address.h"
+#include "muster/launch/task/device_pool.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/transport/messages/codec.h"
 
@@ -211,10 +212,16 @@ void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process
     return link_->SendFailed(launch, process.task,
                              absl::AlreadyExistsError(absl::StrCat(process.task.ToString(), " runs already, by launch ",
                                                                    running->second.ToString())));
+  ProcessSpec spec = process.ToSpec();
+  for (auto& [name, value] : spec.environment) {
+    if (name != kDevicesVariable) continue;
+    const absl::StatusOr<std::string> devices = DevicesFromPool(value, options_.devices);
+    if (!devices.ok()) return link_->SendFailed(launch, process.task, devices.status());
+    value = *devices;
+  }
   launches_[launch] = {.task = process.task};
   current_[process.task] = launch;
   Keep(launch, launches_[launch]);
-  ProcessSpec spec = process.ToSpec();
   spec.label = LabelOf(launch);
   if (!options_.muster.empty() && !spec.arguments.empty() && spec.arguments[0] == "muster")
     spec.arguments[0] = options_.muster;

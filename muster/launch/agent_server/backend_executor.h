@@ -34,6 +34,7 @@ struct BackendExecutorOptions {
   std::string cluster_file;  // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
   // What a task runs whose program is "muster", whatever its PATH is; empty: that in its PATH.
   std::string muster = "";
+  std::optional<std::string> devices = std::nullopt;  // the host's own CUDA_VISIBLE_DEVICES, the pool of the tasks'
   // Keeps values where the agent's next life finds them; empty: nowhere.
   std::function<void(const ValueChanges&)> keep = nullptr;
 };

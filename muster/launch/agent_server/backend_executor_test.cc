@@ -75,10 +75,23 @@ class BackendExecutorTest : public ::testing::Test {
   const ScratchFolder scratch_;
   FdLoop loop_{RealClock()};
   NoJournal journal_;
+  std::map<std::string, KeptThing> kept_;
   BackendExecutor executor_{
-      {.address = "h1", .cluster_file = scratch_ / "cluster"}, loop_, [this](BackendEvents& events) {
-        return std::make_unique<FakeBackend>(BackendOptions{}, loop_, events);
-      }};
+      {.address = "h1",
+       .cluster_file = scratch_ / "cluster",
+       .devices = "4,5",
+       .keep =
+           [this](const ValueChanges& changes) {
+             for (const auto& [name, value] : changes) {
+               if (value.has_value()) {
+                 kept_[name] = {.value = *value, .descriptors = {}};
+               } else {
+                 kept_.erase(name);
+               }
+             }
+           }},
+      loop_,
+      [this](BackendEvents& events) { return std::make_unique<FakeBackend>(BackendOptions{}, loop_, events); }};
   SupervisorLink agent_{{.job = "job", .limits = {.kept_bytes = 10'000}},
                         {.agent_id = std::string(kIdBytes, 'a'), .answered = RealClock().Now()},
                         journal_,
@@ -137,6 +150,46 @@ TEST_F(BackendExecutorTest, WhatCannotStartFails) {
   EXPECT_TRUE(absl::IsNotFound(client_.failed[launch]));
   EXPECT_TRUE(executor_.idle());
   EXPECT_THAT(executor_.Launches(), IsEmpty());
+}
+
+TEST_F(BackendExecutorTest, PlacesOfDevicesAreThoseOfTheHostsPool) {
+  Settle();
+  const auto launch = [this](int index, const std::string& devices) {
+    return client_.link
+        .Launch({.task = {kWorkerJob, index},
+                 .arguments = {"env"},
+                 .environment = {{.name = "CUDA_VISIBLE_DEVICES", .value = devices}}})
+        .value();
+  };
+  const CommandId second = launch(0, "1"), third = launch(1, "2");
+  RunUntil([&] { return client_.exits.contains(second) && client_.failed.contains(third); });
+  EXPECT_THAT(client_.out[second], HasSubstr("CUDA_VISIBLE_DEVICES=5\n"));
+  EXPECT_THAT(client_.failed[third].message(), HasSubstr("CUDA_VISIBLE_DEVICES is '4,5', which has 2"));
+}
+
+// What a next life finds: the launch that runs, the one that has ended, the ports; and not the one that never began.
+TEST_F(BackendExecutorTest, ANextLifeKnowsWhatTheOneBeforeHasKept) {
+  const CommandId ended = Launch(kTask, {"echo", "hello"});
+  RunUntil([&] { return client_.exits.contains(ended) && executor_.Launches().empty(); });
+  const CommandId running = Launch(kTask, {"sleep", "1000"});
+  RunUntil([&] { return client_.started.contains(running); });
+  Reserve({.task = kTask, .ports = {0}});
+  std::map<std::string, KeptThing> kept = kept_;
+  kept["launch 9.9"] = kept.at("launch " + running.ToString());  // as if it had been kept, and the process not started
+  EXPECT_FALSE(kept.contains("launch " + ended.ToString())) << "the supervisor has it";
+
+  BackendExecutor next({.address = "h1", .cluster_file = scratch_ / "cluster"}, loop_, [this](BackendEvents& events) {
+    return std::make_unique<FakeBackend>(BackendOptions{}, loop_, events);
+  });
+  SupervisorLink link({.job = "job"},
+                      {.agent_id = std::string(kIdBytes, 'a'), .life = 2, .answered = RealClock().Now()}, journal_,
+                      next);
+  ASSERT_EQ(next.Start(link, {.kept = kept, .processes = {{running, 77}}}), absl::OkStatus());
+  ASSERT_EQ(next.Launches().size(), 1U);
+  EXPECT_EQ(next.Launches()[0].launch, running);
+  EXPECT_EQ(next.Launches()[0].pid, 77);
+  EXPECT_FALSE(next.idle());
+  next.Close();
 }
 
 TEST_F(BackendExecutorTest, PortsAreReservedOnce) {

@@ -7,7 +7,7 @@
 namespace muster::experiment_hosts_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
+using ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
 
 ExperimentFile FileOf(const std::string& train) {
   return ParseExperimentFile("project: p\ntrain:\n  run: x\n" + train, "muster.yml").value();

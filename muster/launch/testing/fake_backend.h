@@ -1,6 +1,6 @@
-// A Backend without processes, which backend_contract_test.cc holds to the same contract as the real ones. It knows
-// five programs by their names: cat, echo, false, sleep and yes. Its ports are reserved like those of this machine. Not
-// thread-safe. Test-only.
+// A Backend without processes, which backend_contract_test.cc holds to the same contract as the real ones. It knows six
+// programs by their names: cat, echo, env (the ProcessSpec's variables), false, sleep and yes. Its ports are reserved
+// like those of this machine. Not thread-safe. Test-only.
 #pragma once
 
 #include <poll.h>
@@ -62,6 +62,9 @@ class FakeBackend final : public Backend {
     Running running;
     if (program == "echo") {
       running.output = absl::StrCat(absl::StrJoin(process.arguments.begin() + 1, process.arguments.end(), " "), "\n");
+      running.ended = ExitStatus{};
+    } else if (program == "env") {
+      for (const auto& [name, value] : process.environment) absl::StrAppend(&running.output, name, "=", value, "\n");
       running.ended = ExitStatus{};
     } else if (program == "false") {
       running.ended = ExitStatus{.code = 1};
