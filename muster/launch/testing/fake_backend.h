@@ -24,6 +24,14 @@
 
 namespace muster {
 
+// What echo and env print.
+inline std::string WordsOf(const ProcessSpec& process) {
+  return absl::StrCat(absl::StrJoin(process.arguments.begin() + 1, process.arguments.end(), " "), "\n");
+}
+inline std::string VariablesOf(const ProcessSpec& process) {
+  return absl::StrCat(absl::StrJoin(process.environment, "\n", absl::PairFormatter("=")), "\n");
+}
+
 class FakeBackend final : public Backend {
  public:
   FakeBackend(const BackendOptions&, FdLoop& loop, BackendEvents& events) : loop_(loop), events_(events) {}
@@ -60,11 +68,8 @@ class FakeBackend final : public Backend {
     const TaskId task = process.task;
     const std::string& program = process.arguments[0];
     Running running;
-    if (program == "echo") {
-      running.output = absl::StrCat(absl::StrJoin(process.arguments.begin() + 1, process.arguments.end(), " "), "\n");
-      running.ended = ExitStatus{};
-    } else if (program == "env") {
-      for (const auto& [name, value] : process.environment) absl::StrAppend(&running.output, name, "=", value, "\n");
+    if (program == "echo" || program == "env") {
+      running.output = program == "echo" ? WordsOf(process) : VariablesOf(process);
       running.ended = ExitStatus{};
     } else if (program == "false") {
       running.ended = ExitStatus{.code = 1};
