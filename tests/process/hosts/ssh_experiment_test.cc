@@ -192,6 +192,30 @@ TEST_P(SshExperiment, AScriptOfTorchDistributedRunsOverHosts) {
     EXPECT_THAT(LinesOf(shown, absl::StrCat("1.worker.", i + 1)), Contains(lines[i])) << shown;
 }
 
+// Another user of a host sees and ends nothing of this one's job, and works beside it.
+TEST_P(SshExperiment, UsersOnTheSameHostLeaveEachOtherAlone) {
+  RunOn("h1");
+  WriteExperiment("run: echo begun as $(id -un); sleep 1000");
+  const std::vector<std::string> as_guest = {"--hosts", "guest@h1", "--ssh_config", hosts().ssh_config()};
+  const std::vector<std::string> as_root = {"--hosts", "h1", "--ssh_config", hosts().ssh_config()};
+  const auto first = StartMuster({"train"});
+  first->WaitForOut("begun as root");
+  const auto second = StartMuster(Joined({"train"}, as_guest));
+  second->WaitForOut("begun as guest");
+  for (const auto& user : {as_guest, as_root}) {
+    const std::string jobs = Out(Joined({"gc"}, user));
+    EXPECT_EQ(std::count(jobs.begin(), jobs.end(), '\n'), 1) << "its own, which runs: " << jobs;
+    EXPECT_THAT(jobs, HasSubstr(" runs\n"));
+  }
+  Process look(hosts().On("h1", {"setpriv", "--reuid=1234", "--regid=1234", "--clear-groups", "ls", "/tmp/muster-0"}));
+  EXPECT_NE(look.Wait(), 0) << look.out;
+  EXPECT_EQ(Muster({"kill", "2"}).exit_code, 0);
+  EXPECT_EQ(second->Wait(), 130) << second->err;
+  EXPECT_EQ(StateOf("1"), "RUNNING");
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(first->Wait(), 130) << first->err;
+}
+
 // Two experiments of one home, and another user's home, on the same hosts: each ends its own.
 TEST_P(SshExperiment, JobsOnTheSameHostsLeaveEachOtherAlone) {
   const ScriptGate gate(Aside("gate"));

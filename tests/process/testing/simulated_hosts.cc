@@ -83,8 +83,11 @@ for folder in "$@"; do
   mkdir -p "$folder"
   mount --move "/run/kept/$i" "$folder"
 done
-{ echo "root:x:0:0:root:$home:/bin/sh"; grep -v '^root:' /etc/passwd; } >/run/passwd
-{ echo 'root:*:19000::::::'; grep -v '^root:' /etc/shadow; } >/run/shadow
+{ echo "root:x:0:0:root:$home:/bin/sh"; echo "guest:x:1234:1234:guest:$home-guest:/bin/sh"; grep -v '^root:' /etc/passwd
+} >/run/passwd
+{ echo 'root:*:19000::::::'; echo 'guest:*:19000::::::'; grep -v '^root:' /etc/shadow; } >/run/shadow
+install -d -m 700 -o 1234 -g 1234 "$home-guest"
+install -m 644 "$scratch/user_key.pub" /run/authorized_keys
 cat /proc/sys/kernel/random/uuid >/run/boot_id
 mount --bind /run/passwd /etc/passwd
 mount --bind /run/shadow /etc/shadow
@@ -97,7 +100,7 @@ exec /usr/sbin/sshd -D -e -f "$scratch/sshd_config"
 // The session's processes say only what is wrong, so that they never fill the pipe, which nothing reads any more.
 constexpr char kSshdConfig[] = R"(AddressFamily inet
 HostKey SCRATCH/host_key
-AuthorizedKeysFile SCRATCH/user_key.pub
+AuthorizedKeysFile /run/authorized_keys
 PidFile none
 UsePAM no
 StrictModes no
