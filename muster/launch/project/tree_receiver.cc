@@ -75,18 +75,20 @@ std::vector<std::string> FoldersOfOtherBoots(const ReceivePlace& place, absl::Ti
   return folders;
 }
 
+bool WasUsedBefore(const std::string& setup, absl::Time before) {
+  struct stat info;
+  const std::string mark = JoinPath(setup, kBuildDoneName);
+  if (stat(mark.c_str(), &info) != 0 && lstat(setup.c_str(), &info) != 0) return false;
+  return absl::TimeFromTimespec(info.st_mtim) < before;
+}
+
 // What `setup` of an experiment file has made (experiment/setup_plan.h).
-std::vector<std::string> UnusedSetups(const ReceivePlace& place, absl::Time before) {
+std::vector<std::string> SetupsOf(const ReceivePlace& place) {
   std::vector<std::string> folders;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(place.cache + "/setup", error), end; !error && entry != end;
-       entry.increment(error)) {
-    struct stat info;
-    const std::string mark = JoinPath(entry->path(), kBuildDoneName);
-    if (stat(mark.c_str(), &info) != 0 && lstat(entry->path().c_str(), &info) != 0) continue;
-    if (absl::TimeFromTimespec(info.st_mtim) < before && !FolderLock::IsHeld(entry->path()))
-      folders.push_back(entry->path());
-  }
+       entry.increment(error))
+    folders.push_back(entry->path());
   return folders;
 }
 
@@ -136,8 +138,18 @@ void SweepReceived(const ReceivePlace& place, absl::Time now,
   ContentStore(absl::StrCat(place.cache, "/files")).Sweep(now - kContentsKept, now - kLeftoversKept);
   std::vector<std::string> folders = FoldersOfNobody(place, lives);
   for (std::string& folder : FoldersOfOtherBoots(place, now - kContentsKept)) folders.push_back(std::move(folder));
-  for (std::string& folder : UnusedSetups(place, now - kContentsKept)) folders.push_back(std::move(folder));
   for (const std::string& folder : folders) RemoveFolder(folder).IgnoreError();  // the next sweep tries again
+  SweepSetups(place, now);
+}
+
+void SweepSetups(const ReceivePlace& place, absl::Time now) {
+  const absl::Time before = now - kContentsKept;
+  for (const std::string& folder : SetupsOf(place)) {
+    if (!WasUsedBefore(folder, before)) continue;
+    const absl::StatusOr<FolderLock> lock = FolderLock::Take(folder, absl::ZeroDuration());
+    // Another run may have begun to use it meanwhile.
+    if (lock.ok() && WasUsedBefore(folder, before)) RemoveFolder(folder).IgnoreError();
+  }
 }
 
 TreeReceiver::TreeReceiver(ReceivePlace place)

@@ -45,6 +45,8 @@ inline constexpr absl::Duration kContentsKept = absl::Hours(24 * 30);
 // Removes those; of this host's own folders those whose job doesn't live; and what killed processes have left for a
 // day.
 void SweepReceived(const ReceivePlace& place, absl::Time now, const std::function<bool(const std::string& job)>& lives);
+// Removes what `setup` has made for a content that no run has begun to use for 30 days.
+void SweepSetups(const ReceivePlace& place, absl::Time now);
 
 class TreeReceiver {
  public:

@@ -19,6 +19,7 @@
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/commands/job/receive_place.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
@@ -77,6 +78,7 @@ absl::StatusOr<int> Once(const std::string& key, const std::string& script) {
     return 0;
   }
   RETURN_IF_ERROR(Empty(folder));
+  SweepSetups(place, RealClock().Now());
   setenv(kSetupVariable, folder.c_str(), 1);
   ASSIGN_OR_RETURN(const int code, RunScript(script));
   if (code != 0) return code;
