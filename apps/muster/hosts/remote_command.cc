@@ -85,6 +85,11 @@ std::optional<RemoteName> ParseRemoteName(std::string_view word) {
 
 absl::StatusOr<std::optional<RemoteCommand>> RemoteCommandIn(
     const std::vector<std::string>& arguments, const std::function<bool(const std::string& word)>& takes_value) {
+  // Other commands have words of this form that mean others: addresses.
+  if (arguments.empty()) return std::nullopt;
+  const std::string& first = arguments[0];
+  const bool forwarded = std::find(kForwarded.begin(), kForwarded.end(), first) != kForwarded.end();
+  if (!forwarded && first != "tensorboard") return std::nullopt;
   RemoteCommand command;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -101,11 +106,6 @@ absl::StatusOr<std::optional<RemoteCommand>> RemoteCommandIn(
     if (!named->name.empty()) command.words.push_back(named->name);
   }
   if (command.host.empty()) return std::nullopt;
-  const std::string& first = arguments[0];
-  const bool forwarded = std::find(kForwarded.begin(), kForwarded.end(), first) != kForwarded.end();
-  const bool has_names =
-      forwarded || first == "tensorboard";  // other commands have words of this form that mean others
-  if (!has_names) return std::nullopt;
   if (forwarded) return command;
   return absl::InvalidArgumentError(absl::StrCat("`", first, "` runs on the experiment's own host (ssh ", command.host,
                                                  "); accepted for another host's: ", absl::StrJoin(kForwarded, ", ")));

@@ -47,6 +47,7 @@ TEST(RemoteCommandTest, OtherCommandsAreThisMachines) {
   EXPECT_FALSE(Of({"results", "4", "--metric", "top:1"}).value().has_value()) << "the value of a flag";
   EXPECT_FALSE(Of({"train", "--experiment", "gpu1:4"}).value().has_value()) << "it has its own way";
   EXPECT_FALSE(Of({"run", "--hosts", "h1:4"}).value().has_value());
+  EXPECT_FALSE(Of({"reach", "10.0.0.1:4000", "10.0.0.2:4000"}).value().has_value());
   EXPECT_FALSE(Of({}).value().has_value());
 }
 

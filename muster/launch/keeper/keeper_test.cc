@@ -30,6 +30,9 @@ using ::testing::HasSubstr, ::testing::StartsWith;
 // Turns a hang into a failed test.
 constexpr int kHangMs = 60'000;
 
+// For a shell to write a line when it is asked to end. It is waited for as a whole.
+constexpr absl::Duration kEnoughForAShell = absl::Seconds(3);
+
 using Life = std::function<void(Keeper& keeper)>;
 
 class KeeperTest : public ::testing::Test {
@@ -42,7 +45,8 @@ class KeeperTest : public ::testing::Test {
   }
 
   // Runs an agent's first life in a process of its own, and the next ones in those that the keeper forks.
-  pid_t RunLives(const Life& first, const Life& next) {
+  // `ending`: between asking tasks to end and killing them.
+  pid_t RunLives(const Life& first, const Life& next, absl::Duration ending = absl::Milliseconds(50)) {
     const pid_t agent = fork();
     if (agent != 0) return agent;
     auto keeper = Keeper::Fork({.title = "run-guard test",
@@ -54,7 +58,7 @@ class KeeperTest : public ::testing::Test {
                                       return 0;
                                     },
                                 .after_agent = absl::Milliseconds(20),
-                                .ending = absl::Milliseconds(400)});
+                                .ending = ending});
     if (keeper.ok()) first(**keeper);
     _exit(0);
   }
@@ -164,7 +168,7 @@ TEST_F(KeeperTest, WithoutAnAgentThatRunsTheTasksEndInTime) {
           kill(getpid(), SIGSTOP);
           Tell("it goes on");
         },
-        [&](Keeper&) { Tell("another life"); });
+        [&](Keeper&) { Tell("another life"); }, kEnoughForAShell);
     int status = 0;
     EXPECT_EQ(waitpid(agent, &status, 0), agent);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
