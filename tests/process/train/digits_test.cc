@@ -188,8 +188,8 @@ TEST_P(DigitsByWay, AKilledChiefIsStartedAgain) {
   ByHand cluster(2, 2);
   Process ps0(Joined({kMuster, "ps"}, cluster.Flags("ps", 0)), Options());
   Process ps1(Joined({kMuster, "ps"}, cluster.Flags("ps", 1)), Options());
-  Process worker(Joined(TrainByWay(300), cluster.Flags("worker", 1)), Options());
-  const std::vector<std::string> chief = Joined(TrainByWay(300), Joined(cluster.Flags("worker", 0), {model_dir()}));
+  Process worker(Joined(TrainByWay(500), cluster.Flags("worker", 1)), Options());
+  const std::vector<std::string> chief = Joined(TrainByWay(500), Joined(cluster.Flags("worker", 0), {model_dir()}));
   Process first(chief, Options());
   first.WaitForErr("loss = ");
   first.Signal(SIGKILL);
@@ -200,7 +200,7 @@ TEST_P(DigitsByWay, AKilledChiefIsStartedAgain) {
   EXPECT_EQ(worker.Wait(), 0) << worker.err;
   EXPECT_EQ(ps0.Wait(), 0) << ps0.err;
   EXPECT_EQ(ps1.Wait(), 0) << ps1.err;
-  ExpectTrained(300);
+  ExpectTrained(500);
 }
 
 TEST_P(DigitsByWay, CtrlCSavesAndEndsEverybody) {
