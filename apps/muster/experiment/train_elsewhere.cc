@@ -46,6 +46,12 @@ absl::StatusOr<int> Follow(const TrainElsewhere& train, const std::string& id) {
   ASSIGN_OR_RETURN(const nlohmann::json exit_code, FieldOf(status.stdout_text, "exit_code"));
   ASSIGN_OR_RETURN(const nlohmann::json output, FieldOf(status.stdout_text, "output_dir"));
   if (train.show.json) std::printf("%s", status.stdout_text.c_str());
+  const absl::StatusOr<nlohmann::json> runs = FieldOf(status.stdout_text, "runs");
+  if (!train.show.json && runs.ok() && runs->is_number_integer() && *runs > 0) {
+    RemoteCommand table{.host = train.host, .words = {"results", id}};
+    if (!train.show.metric.empty()) table.words.insert(table.words.end(), {"--metric", train.show.metric});
+    RETURN_IF_ERROR(RunRemoteCommand(table, train.ssh_config).status());
+  }
   if (!train.show.json)
     std::fprintf(stderr, "experiment %s:%s: %s\n  output: %s on %s\n", train.host.c_str(), id.c_str(),
                  state.get<std::string>().c_str(), output.get<std::string>().c_str(), train.host.c_str());

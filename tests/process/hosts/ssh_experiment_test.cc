@@ -381,6 +381,15 @@ TEST_P(SupervisorElsewhere, ItsExperimentIsShownAndKilledFromHere) {
   EXPECT_THAT(train->err, AllOf(HasSubstr("experiment " + name + ": KILLED"), HasSubstr(" on h1\n")));
 }
 
+TEST_P(SupervisorElsewhere, AGridsResultsAreShownAtItsEnd) {
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("parameters: {rate: [1, 2]}\nrun: echo rate {{ rate }}");
+  const Said said = Muster({"train", "--param", "name=it's \"quoted\""});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("rate 1\n"), HasSubstr("rate 2\n"),
+                              ContainsRegex("\nRUN  STATE [^\n]*\n[0-9]+[.]1  FINISHED  it.s \"quoted\" +1\n")));
+}
+
 TEST_P(SupervisorElsewhere, MistakesAreSaidBeforeAnythingStarts) {
   RunOn("h1", "supervisor: h1\non: local\n");
   WriteExperiment("run: echo never");
