@@ -2,8 +2,8 @@
 // a process of its own, named as a guard is, forked before the first task. When the agent's process dies without a
 // goodbye, the keeper forks the agent's next life from itself, which gets everything: what was kept, the tasks'
 // processes and their pipes. When no life has renewed the limit (EndAt) in time, because there is none or it is
-// stopped, the keeper asks the tasks to end, kills them 3 s later, and the agent too. When the keeper dies, the kernel
-// ends its children.
+// stopped, the keeper asks the tasks but ps to end, kills all 3 s later, and the agent too. When the keeper dies, the
+// kernel ends its children.
 //
 // This class is the agent's end. StartTask and Await wait for the keeper's answer. Used by the loop's thread.
 #pragma once

@@ -5,17 +5,17 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
-#include "muster/base/os/uninterrupted.h"
+#include "muster/base/net/descriptor_passing.h"
 
 namespace muster {
 namespace {
 
-// The kernel's SCM_MAX_FD. A task with 64 ports has twice as many.
-constexpr size_t kMostDescriptors = 253;
 // A program's arguments and environment can't be larger: the kernel's limit of a stack of 8 MiB is a quarter of it.
 constexpr uint32_t kMostMessageBytes = 16u << 20;
 
@@ -24,22 +24,6 @@ struct Header {
   uint32_t kind;
   uint32_t descriptors;
 };
-
-union Control {
-  cmsghdr alignment;
-  char bytes[CMSG_SPACE(kMostDescriptors * sizeof(int))];
-};
-
-std::vector<int> DescriptorsOf(msghdr& message) {
-  std::vector<int> descriptors;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    std::vector<int> come((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(come.data(), CMSG_DATA(part), come.size() * sizeof(int));
-    descriptors.insert(descriptors.end(), come.begin(), come.end());
-  }
-  return descriptors;
-}
 
 }  // namespace
 
@@ -76,28 +60,16 @@ ChildSpec StartMessage::ToSpec() const {
 
 // One call takes header, body and descriptors, so that the other end seldom finds a part of a message.
 absl::Status SendToKeeper(int socket, KeeperKind kind, const std::string& body, const std::vector<int>& descriptors) {
-  MUSTER_CHECK(descriptors.size() <= kMostDescriptors);
+  // A task with 64 ports has twice as many.
+  MUSTER_CHECK(descriptors.size() <= kMostPassedDescriptors);
   if (body.size() > kMostMessageBytes) return absl::InvalidArgumentError("a message to the guard is too long");
   const Header header = {static_cast<uint32_t>(body.size()), static_cast<uint32_t>(kind),
                          static_cast<uint32_t>(descriptors.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += body;
-  Control control{};
   for (size_t sent = 0; sent < bytes.size();) {
-    iovec part = {bytes.data() + sent, bytes.size() - sent};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (sent == 0 && !descriptors.empty()) {
-      message.msg_control = control.bytes;
-      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-      cmsghdr* rights = CMSG_FIRSTHDR(&message);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-      std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
-    }
-    const ssize_t put = Uninterrupted([&] { return sendmsg(socket, &message, MSG_NOSIGNAL); });
+    const std::span<const int> beside = sent == 0 ? std::span<const int>(descriptors) : std::span<const int>();
+    const ssize_t put = SendWithDescriptors(socket, std::string_view(bytes).substr(sent), beside);
     if (put <= 0) return absl::UnavailableError("the process that keeps the tasks is gone");
     sent += static_cast<size_t>(put);
   }
@@ -111,22 +83,12 @@ KeeperReader::~KeeperReader() {
 
 bool KeeperReader::Read(int socket, bool wait) {
   char piece[16 << 10];
-  iovec part = {piece, sizeof piece};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  const int flags = MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT);
-  const ssize_t got = Uninterrupted([&] { return recvmsg(socket, &message, flags); });
-  if (got < 0 && errno == EAGAIN) return true;
-  if (got <= 0) return false;
-  bytes_.append(piece, static_cast<size_t>(got));
-  // A read ends behind the bytes that descriptors came with, so there are those of one message at most. This process
-  // may have had no numbers left for them.
-  std::vector<int> come = DescriptorsOf(message);
-  if (!come.empty() || (message.msg_flags & MSG_CTRUNC) != 0) descriptors_.push_back(std::move(come));
+  ReceivedBytes received = ReceiveWithDescriptors(socket, piece, sizeof piece, wait ? 0 : MSG_DONTWAIT);
+  if (received.bytes < 0 && errno == EAGAIN) return true;
+  if (received.bytes <= 0) return false;
+  bytes_.append(piece, static_cast<size_t>(received.bytes));
+  if (!received.descriptors.empty() || received.some_are_missing)
+    descriptors_.push_back(std::move(received.descriptors));
   return true;
 }
 

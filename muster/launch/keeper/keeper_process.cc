@@ -14,7 +14,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
+#include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/backends/local/own_children.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/pid_fd.h"
@@ -99,8 +103,9 @@ void KeeperProcess::Take(KeeperMessage message) {
       asked_to_end_ = true;
       return;
     case KeeperKind::kGoodbye:
-      if (tasks_.empty()) _exit(0);
-      EndAll();
+      if (!tasks_.empty()) EndAll();
+      KillOrphans();
+      _exit(0);
     default:
       return;
   }
@@ -144,7 +149,7 @@ void KeeperProcess::TakeStart(KeeperMessage& message) {
       handed = {child->pid_fd, child->stdout_fd, child->stderr_fd};
       if (child->stdin_fd >= 0) handed.push_back(child->stdin_fd);
       input = Socket(std::exchange(child->stdin_fd, -1));  // the agent's alone, as the end of the input is
-      tasks_[start.label] = {.about = start.about, .child = *child};
+      tasks_[start.label] = {.about = start.about, .child = *child, .is_ps = !start.memory.empty()};
     } else {
       started = {.code = static_cast<uint32_t>(child.status().code()), .why = std::string(child.status().message())};
     }
@@ -178,7 +183,7 @@ void KeeperProcess::TakeForget(const std::string& label) {
 void KeeperProcess::OnTime() {
   const absl::Time now = BootClock().Now();
   if (now < end_at_ + options_.after_agent) return;
-  if (!asked_to_end_) Signal(SIGTERM);
+  if (!asked_to_end_) AskTasksToEnd();
   asked_to_end_ = true;
   if (now >= end_at_ + options_.after_agent + options_.ending) EndAll();
 }
@@ -188,9 +193,11 @@ void KeeperProcess::AwaitEnd(int pid_fd) {
   while (poll(&gone, 1, MillisecondsToWait()) != 1) OnTime();
 }
 
-void KeeperProcess::Signal(int signal) const {
+// As BackendExecutor::EndAll.
+void KeeperProcess::AskTasksToEnd() const {
   for (const auto& [label, task] : tasks_) {
-    kill(-task.child.pid, signal);
+    if (task.is_ps) continue;
+    kill(-task.child.pid, SIGTERM);
     kill(-task.child.pid, SIGCONT);  // a stopped process couldn't react to it
   }
 }
@@ -260,7 +267,27 @@ void KeeperProcess::EndAll() {
   SignalPidFd(agent_pid_fd_.fd(), SIGKILL);
   for (const auto& [label, task] : tasks_) kill(-task.child.pid, SIGKILL);
   KillProcessesOfAgent(options_.agent_id);
+  KillOrphans();
   _exit(0);
+}
+
+void KeeperProcess::KillOrphans() const {
+  constexpr int kRounds = 100;  // a process that hangs in the kernel isn't waited for
+  constexpr int kPauseMs = 10;
+  const std::string children = absl::StrCat("/proc/self/task/", getpid(), "/children");
+  for (int round = 0; round < kRounds; ++round) {
+    bool is_any_left = false;
+    const std::string pids = ReadKernelFile(children).value_or("");
+    for (const absl::string_view word : absl::StrSplit(pids, ' ', absl::SkipWhitespace())) {
+      pid_t pid = 0;
+      if (!absl::SimpleAtoi(word, &pid) || pid == agent_ || IsDetached(pid)) continue;
+      kill(pid, SIGKILL);
+      is_any_left |= waitpid(pid, nullptr, WNOHANG) != pid;
+    }
+    // Its own children have become this process's now.
+    if (!is_any_left && (pids.empty() || round > 0)) return;
+    poll(nullptr, 0, kPauseMs);
+  }
 }
 
 }  // namespace muster

@@ -30,6 +30,7 @@ class KeeperProcess {
   struct KeptTask {
     std::string about;
     Child child;
+    bool is_ps = false;
   };
 
   // Reads what is there, and acts on each message that has come whole.
@@ -48,7 +49,10 @@ class KeeperProcess {
   void AwaitEnd(int pid_fd);
   void StartLife();
   std::unique_ptr<Keeper> MakeAgentsEnd(Socket socket) const;
-  void Signal(int signal) const;
+  void AskTasksToEnd() const;
+  // Kills what tasks have left behind and that isn't to outlive them, though its environment doesn't show whose it is:
+  // it has become this process's children.
+  void KillOrphans() const;
   [[noreturn]] void EndAll();
 
   // Constant after construction.

@@ -84,6 +84,15 @@ class KeeperTest : public ::testing::Test {
   static NewTask Named(const std::string& label) {
     return {.task = {kPsJob, 0}, .label = label, .about = "about " + label, .has_memory = true};
   }
+  static NewTask Trainer(const std::string& label) {
+    return {.task = {kWorkerJob, 0}, .label = label, .about = "about " + label};
+  }
+  static void AwaitOutput(const Child& child) {
+    char piece[16];
+    pollfd ready = {child.stdout_fd, POLLIN, 0};
+    poll(&ready, 1, kHangMs);
+    (void)!read(child.stdout_fd, piece, sizeof piece);
+  }
   // Returns what is in the pipe until its end.
   static std::string Rest(int fd) {
     std::string rest;
@@ -157,11 +166,10 @@ TEST_F(KeeperTest, WithoutAnAgentThatRunsTheTasksEndInTime) {
     const std::string file = scratch_.path() + (agent_asks ? "/agent" : "/keeper");
     const pid_t agent = RunLives(
         [&](Keeper& keeper) {
-          const Child child = keeper.StartTask(Named("one"), Shell(AskedIn(file))).value();
-          char piece[16];
-          pollfd ready = {child.stdout_fd, POLLIN, 0};
-          poll(&ready, 1, kHangMs);
-          (void)!read(child.stdout_fd, piece, sizeof piece);
+          const Child child = keeper.StartTask(Trainer("one"), Shell(AskedIn(file))).value();
+          AwaitOutput(child);
+          // A ps is killed without a word, as it would tell everybody that training has ended.
+          AwaitOutput(keeper.StartTask(Named("ps"), Shell(AskedIn(file))).value());
           keeper.EndAt(BootClock().Now());
           if (agent_asks) kill(child.pid, SIGTERM);
           if (agent_asks) keeper.SetEnding();
@@ -175,6 +183,47 @@ TEST_F(KeeperTest, WithoutAnAgentThatRunsTheTasksEndInTime) {
     EXPECT_EQ(ReadKernelFile(file).value_or(""), "asked\n");
   }
   EXPECT_EQ(AllThatWasTold(), "");
+}
+
+// It has left its group and its session, and has nothing in its environment by which it could be found.
+TEST_F(KeeperTest, WhatATaskHasLeftBehindEndsWithTheKeeper) {
+  RunLives(
+      [&](Keeper& keeper) {
+        const Child child =
+            keeper.StartTask(Trainer("one"), Shell("env -i setsid sh -c 'echo $$; sleep 1000 & sleep 1000' & exit 0"))
+                .value();
+        AwaitOutput(child);
+        keeper.Await("one", child);
+        keeper.Forget("one");
+        keeper.Goodbye();
+        Tell("and " + Rest(child.stdout_fd) + "nobody");  // to the end: nobody has the pipe any more
+      },
+      [&](Keeper&) { Tell("another life"); });
+  EXPECT_EQ(AllThatWasTold(), "and nobody");
+}
+
+// As a supervisor that `muster train` starts in a task.
+TEST_F(KeeperTest, WhatIsToOutliveItsTaskOutlivesTheKeeper) {
+  const std::string file = scratch_.path() + "/pid";
+  RunLives(
+      [&](Keeper& keeper) {
+        const Child child =
+            keeper
+                .StartTask(Trainer("one"), Shell("env -i MUSTER_DETACHED=1 setsid sh -c 'echo $$ > " + file +
+                                                 "; echo up; exec sleep 1000 >/dev/null 2>&1' & exit 0"))
+                .value();
+        AwaitOutput(child);
+        keeper.Await("one", child);
+        keeper.Forget("one");
+        keeper.Goodbye();
+        Rest(child.stdout_fd);
+        Tell("over");
+      },
+      [&](Keeper&) { Tell("another life"); });
+  EXPECT_EQ(AllThatWasTold(), "over");
+  const pid_t pid = std::atoi(ReadKernelFile(file).value_or("0").c_str());
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(kill(pid, SIGKILL), 0);
 }
 
 // An agent that is stopped in the middle of a message doesn't keep the keeper from anything.
