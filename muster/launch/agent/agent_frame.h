@@ -22,8 +22,9 @@ struct Envelope {
   uint64_t acknowledged = 0;  // the highest entry that the sender has taken in
   uint64_t sent_at = 0;       // the sender's clock, in microseconds; means nothing to the other side
   uint64_t echo = 0;          // the newest `sent_at` that the sender has received on this stream; 0: none yet
+  uint64_t received = 0;      // the highest entry that has come, as far as it hasn't been taken in yet; 0: none
   using Fields = FieldList<Field<1, &Envelope::entry>, Field<2, &Envelope::acknowledged>, Field<3, &Envelope::sent_at>,
-                           Field<4, &Envelope::echo>>;
+                           Field<4, &Envelope::echo>, Field<5, &Envelope::received>>;
 };
 
 struct AgentFrame {

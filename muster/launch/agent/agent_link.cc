@@ -95,7 +95,7 @@ absl::Status AgentLink::TakeOrKeep(AgentFrame& frame) {
   if (frame.kind == EntryKind::kOutput) {
     ASSIGN_OR_RETURN(const OutputEntry output, DecodeEntry<OutputEntry>(frame.body));
     kept_bytes_ += frame.body.size();
-    if (kept_bytes_ > options_.limits.in_flight_bytes + kMaxEntryBytes)
+    if (kept_bytes_ > MostKept())
       return absl::InvalidArgumentError("the agent sends more than it may without an acknowledgement");
     kept = {.launch = output.launch, .body = std::move(frame.body), .taken = false};
   } else if (frame.kind == EntryKind::kExited) {
@@ -106,6 +106,13 @@ absl::Status AgentLink::TakeOrKeep(AgentFrame& frame) {
   kept_.push_back(std::move(kept));
   CountTaken();
   return absl::OkStatus();
+}
+
+// The agent reads no more output once it keeps so much, but for the rest of what each ended task has written: its two
+// pipes, of which each may hold as much as the kernel lets it.
+size_t AgentLink::MostKept() const {
+  constexpr size_t kLargestPipe = size_t{1} << 20;  // /proc/sys/fs/pipe-max-size
+  return options_.limits.kept_bytes + kMaxEntryBytes + 2 * kLargestPipe * progress_.outputs.size();
 }
 
 absl::Status AgentLink::TakeKept(const std::optional<CommandId>& launch) {
@@ -211,7 +218,9 @@ absl::Status AgentLink::Take(const FailedEntry& failed) {
     events_.OnFailed(failed.command, pending->task, failed.ToStatus());
   else if (failed.command.supervisor < options_.supervisor && progress_.outputs.contains(failed.command))
     events_.OnFailed(failed.command, failed.task, failed.ToStatus());
-  if (progress_.outputs.erase(failed.command) > 0) progress_.ended.insert(failed.command);
+  // The agent's next life may name it once more, if it hasn't heard that this is known.
+  progress_.outputs.erase(failed.command);
+  progress_.ended.insert(failed.command);
   return absl::OkStatus();
 }
 
@@ -311,14 +320,15 @@ std::string AgentLink::NextFrame(absl::Time now) {
                                                 .life = progress_.life,
                                                 .seen = progress_.seen});
     MUSTER_CHECK(attach.ok());
-    return stream_->Make(now, 0, EntryKind::kAttach, 0, *attach);
+    return stream_->Make(now, {}, EntryKind::kAttach, 0, *attach);
   }
   if (!attached_) return "";
+  const HasTaken has = {.acknowledged = progress_.seen, .received = progress_.seen + kept_.size()};
   if (const EntrySender::Entry* entry = sender_.Next())
-    return stream_->Make(now, progress_.seen, entry->kind, entry->number, entry->body);
+    return stream_->Make(now, has, entry->kind, entry->number, entry->body);
   if (std::exchange(acknowledge_, false) || stream_->unacknowledged() >= options_.limits.acknowledge_bytes ||
       now >= stream_->last_made() + options_.limits.silence)
-    return stream_->Make(now, progress_.seen);
+    return stream_->Make(now, has);
   return "";
 }
 

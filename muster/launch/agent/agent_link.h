@@ -99,9 +99,8 @@ class AgentLink {
   void OnTime(absl::Time now);
   absl::Time deadline() const;
 
-  // While true, output is kept here and not acknowledged, so that the agent sends no more than
-  // AgentLimits::in_flight_bytes of it and of what follows it. Other events that come are told at once; a launch's end
-  // brings its output along. An error as from OnBytes.
+  // While true, output is kept here and not acknowledged, until the agent reads no more. Other events are told at once;
+  // a launch's end brings its output along. An error as from OnBytes.
   [[nodiscard]] absl::Status PauseOutput(bool paused);
 
   // InvalidArgument: no agent would accept that. ResourceExhausted: not now, see may_send. FailedPrecondition: the
@@ -151,6 +150,7 @@ class AgentLink {
   absl::Status TakeNumbered(AgentFrame& frame);
   // As TakeNumbered, while output is paused.
   absl::Status TakeOrKeep(AgentFrame& frame);
+  size_t MostKept() const;  // bytes
   // Takes in the output that was kept while it was paused: a launch's, or all.
   absl::Status TakeKept(const std::optional<CommandId>& launch);
   void CountTaken();

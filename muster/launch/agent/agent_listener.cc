@@ -71,6 +71,7 @@ void AgentListener::Accept() {
     const auto one = arriving_.insert(
         arriving_.end(), Arriving{.socket = std::move(socket), .received = "", .until = clock_.Now() + kPatience});
     loop_.Watch(fd, POLLIN, [this, one](short) { Read(one); });
+    Read(one);  // at once, so that of many agents only those that say nothing count as arriving
   }
 }
 

@@ -75,6 +75,7 @@ class CommandExecutor {
   // Gives up ports that were reserved under another supervisor and that no launch has used.
   virtual void DropReservations() = 0;
   // The grace is over: ends all tasks, also those that are being started.
+  // With kGently, parameter servers go on until they are killed with what is left.
   virtual void EndAll(EndMode mode) = 0;
 };
 

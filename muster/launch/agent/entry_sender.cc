@@ -15,7 +15,7 @@ uint64_t EntrySender::Add(EntryKind kind, std::string body, const CommandId& abo
 const EntrySender::Entry* EntrySender::Next() {
   if (sent_ == kept_.size()) return nullptr;
   const Entry& entry = kept_[sent_];
-  if (sent_ > 0 && sent_bytes_ + Size(entry) > in_flight_bytes_) return nullptr;
+  if (sent_ > received_ && sent_bytes_ + Size(entry) > in_flight_bytes_) return nullptr;
   ++sent_;
   sent_bytes_ += Size(entry);
   ever_sent_ = std::max(ever_sent_, entry.number);
@@ -32,17 +32,28 @@ absl::Status EntrySender::Acknowledge(uint64_t number, absl::FunctionRef<void(co
     const Entry entry = std::move(kept_.front());
     kept_.pop_front();
     kept_bytes_ -= Size(entry);
-    if (sent_ > 0) {
-      --sent_;
+    if (received_ > 0) {
+      --received_;
+    } else if (sent_ > 0) {
       sent_bytes_ -= Size(entry);
     }
+    if (sent_ > 0) --sent_;
     done(entry);
   }
   return absl::OkStatus();
 }
 
+absl::Status EntrySender::NoteReceived(uint64_t number) {
+  if (number > ever_sent_)
+    return absl::InvalidArgumentError(
+        absl::StrCat("entry ", number, " is said to have come, but only ", ever_sent_, " were sent"));
+  for (; received_ < sent_ && kept_[received_].number <= number; ++received_) sent_bytes_ -= Size(kept_[received_]);
+  return absl::OkStatus();
+}
+
 void EntrySender::Rewind() {
   sent_ = 0;
+  received_ = 0;
   sent_bytes_ = 0;
 }
 

@@ -23,7 +23,8 @@ class EntrySender {
     CommandId about;  // the command that it answers or the launch whose end it tells; else zero
   };
 
-  // At most `in_flight_bytes` are on their way at once, but always one entry.
+  // At most `in_flight_bytes` are on their way at once, but always one entry. An entry is on its way until it is
+  // acknowledged, or the other end says that it has come.
   explicit EntrySender(size_t in_flight_bytes) : in_flight_bytes_(in_flight_bytes) {}
 
   // Returns the entry's number.
@@ -34,6 +35,9 @@ class EntrySender {
   // Removes the entries up to `number` and tells `done` of each. InvalidArgument if an entry of that number was never
   // sent, or if more than that was acknowledged before.
   [[nodiscard]] absl::Status Acknowledge(uint64_t number, absl::FunctionRef<void(const Entry&)> done);
+  // The entries up to `number` have come on this stream; they are kept all the same. InvalidArgument if an entry of
+  // that number was never sent.
+  [[nodiscard]] absl::Status NoteReceived(uint64_t number);
   // There is a new stream: nothing is on its way any more.
   void Rewind();
   // Forgets the newest entry, so that the next one gets its number: PlantedAgentBug::kDropHighest.
@@ -52,9 +56,10 @@ class EntrySender {
   std::deque<Entry> kept_;  // without gaps
   uint64_t last_number_ = 0;
   size_t sent_ = 0;         // of `kept_`, on this stream
+  size_t received_ = 0;     // of these
   uint64_t ever_sent_ = 0;  // the highest number
   size_t kept_bytes_ = 0;
-  size_t sent_bytes_ = 0;
+  size_t sent_bytes_ = 0;  // of what is on its way
 };
 
 }  // namespace muster

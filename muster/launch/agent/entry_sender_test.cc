@@ -78,5 +78,23 @@ TEST(EntrySenderTest, OnlySoMuchIsOnItsWay) {
   EXPECT_GT(sender.kept_bytes(), 5000u);
 }
 
+// They make room for others, but come again on the next stream.
+TEST(EntrySenderTest, WhatHasComeIsNotOnItsWayAnyMore) {
+  EntrySender sender(600);  // two of these
+  for (int i = 0; i < 4; ++i) sender.Add(EntryKind::kNote, std::string(100, 'x'));
+  EXPECT_THAT(Send(sender), ElementsAre(1, 2));
+  EXPECT_TRUE(sender.NoteReceived(1).ok());
+  EXPECT_THAT(Send(sender), ElementsAre(3));
+  EXPECT_THAT(Acknowledge(sender, 1), ElementsAre(1));
+  EXPECT_TRUE(sender.NoteReceived(3).ok());
+  EXPECT_TRUE(sender.NoteReceived(2).ok()) << "an old one says nothing new";
+  EXPECT_THAT(Send(sender), ElementsAre(4));
+  EXPECT_FALSE(sender.NoteReceived(5).ok());
+  sender.Rewind();
+  EXPECT_THAT(Send(sender), ElementsAre(2, 3));
+  EXPECT_THAT(Acknowledge(sender, 4), ElementsAre(2, 3, 4));
+  EXPECT_EQ(sender.kept_bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace muster::entry_sender_test

@@ -32,16 +32,17 @@ absl::StatusOr<std::optional<AgentFrame>> FrameStream::Next() {
   return frame;
 }
 
-std::string FrameStream::Make(absl::Time now, uint64_t acknowledged, EntryKind kind, uint64_t entry, std::string body) {
+std::string FrameStream::Make(absl::Time now, const HasTaken& has, EntryKind kind, uint64_t entry, std::string body) {
   newest_sent_at_ = std::max(newest_sent_at_, Micros(now));
   last_made_ = now;
   unacknowledged_ = 0;
   const AgentFrame frame{.number = ++made_,
                          .kind = kind,
                          .envelope = {.entry = entry,
-                                      .acknowledged = acknowledged,
+                                      .acknowledged = has.acknowledged,
                                       .sent_at = newest_sent_at_,
-                                      .echo = newest_received_at_},
+                                      .echo = newest_received_at_,
+                                      .received = has.received},
                          .body = std::move(body)};
   return EncodeAgentFrame(frame, outgoing_, mac_ ? &*mac_ : nullptr);
 }

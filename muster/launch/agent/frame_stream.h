@@ -12,6 +12,12 @@
 
 namespace muster {
 
+// What an end has of the other's entries.
+struct HasTaken {
+  uint64_t acknowledged = 0;  // Envelope::acknowledged
+  uint64_t received = 0;      // Envelope::received
+};
+
 class FrameStream {
  public:
   // `outgoing`: of the frames that this end makes. `now`: its beginning.
@@ -22,7 +28,7 @@ class FrameStream {
   absl::StatusOr<std::optional<AgentFrame>> Next();
 
   // Returns the next frame. `entry`: its number, 0: it has none.
-  std::string Make(absl::Time now, uint64_t acknowledged, EntryKind kind = EntryKind::kNone, uint64_t entry = 0,
+  std::string Make(absl::Time now, const HasTaken& has, EntryKind kind = EntryKind::kNone, uint64_t entry = 0,
                    std::string body = "");
 
   // When this end has sent the newest frame that the other one has answered; InfinitePast: none yet.

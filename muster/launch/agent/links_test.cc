@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/launch/agent/agent_link.h"
 #include "muster/launch/agent/supervisor_link.h"
+#include "muster/launch/testing/noted_links.h"
 
 namespace muster::links_test {
 namespace {
@@ -24,84 +25,6 @@ const TaskId kTask{"worker", 0};
 const std::string kAgentId(16, 'a');
 
 ByteSpan Bytes(std::string_view text) { return AsBytes(text.data(), text.size()); }
-
-// Notes what a supervisor is told.
-class NotedEvents final : public AgentLinkEvents {
- public:
-  void OnAttached(const std::string&, uint64_t life, const std::vector<HeldLaunch>& launches) override {
-    lines.push_back(absl::StrCat("attached to life ", life, " with ", launches.size()));
-  }
-  void OnSuspect(bool suspect) override { lines.push_back(suspect ? "suspect" : "heard again"); }
-  void OnReserved(const CommandId& command, const TaskId&, const std::vector<std::string>& addresses) override {
-    lines.push_back(absl::StrCat("reserved ", command.ToString(), " ", addresses.at(0)));
-  }
-  void OnStarted(const CommandId& launch, const TaskId& task, int64_t pid) override {
-    lines.push_back(absl::StrCat("started ", launch.ToString(), " ", task.ToString(), " ", pid));
-  }
-  void OnFailed(const CommandId& command, const TaskId&, const absl::Status& status) override {
-    lines.push_back(absl::StrCat("failed ", command.ToString(), " ", status.message()));
-  }
-  void OnStopped(uint64_t strays) override { lines.push_back(absl::StrCat("stopped ", strays)); }
-  void OnOutput(const CommandId&, OutputStream, uint64_t position, std::string_view bytes) override {
-    output.resize(position, '?');
-    output += bytes;
-  }
-  void OnOutputLost(const CommandId&, OutputStream, uint64_t position, uint64_t bytes) override {
-    lines.push_back(absl::StrCat("lost ", bytes, " at ", position));
-  }
-  void OnExit(const CommandId& launch, const TaskId&, const ExitStatus& status, bool) override {
-    lines.push_back(absl::StrCat("exit ", launch.ToString(), " ", status.code));
-  }
-  void OnUsage(const UsageEntry& usage) override { lines.push_back(absl::StrCat("usage ", usage.launches.size())); }
-  void OnNote(const std::string& line) override { lines.push_back(line); }
-
-  std::vector<std::string> Taken() { return std::exchange(lines, {}); }
-
-  std::vector<std::string> lines;
-  std::string output;
-};
-
-// A host that does nothing by itself: a journal in memory, and commands as lines.
-class NotedHost final : public AgentJournal, public CommandExecutor {
- public:
-  void SetSupervisor(uint64_t number, const std::string& id) override {
-    record.supervisor = number;
-    record.supervisor_id = id;
-    record.taken_in = 0;
-  }
-  void TakeIn(const OpenCommand& command) override {
-    record.open.push_back(command);
-    record.taken_in = command.command.number;
-    record.stopping |= command.kind == EntryKind::kStop;
-  }
-  void Close(const CommandId& command) override {
-    std::erase_if(record.open, [&](const OpenCommand& open) { return open.command == command; });
-  }
-  void SetAnswered(absl::Time answered) override { record.answered = answered; }
-
-  void Reserve(const CommandId& command, const ReserveEntry& reserve) override {
-    lines.push_back(absl::StrCat("reserve ", command.ToString(), " ", reserve.ports.size()));
-  }
-  void Launch(const CommandId& launch, const LaunchEntry& process) override {
-    lines.push_back(absl::StrCat("launch ", launch.ToString(), " ", process.arguments[0]));
-  }
-  void End(const CommandId& launch, EndMode) override { lines.push_back(absl::StrCat("end ", launch.ToString())); }
-  void WriteHosts(const std::string& file) override { lines.push_back("hosts " + file); }
-  void Input(const CommandId& launch, std::string_view bytes) override {
-    lines.push_back(absl::StrCat("input ", launch.ToString(), " ", bytes.size()));
-  }
-  void Stop() override { lines.push_back("stop"); }
-  std::vector<HeldLaunch> Launches() const override { return launches; }
-  void Forget(const CommandId& launch) override { lines.push_back("forget " + launch.ToString()); }
-  void DropReservations() override { lines.push_back("drop reservations"); }
-  void EndAll(EndMode mode) override { lines.push_back(mode == EndMode::kGently ? "end all" : "kill all"); }
-
-  std::vector<std::string> Taken() { return std::exchange(lines, {}); }
-
-  AgentRecord record;
-  std::vector<HeldLaunch> launches;
-  std::vector<std::string> lines;
-};
 
 class LinksTest : public testing::Test {
  protected:
@@ -321,7 +244,7 @@ TEST_F(LinksTest, WhatBreaksTheProtocolClosesTheStream) {
     EXPECT_FALSE(agent_->Wants(stream));
     return why;
   };
-  EXPECT_THAT(refusal(other.Make(now_, 0, EntryKind::kStop, 1, "")), HasSubstr("hasn't attached first"));
+  EXPECT_THAT(refusal(other.Make(now_, {}, EntryKind::kStop, 1, "")), HasSubstr("hasn't attached first"));
   const std::string attach = *EncodeEntry(AttachEntry{.job = "job",
                                                       .supervisor = 1,
                                                       .supervisor_id = std::string(16, 's'),
@@ -329,7 +252,7 @@ TEST_F(LinksTest, WhatBreaksTheProtocolClosesTheStream) {
                                                       .life = 1,
                                                       .seen = 9});
   EXPECT_THAT(
-      refusal(FrameStream(FrameDirection::kToAgent, now_, std::nullopt).Make(now_, 0, EntryKind::kAttach, 0, attach)),
+      refusal(FrameStream(FrameDirection::kToAgent, now_, std::nullopt).Make(now_, {}, EntryKind::kAttach, 0, attach)),
       HasSubstr("only 0 were sent"));
   // On the attached stream: a gap, and an answer to what was never sent.
   const auto next = [&](uint64_t acknowledged, uint64_t entry, uint64_t echo) {
@@ -484,6 +407,30 @@ TEST_F(LinksTest, ASupervisorThatHasntReadItsNumberWritesNothing) {
   EXPECT_NE(supervisor_->NextFrame(now_), "");
 }
 
+// What it is asked for was sent before its supervisor took it for lost; the task may run elsewhere by now.
+TEST_F(LinksTest, AnAgentThatWasStoppedForLongerThanItsGraceTakesNoOldCommand) {
+  Connect();
+  host_.Taken();
+  Launch();
+  const std::string frame = supervisor_->NextFrame(now_);
+  now_ += absl::Seconds(31);
+  EXPECT_EQ(agent_->OnBytes(now_, stream_, Bytes(frame)), absl::OkStatus());
+  EXPECT_TRUE(agent_->ending());
+  EXPECT_THAT(host_.Taken(), ElementsAre("end all"));
+}
+
+// A stream that only ended would look like an agent that can't start.
+TEST_F(LinksTest, WhoAttachesAfterTheGraceIsToldThatTheAgentEnds) {
+  Connect();
+  Cut();
+  now_ += absl::Seconds(31);
+  supervisor_->OnNumberRead(now_);
+  Connect();
+  EXPECT_TRUE(agent_->ending());
+  ASSERT_TRUE(supervisor_->refused().has_value());
+  EXPECT_EQ(supervisor_->refused()->reason, Refusal::kEnding);
+}
+
 TEST_F(LinksTest, AnAgentThatNobodyReadsPausesItsTasks) {
   Connect();
   const CommandId launch = Launch();
@@ -554,6 +501,16 @@ TEST_F(LinksTest, NoMoreOutputIsKeptThanAnAgentMaySend) {
   EXPECT_FALSE(supervisor_->suspect()) << "the agent is heard";
   EXPECT_EQ(events_.output, "");
   EXPECT_FALSE(agent_->may_send_output());
+  // Another task's life from its start to its end isn't held up behind all that.
+  const CommandId other = *supervisor_->Launch(LaunchEntry::Of({.task = {"worker", 1}, .arguments = {"b"}}));
+  Exchange();
+  events_.Taken();
+  agent_->SendStarted(other, {"worker", 1}, 8);
+  agent_->SendOutput(other, OutputStream::kStdout, 0, "its own");
+  agent_->SendExited(other, {"worker", 1}, {}, {.out = 7});
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(events_.Taken(), ElementsAre("started 1.2 worker:1 8", "exit 1.2 0"));
+  EXPECT_EQ(events_.output, "its own");
   EXPECT_TRUE(supervisor_->PauseOutput(false).ok());
   Pass(absl::Seconds(1));
   EXPECT_TRUE(agent_->may_send_output());

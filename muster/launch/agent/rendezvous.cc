@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/system/random_hex.h"
@@ -29,6 +32,11 @@ constexpr size_t kMostHostNameBytes = 256;
 
 absl::Status NoRendezvous(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(path, " tells of no supervisor: ", why));
+}
+
+// Returns "" unless all are hexadecimal digits.
+std::string BytesOf(const std::string& digits) {
+  return std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit) ? absl::HexStringToBytes(digits) : "";
 }
 
 absl::StatusOr<std::string> ReadOwnFile(const std::string& path) {
@@ -56,16 +64,10 @@ absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvo
   std::string text = absl::StrCat(kFirstLine, "\n");
   for (const std::string& address : rendezvous.addresses) absl::StrAppend(&text, kAddressWord, address, "\n");
   absl::StrAppend(&text, kSecretWord, absl::BytesToHexString(rendezvous.secret), "\n");
-  const std::string written = absl::StrCat(path, ".", RandomHex(4));
-  const Socket file(open(written.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", written));
-  const bool whole =
-      Uninterrupted([&] { return write(file.fd(), text.data(), text.size()); }) == static_cast<ssize_t>(text.size()) &&
-      fsync(file.fd()) == 0;
-  if (whole && rename(written.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  const absl::Status failed = absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  unlink(written.c_str());
-  return failed;
+  const mode_t before = umask(077);
+  const absl::Status written = WriteFileAtomically(PosixFileSystem(), path, AsBytes(text.data(), text.size()));
+  umask(before);
+  return written;
 }
 
 absl::StatusOr<Rendezvous> ReadRendezvous(const std::string& path) {
@@ -75,8 +77,7 @@ absl::StatusOr<Rendezvous> ReadRendezvous(const std::string& path) {
   Rendezvous rendezvous;
   for (const std::string& line : lines) {
     if (absl::StartsWith(line, kAddressWord)) rendezvous.addresses.push_back(line.substr(sizeof kAddressWord - 1));
-    if (absl::StartsWith(line, kSecretWord))
-      rendezvous.secret = absl::HexStringToBytes(line.substr(sizeof kSecretWord - 1));
+    if (absl::StartsWith(line, kSecretWord)) rendezvous.secret = BytesOf(line.substr(sizeof kSecretWord - 1));
   }
   if (rendezvous.addresses.empty()) return NoRendezvous(path, "it has no address");
   if (rendezvous.secret.size() != kRendezvousSecretBytes) return NoRendezvous(path, "it has no secret of 64 digits");

@@ -1,6 +1,6 @@
 // How an agent that connects to its supervisor over TCP finds it, and how each knows the other (docs/agents.md, "The
 // stream"): by a file that only the run's user can read, on a file system that the hosts share or copied there. Pure
-// functions and blocking access to files; thread-safe.
+// functions, and blocking access to files by a process with one thread.
 #pragma once
 
 #include <string>

@@ -54,6 +54,8 @@ TEST_F(RendezvousTest, WhatIsMissingIsNamed) {
   EXPECT_THAT(why(), HasSubstr("its first line isn't 'muster rendezvous 1'"));
   Write("muster rendezvous 1\naddress 10.0.0.1:1\nsecret 00ff\n");
   EXPECT_THAT(why(), HasSubstr("no secret of 64 digits"));
+  Write("muster rendezvous 1\naddress 10.0.0.1:1\nsecret " + std::string(64, 'x') + "\n");
+  EXPECT_THAT(why(), HasSubstr("no secret of 64 digits"));
   Write("muster rendezvous 1\nsecret " + std::string(64, 'a') + "\n");
   EXPECT_THAT(why(), HasSubstr("it has no address"));
 }

@@ -92,11 +92,14 @@ absl::Status SupervisorLink::TakeFrame(absl::Time now, StreamId id, AgentFrame& 
     if (frame.kind != EntryKind::kAttach || replies_.contains(id))
       return absl::InvalidArgumentError("a supervisor hasn't attached first");
     ASSIGN_OR_RETURN(const AttachEntry attach, DecodeEntry<AttachEntry>(frame.body));
+    EndIfGraceIsOver(now, id);  // the supervisor shall hear that
     return TakeAttach(now, id, attach);
   }
   if (frame.kind == EntryKind::kAttach) return absl::InvalidArgumentError("a supervisor attaches a second time");
   RETURN_IF_ERROR(Acknowledge(frame.envelope.acknowledged));
+  RETURN_IF_ERROR(sender_.NoteReceived(frame.envelope.received));
   Renew(Has(PlantedAgentBug::kRenewByAnyFrame) ? now : streams_.at(id).answered());
+  if (EndIfGraceIsOver(now)) return absl::OkStatus();
   if (!IsNumbered(frame.kind) || frame.envelope.entry <= record_.taken_in) return absl::OkStatus();
   if (frame.envelope.entry > record_.taken_in + 1)
     return absl::InvalidArgumentError(
@@ -116,7 +119,7 @@ std::optional<Refusal> SupervisorLink::RefusalOf(const AttachEntry& attach) cons
 absl::Status SupervisorLink::TakeAttach(absl::Time now, StreamId id, const AttachEntry& attach) {
   if (const std::optional<Refusal> reason = RefusalOf(attach)) {
     const auto refused = EncodeEntry(RefusedEntry{.reason = *reason, .supervisor = record_.supervisor});
-    replies_[id] = streams_.at(id).Make(now, 0, EntryKind::kRefused, 0, *refused);
+    replies_[id] = streams_.at(id).Make(now, {}, EntryKind::kRefused, 0, *refused);
     streams_.erase(id);
     return absl::OkStatus();
   }
@@ -138,7 +141,7 @@ absl::Status SupervisorLink::TakeAttach(absl::Time now, StreamId id, const Attac
                                                   .next_event = sender_.acknowledged() + 1,
                                                   .launches = HeldLaunches()});
   MUSTER_CHECK(attached.ok());
-  replies_[id] = streams_.at(id).Make(now, record_.taken_in, EntryKind::kAttached, 0, *attached);
+  replies_[id] = streams_.at(id).Make(now, {.acknowledged = record_.taken_in}, EntryKind::kAttached, 0, *attached);
   return absl::OkStatus();
 }
 
@@ -244,17 +247,25 @@ void SupervisorLink::Renew(absl::Time answered) {
   journal_.SetAnswered(answered);
 }
 
-void SupervisorLink::EndNow(absl::Time now) {
+void SupervisorLink::EndNow(absl::Time now, std::optional<StreamId> kept) {
   if (ending()) return;
   ending_since_ = now;
-  streams_.clear();
+  std::erase_if(streams_, [&](const auto& stream) { return stream.first != kept; });
   replies_.clear();
   attached_.reset();
   executor_.EndAll(EndMode::kGently);
 }
 
+// A process that was stopped for longer finds old commands in its sockets before it looks at the clock; by then the
+// tasks that they are about may run elsewhere.
+bool SupervisorLink::EndIfGraceIsOver(absl::Time now, std::optional<StreamId> kept) {
+  if (ending() || now < record_.answered + options_.limits.grace) return false;
+  EndNow(now, kept);
+  return true;
+}
+
 void SupervisorLink::OnTime(absl::Time now) {
-  if (now >= record_.answered + options_.limits.grace) EndNow(now);
+  EndIfGraceIsOver(now);
   if (!ending() || killed_ || now < ending_since_ + options_.limits.ending) return;
   killed_ = true;
   executor_.EndAll(EndMode::kAtOnce);
@@ -276,13 +287,13 @@ std::string SupervisorLink::NextFrame(absl::Time now, StreamId id) {
   FrameStream& stream = streams_.at(id);
   if (usage_) {
     const std::string usage = *std::exchange(usage_, std::nullopt);
-    return stream.Make(now, record_.taken_in, EntryKind::kUsage, 0, usage);
+    return stream.Make(now, {.acknowledged = record_.taken_in}, EntryKind::kUsage, 0, usage);
   }
   if (const EntrySender::Entry* entry = sender_.Next())
-    return stream.Make(now, record_.taken_in, entry->kind, entry->number, entry->body);
+    return stream.Make(now, {.acknowledged = record_.taken_in}, entry->kind, entry->number, entry->body);
   if (stream.unacknowledged() >= options_.limits.acknowledge_bytes ||
       now >= stream.last_made() + options_.limits.silence)
-    return stream.Make(now, record_.taken_in);
+    return stream.Make(now, {.acknowledged = record_.taken_in});
   return "";
 }
 

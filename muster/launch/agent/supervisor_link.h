@@ -56,8 +56,8 @@ class SupervisorLink {
   // Must be called at deadline(); may be called at any time.
   void OnTime(absl::Time now);
   absl::Time deadline() const;
-  // Goes on as if the grace were over.
-  void EndNow(absl::Time now);
+  // Goes on as if the grace were over, and leaves all streams but `kept`.
+  void EndNow(absl::Time now, std::optional<StreamId> kept = std::nullopt);
 
   // Answers to commands, which CommandExecutor was asked to execute: one for each.
   void SendReserved(const CommandId& command, const std::vector<std::string>& addresses);
@@ -96,6 +96,8 @@ class SupervisorLink {
   void Close(const CommandId& command);
   absl::Status Acknowledge(uint64_t number);
   void Renew(absl::Time answered);
+  // Returns whether it has; then no stream is left but `kept`.
+  bool EndIfGraceIsOver(absl::Time now, std::optional<StreamId> kept = std::nullopt);
   std::vector<HeldLaunch> HeldLaunches() const;
   template <typename Entry>
   void Send(const Entry& entry, const CommandId& about = {});

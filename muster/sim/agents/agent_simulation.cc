@@ -280,23 +280,23 @@ void AgentSimulation::SendPiece(const std::shared_ptr<Stream>& stream, bool to_a
   const absl::Time free = ReachableFrom(stream->supervisor, stream->host, to_agent);
   way.last = std::max({way.last, free, Now()}) + truth_.Draw(absl::Microseconds(100), absl::Milliseconds(15));
   way.on_its_way += piece.size();
-  world_.At(way.last, [this, stream, to_agent, piece = std::move(piece)]() mutable {
-    Deliver(stream, to_agent, std::move(piece));
-  });
+  way.pieces.push_back(std::move(piece));
+  world_.At(way.last, [this, stream, to_agent] { Deliver(stream, to_agent); });
 }
 
-void AgentSimulation::Deliver(const std::shared_ptr<Stream>& stream, bool to_agent, std::string piece) {
+// Comes once for each piece, and takes the one that was sent first.
+void AgentSimulation::Deliver(const std::shared_ptr<Stream>& stream, bool to_agent) {
   if (!stream->open) return;
   AgentHost& host = *hosts_[static_cast<size_t>(stream->host)];
   const absl::Time free = ReachableFrom(stream->supervisor, stream->host, to_agent);
   const absl::Time woken = to_agent ? std::max(free, host.paused_until()) : free;
   Stream::Way& way = stream->ways[to_agent ? 1 : 0];
-  if (woken > Now()) {  // the order stays: everything behind waits for the same moment
-    world_.At(woken, [this, stream, to_agent, piece = std::move(piece)]() mutable {
-      Deliver(stream, to_agent, std::move(piece));
-    });
+  if (woken > Now()) {
+    world_.At(woken, [this, stream, to_agent] { Deliver(stream, to_agent); });
     return;
   }
+  std::string piece = std::move(way.pieces.front());
+  way.pieces.pop_front();
   way.on_its_way -= piece.size();
   bool cut = false;
   if (way.cut_after) {

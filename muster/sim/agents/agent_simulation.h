@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,7 +49,8 @@ class AgentSimulation {
     bool open = true;
     struct Way {
       size_t on_its_way = 0;
-      absl::Time last;  // when the last piece arrives
+      std::deque<std::string> pieces;  // that are on their way
+      absl::Time last;                 // when the last of them arrives
       std::optional<uint64_t> cut_after;
     };
     std::array<Way, 2> ways;  // to the supervisor, to the agent
@@ -80,7 +82,7 @@ class AgentSimulation {
   void Connect(uint64_t supervisor, int host);
   void Pump(const std::shared_ptr<Stream>& stream, bool to_agent);
   void SendPiece(const std::shared_ptr<Stream>& stream, bool to_agent, std::string piece);
-  void Deliver(const std::shared_ptr<Stream>& stream, bool to_agent, std::string piece);
+  void Deliver(const std::shared_ptr<Stream>& stream, bool to_agent);
   void Close(const std::shared_ptr<Stream>& stream);
   void AgentGone(int host);
   bool Over();

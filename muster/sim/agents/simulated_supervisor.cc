@@ -44,8 +44,7 @@ class SimulatedSupervisor::Host final : public AgentLinkEvents {
     return *sent;
   }
   void SendReserve(int task) {
-    const auto sent = link_.Reserve({.task = TaskOf(task), .ports = {0, 0}});
-    if (sent.ok()) asked_.insert(*sent);
+    if (const auto sent = link_.Reserve({.task = TaskOf(task), .ports = {0, 0}}); sent.ok()) asked_.insert(*sent);
   }
 
   void OnAttached(const std::string&, uint64_t, const std::vector<HeldLaunch>& launches) override {
@@ -71,7 +70,8 @@ class SimulatedSupervisor::Host final : public AgentLinkEvents {
     if (!owner_.Point()) return;
     Answered(command);
     owner_.Ended(number_, command);
-    if (Written().progress.outputs.erase(command) > 0) Written().progress.ended.insert(command);
+    Written().progress.outputs.erase(command);
+    Written().progress.ended.insert(command);
     owner_.Point();
   }
   void OnStopped(uint64_t) override { stopped_ = true; }
