@@ -10,6 +10,8 @@ namespace {
 
 constexpr char kSshConnection[] = "SSH_CONNECTION=";
 constexpr absl::string_view kPath = "PATH=";
+// Where the host's user keeps experiments, which is the same for all that runs there.
+constexpr absl::string_view kMusterHome = "MUSTER_HOME=";
 
 }  // namespace
 
@@ -19,7 +21,8 @@ std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own, co
   for (const std::string& variable : own) {
     if (absl::StartsWith(variable, kPath)) {
       path = variable.substr(kPath.size());
-    } else if (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_")) {
+    } else if (absl::StartsWith(variable, kMusterHome) ||
+               (!absl::StartsWith(variable, "SSH_") && !absl::StartsWith(variable, "MUSTER_"))) {
       environment.push_back(variable);
     }
   }

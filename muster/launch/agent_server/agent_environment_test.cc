@@ -9,9 +9,9 @@ using ::testing::ElementsAre;
 
 TEST(AgentEnvironmentTest, TasksGetNothingOfTheLoginAndOfMuster) {
   EXPECT_THAT(TaskEnvironment({"PATH=/bin", "SSH_AUTH_SOCK=/tmp/x", "SSH_CONNECTION=a 1 b 2", "MUSTER_RUN_ID=7",
-                               "NOT_MUSTER_=1", "HOME=/root"},
+                               "NOT_MUSTER_=1", "MUSTER_HOME=/kept", "HOME=/root"},
                               "/copy"),
-              ElementsAre("NOT_MUSTER_=1", "HOME=/root", "PATH=/copy:/bin"));
+              ElementsAre("NOT_MUSTER_=1", "MUSTER_HOME=/kept", "HOME=/root", "PATH=/copy:/bin"));
 }
 
 TEST(AgentEnvironmentTest, TasksFindTheAgentsOwnMuster) {

@@ -161,7 +161,7 @@ absl::Status AgentFolder::LockStart(absl::Duration wait) const {
 void AgentFolder::Remove(bool all) const {
   unlinkat(lock_fd(), kSocketName, 0);
   if (!all) return;
-  for (const char* name : {kLogName, kClusterName, "cluster.new", kIdName}) unlinkat(lock_fd(), name, 0);
+  for (const char* name : {kLogName, kClusterName, "cluster.new", kHeardName, kIdName}) unlinkat(lock_fd(), name, 0);
   unlinkat(agents_.fd(), job_.c_str(), AT_REMOVEDIR);
 }
 

@@ -6,7 +6,8 @@
 //   socket    where the agent listens
 //   id        the MUSTER_AGENT_ID of its tasks, by which the next agent finds what this one and its guard have left
 //   log       what it has to say beyond its streams
-//   cluster   the addresses of all tasks (MUSTER_CLUSTER_FILE)
+//   cluster   the addresses of all tasks, once one has moved (MUSTER_CLUSTER_FILE)
+//   heard     counts while the agent hears its supervisor (MUSTER_HEARD_FILE)
 //
 // Used by one thread.
 #pragma once
@@ -29,6 +30,7 @@ class AgentFolder {
  public:
   static constexpr char kLogName[] = "log";
   static constexpr char kClusterName[] = "cluster";
+  static constexpr char kHeardName[] = "heard";
 
   // Makes the folders above the job's own. `shared`: where all users may make folders. FailedPrecondition names what
   // isn't this user's own.

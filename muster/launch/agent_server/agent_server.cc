@@ -90,6 +90,7 @@ AgentServer::AgentServer(AgentServerOptions options, const Place& place, std::un
                 .answered = [this](absl::Time answered) { RenewLimit(answered); }}),
       executor_({.address = options_.address,
                  .cluster_file = place_.folder.PathOf(AgentFolder::kClusterName),
+                 .heard_file = place_.folder.PathOf(AgentFolder::kHeardName),
                  .muster = options_.muster,
                  .devices = DevicesIn(options_.backend.environment),
                  .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); }},
@@ -101,6 +102,8 @@ AgentServer::~AgentServer() {
 }
 
 absl::Status AgentServer::Start() {
+  ASSIGN_OR_RETURN(CounterFile heard, CounterFile::Open(place_.folder.PathOf(AgentFolder::kHeardName)));
+  heard_.emplace(std::move(heard));
   RETURN_IF_ERROR(executor_.Start(link_, Earlier()));
   if (keeper_->ends_at() == absl::InfiniteFuture()) RenewLimit(options_.clock->Now());
   link_.Resume();
@@ -137,6 +140,7 @@ EarlierLives AgentServer::Earlier() {
 }
 
 void AgentServer::RenewLimit(absl::Time answered) {
+  if (heard_.has_value()) heard_->Count();
   keeper_->EndAt(BootClock().Now() + (answered + options_.limits.grace - options_.clock->Now()));
 }
 
@@ -200,7 +204,7 @@ void AgentServer::MakeRoom() {
 
 std::list<AgentServer::Stream>::iterator AgentServer::Erase(std::list<Stream>::iterator stream) {
   if (!stream->ended && stream->id) link_.OnStreamEnd(*stream->id);
-  if (!stream->key.empty()) dialer_->DialAgain(/*was_of_use=*/stream->id.has_value());
+  if (!stream->key.empty()) dialer_->DialAgain(stream->was_attached);
   return streams_.erase(stream);
 }
 
@@ -246,9 +250,10 @@ void AgentServer::OnTime() {
 }
 
 absl::Time AgentServer::deadline() const {
-  const absl::Time next = std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
-                                    dialer_.has_value() ? dialer_->deadline() : absl::InfiniteFuture(),
-                                    link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
+  const absl::Time next =
+      std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
+                dialer_.has_value() && !link_.ending() ? dialer_->deadline() : absl::InfiniteFuture(),
+                link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
   return std::max(next, looked_ + kShortestWait);
 }
 
@@ -273,6 +278,7 @@ void AgentServer::SendUsage() {
 void AgentServer::CareForStreams() {
   for (auto stream = streams_.begin(); stream != streams_.end();) {
     stream->connection->Write();
+    stream->was_attached |= IsAttached(*stream);
     const bool is_useless = stream->id && !link_.Wants(*stream->id) && stream->connection->written();
     if (!stream->ended && !is_useless && !IsSilent(*stream)) {
       ++stream;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
+#include "muster/base/files/counter_file.h"
 #include "muster/launch/agent/agent_connection.h"
 #include "muster/launch/agent/agent_limits.h"
 #include "muster/launch/agent/command_executor.h"
@@ -87,6 +88,7 @@ class AgentServer {
     std::optional<SupervisorLink::StreamId> id;  // once its handshake has passed
     std::string key = "";                        // over TCP, of its MACs
     absl::Time heard = absl::InfinitePast();     // likewise: when something has come last
+    bool was_attached = false;
     bool ended = false;
     std::unique_ptr<AgentConnection> connection;  // destroyed first
   };
@@ -97,6 +99,7 @@ class AgentServer {
   [[nodiscard]] absl::Status Start();
   AgentRecord Record() const;
   EarlierLives Earlier();
+  // The supervisor has been heard.
   void RenewLimit(absl::Time answered);
   // Tells the keeper once that the tasks have been asked to end.
   void TellEnding();
@@ -125,6 +128,7 @@ class AgentServer {
   KeptJournal journal_;
   BackendExecutor executor_;
   SupervisorLink link_;
+  std::optional<CounterFile> heard_;  // once started
   bool listens_ = false;
   bool told_ending_ = false;
   bool lost_keeper_ = false;

@@ -226,7 +226,8 @@ void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process
   if (!options_.muster.empty() && !spec.arguments.empty() && spec.arguments[0] == "muster")
     spec.arguments[0] = options_.muster;
   // Before the supervisor's own, which win.
-  spec.environment.insert(spec.environment.begin(), {kClusterFileVariable, options_.cluster_file});
+  spec.environment.insert(spec.environment.begin(),
+                          {{kClusterFileVariable, options_.cluster_file}, {kHeardFileVariable, options_.heard_file}});
   backend_->Launch(spec);
 }
 
@@ -288,7 +289,10 @@ void BackendExecutor::Input(const CommandId& launch, std::string_view bytes) {
 void BackendExecutor::EndAll(EndMode mode) {
   ending_ = true;
   Update();
-  for (const auto& [task, launch] : std::map(current_)) End(launch, mode);
+  // A ps that is asked to end tells everybody that training has ended. But only this host may be out of reach, and
+  // training goes on elsewhere; if it doesn't, the last checkpoint still needs the ps.
+  for (const auto& [task, launch] : std::map(current_))
+    if (mode == EndMode::kAtOnce || task.job != kPsJob) End(launch, mode);
 }
 
 void BackendExecutor::Stop() {

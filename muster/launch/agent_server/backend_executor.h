@@ -30,8 +30,9 @@
 namespace muster {
 
 struct BackendExecutorOptions {
-  std::string address;       // of this host, told to tasks unless the supervisor gives another one
-  std::string cluster_file;  // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
+  std::string address;          // of this host, told to tasks unless the supervisor gives another one
+  std::string cluster_file;     // the path that WriteHosts replaces, MUSTER_CLUSTER_FILE of all tasks
+  std::string heard_file = "";  // MUSTER_HEARD_FILE of all tasks
   // What a task runs whose program is "muster", whatever its PATH is; empty: that in its PATH.
   std::string muster = "";
   std::optional<std::string> devices = std::nullopt;  // the host's own CUDA_VISIBLE_DEVICES, the pool of the tasks'

@@ -9,6 +9,7 @@
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/testing/agent_client.h"
 #include "muster/launch/testing/fake_backend.h"
+#include "muster/launch/testing/kept_values.h"
 
 namespace muster::backend_executor_test {
 namespace {
@@ -80,16 +81,7 @@ class BackendExecutorTest : public ::testing::Test {
       {.address = "h1",
        .cluster_file = scratch_ / "cluster",
        .devices = "4,5",
-       .keep =
-           [this](const ValueChanges& changes) {
-             for (const auto& [name, value] : changes) {
-               if (value.has_value()) {
-                 kept_[name] = {.value = *value, .descriptors = {}};
-               } else {
-                 kept_.erase(name);
-               }
-             }
-           }},
+       .keep = [this](const ValueChanges& changes) { KeepIn(kept_, changes); }},
       loop_,
       [this](BackendEvents& events) { return std::make_unique<FakeBackend>(BackendOptions{}, loop_, events); }};
   SupervisorLink agent_{{.job = "job", .limits = {.kept_bytes = 10'000}},
@@ -224,6 +216,17 @@ TEST_F(BackendExecutorTest, OnceTheGraceIsOverNobodyTakesOutputAndAllEnd) {
   const CommandId launch = Launch(kTask, {"yes"});
   RunUntil([&] { return !client_.out[launch].empty(); });
   agent_.EndNow(RealClock().Now());
+  while (!executor_.idle()) loop_.RunOnce(absl::InfiniteFuture());
+}
+
+// One that is asked to end tells all that training has ended, though only this host may be out of reach.
+TEST_F(BackendExecutorTest, OnceTheGraceIsOverPsAreKilledAndNotAskedToEnd) {
+  const CommandId ps = Launch({kPsJob, 0}, {"sleep"});
+  RunUntil([&] { return client_.started.contains(ps); });
+  agent_.EndNow(RealClock().Now());
+  for (int i = 0; i < 10; ++i) loop_.RunOnce(absl::InfinitePast());
+  EXPECT_FALSE(executor_.idle());
+  executor_.EndAll(EndMode::kAtOnce);
   while (!executor_.idle()) loop_.RunOnce(absl::InfiniteFuture());
 }
 

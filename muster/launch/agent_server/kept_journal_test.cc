@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "muster/launch/testing/kept_values.h"
+
 namespace muster::kept_journal_test {
 namespace {
 
@@ -14,16 +16,7 @@ class KeptJournalTest : public ::testing::Test {
  protected:
   std::map<std::string, KeptThing> kept_;
   absl::Time answered_ = absl::InfinitePast();
-  KeptJournal journal_{{.keep =
-                            [this](const ValueChanges& changes) {
-                              for (const auto& [name, value] : changes) {
-                                if (value.has_value()) {
-                                  kept_[name] = {.value = *value, .descriptors = {}};
-                                } else {
-                                  kept_.erase(name);
-                                }
-                              }
-                            },
+  KeptJournal journal_{{.keep = [this](const ValueChanges& changes) { KeepIn(kept_, changes); },
                         .answered = [this](absl::Time answered) { answered_ = answered; }}};
 };
 

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -34,7 +35,14 @@ SupervisorDialer::~SupervisorDialer() {
 
 void SupervisorDialer::DialAgain(bool was_of_use) {
   if (was_of_use) pause_.Reset();
-  dial_at_ = clock_.Now() + pause_.Next();
+  dial_at_ = clock_.Now() + Pause();
+}
+
+absl::Duration SupervisorDialer::Pause() {
+  const absl::Duration most = pause_.Next();
+  uint16_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return most;
+  return most / 2 + most / 2 * (random / 65536.0);
 }
 
 absl::Time SupervisorDialer::deadline() const { return std::min(dial_at_, give_up_at_); }
@@ -93,9 +101,9 @@ void SupervisorDialer::Failed(const std::string& why) {
   dialing_.Close();
   give_up_at_ = absl::InfiniteFuture();
   const std::string line = absl::StrCat("can't reach the supervisor at ", address_, ": ", why);
-  if (std::exchange(told_, line) != line && options_.log) options_.log(line);
+  if (std::exchange(told_[address_], line) != line && options_.log) options_.log(line);
   if (!addresses_.empty()) return TryNext();
-  dial_at_ = clock_.Now() + pause_.Next();
+  dial_at_ = clock_.Now() + Pause();
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct SupervisorDialerOptions {
   std::string host;        // this one's name in the run
   // A connection whose greeting has gone, non-blocking, and the host's key.
   std::function<void(Socket socket, const std::string& key)> connected;
-  // Takes a line about why there is none, each time that the reason changes.
+  // Takes a line about why there is none, each time that the reason changes for an address.
   std::function<void(const std::string& line)> log;
 };
 
@@ -32,7 +33,7 @@ class SupervisorDialer {
   SupervisorDialer(const SupervisorDialer&) = delete;
   SupervisorDialer& operator=(const SupervisorDialer&) = delete;
 
-  // The connection has ended. `was_of_use`: something has come over it.
+  // The connection has ended. `was_of_use`: a supervisor has attached over it.
   void DialAgain(bool was_of_use);
   absl::Time deadline() const;
   void OnTime();
@@ -44,6 +45,8 @@ class SupervisorDialer {
   void TryNext();
   void OnWritable();
   void Failed(const std::string& why);
+  // Many agents whose supervisor has gone don't dial it all at once.
+  absl::Duration Pause();
 
   // Constant after construction.
   const SupervisorDialerOptions options_;
@@ -57,7 +60,7 @@ class SupervisorDialer {
   std::string address_;  // that of dialing_
   Socket dialing_;
   absl::Time give_up_at_ = absl::InfiniteFuture();
-  std::string told_;
+  std::map<std::string, std::string> told_;  // by address
 };
 
 }  // namespace muster

@@ -18,18 +18,33 @@ constexpr char kStart[] = "muster-start";
 constexpr char kSend[] = "muster-send";
 constexpr char kFailed[] = "muster-failed";
 
-// Beside single quotes, it has no newline and no '!' or '\': csh ends a quoted text at the one and reads the others.
-constexpr char kScript[] =
+// Beside single quotes, these have no newline and no '!' or '\': csh ends a quoted text at the one and reads the
+// others.
+
+// A function: whether nobody else may have put something in the place of the file $m in $d in $c. `ls` shows
+// "drwxr-xr-x 2 UID ...".
+constexpr char kIsOwn[] =
+    "own() { for p in \"$c\" \"$c/bin\" \"$d\" \"$m\"; do "
+    "set -- $(ls -ldnL \"$p\"); case $1 in ?????w*|????????w*) set -- x; esac; "
+    "[ \"$3\" = \"$(id -u)\" ] || { "
+    "echo \"$p belongs to somebody else, or others may write there; chmod go-w makes it private, or "
+    "set XDG_CACHE_HOME on that host to a folder that is\" >&2; return 1; }; done; }; ";
+
+constexpr char kBegin[] =
     "u=$(umask); umask 077; "
-    "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster/bin\"; "
+    "c=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster\"; "
     "read -r hash size job grace || exit 3; "
-    "m=\"$d/$hash/muster\"; "
-    "[ -x \"$m\" ] || { "
+    "d=\"$c/bin/$hash\"; m=\"$d/muster\"; ";
+
+// A file of another size is one that a crash of the host has left.
+constexpr char kCopyAndStart[] =
+    "[ -x \"$m\" ] && [ \"$(wc -c <\"$m\")\" -eq \"$size\" ] || { "
     "echo \"muster-send $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null | tr \" \" _)\"; "
-    "{ mkdir -p \"$d/$hash\" && t=$(mktemp \"$d/$hash/.XXXXXX\") && head -c \"$size\" >\"$t\" && [ \"$(wc -c "
+    "{ mkdir -p \"$d\" && t=$(mktemp \"$d/.XXXXXX\") && head -c \"$size\" >\"$t\" && [ \"$(wc -c "
     "<\"$t\")\" -eq \"$size\" ] && "
     "chmod 700 \"$t\" && mv \"$t\" \"$m\"; } || { rm -f \"$t\"; echo muster-failed; exit 4; }; "
     "}; "
+    "own || { echo muster-failed; exit 4; }; "
     "echo muster-start; umask \"$u\"; "
     "exec \"$m\" agent --attach \"$job\" --grace \"$grace\"";
 
@@ -41,15 +56,17 @@ MusterFile MusterFileOf(std::string_view program) {
   return {.hash = absl::BytesToHexString(hash.Finish()), .bytes = program.size()};
 }
 
-std::string OwnCommandThere(const MusterFile& muster, const std::vector<std::string>& words) {
-  std::string command =
-      absl::StrCat("exec sh -c 'm=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster/bin/", muster.hash,
-                   "/muster\"; [ -x \"$m\" ] || exit ", kNoMusterThere, "; exec \"$m\" \"$@\"' muster");
+std::string OwnCommandThere(const MusterFile& muster, const std::pair<std::string, std::string>& variable,
+                            const std::vector<std::string>& words) {
+  std::string command = absl::StrCat("exec env ", QuotedWord(absl::StrCat(variable.first, "=", variable.second)),
+                                     " sh -c 'c=\"${XDG_CACHE_HOME:-$HOME/.cache}/muster\"; d=\"$c/bin/", muster.hash,
+                                     "\"; m=\"$d/muster\"; [ -x \"$m\" ] || exit ", kNoMusterThere, "; ", kIsOwn,
+                                     "own || exit 1; exec \"$m\" \"$@\"' muster");
   for (const std::string& word : words) absl::StrAppend(&command, " ", QuotedWord(word));
   return command;
 }
 
-std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kScript, "'"); }
+std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kBegin, kIsOwn, kCopyAndStart, "'"); }
 
 std::string FirstContactLine(const MusterFile& muster, const std::string& job, absl::Duration grace) {
   return absl::StrCat(muster.hash, " ", muster.bytes, " ", job, " ", absl::ToInt64Seconds(grace), "\n");

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -33,8 +34,10 @@ MusterFile MusterFileOf(std::string_view program);
 
 // What the next command exits with where that muster isn't.
 inline constexpr int kNoMusterThere = 251;
-// Returns a command for the login shell of a host that has been in contact: this muster, with these words.
-std::string OwnCommandThere(const MusterFile& muster, const std::vector<std::string>& words);
+// Returns a command for the login shell of a host that has been in contact: this muster, with these words and one more
+// variable in its environment. Fish and csh read '\\', '!' and line breaks within quotes, so words must have none.
+std::string OwnCommandThere(const MusterFile& muster, const std::pair<std::string, std::string>& variable,
+                            const std::vector<std::string>& words);
 
 // Returns the command for the login shell of the host: plain POSIX sh, the same for all jobs, without characters that
 // bash, zsh, fish or csh read differently within single quotes.

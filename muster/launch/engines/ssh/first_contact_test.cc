@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -114,6 +116,53 @@ TEST_P(FirstContactCommandTest, WhatPreventsItIsOnStderr) {
   const ProgramText text = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_);
   EXPECT_THAT(text.output, HasSubstr("muster-failed\n"));
   EXPECT_THAT(text.errors, HasSubstr(".cache"));
+}
+
+TEST_P(FirstContactCommandTest, AFileThatACrashHasLeftIsReplaced) {
+  std::filesystem::create_directories(folder_.path() + "/.cache/muster/bin/" + muster_.hash);
+  std::ofstream(FileOnHost()) << content_.substr(0, 12);
+  ASSERT_EQ(chmod(FileOnHost().c_str(), 0700), 0);
+  const ProgramText text = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_ + "frames");
+  EXPECT_THAT(text.output, HasSubstr("muster-start\nagent --attach job-1 --grace 45\nframes")) << text.errors;
+}
+
+// Its content is not looked at: what others may have put there isn't run.
+TEST_P(FirstContactCommandTest, NothingIsRunThatOthersMayHavePutThere) {
+  const std::string bin = folder_.path() + "/.cache/muster/bin";
+  Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)) + content_);
+  const auto refused = [&](const std::string& path) {
+    const ProgramText text = Say(FirstContactLine(muster_, "job-1", absl::Seconds(45)));
+    EXPECT_EQ(text.output, "muster-failed\n") << path;
+    EXPECT_THAT(text.errors, HasSubstr(path + " belongs to somebody else, or others may write there"));
+    const ProgramText later = TextOf({GetParam(), "-c", OwnCommandThere(muster_, {"SHOWN", "h1"}, {"logs"})}, "",
+                                     {kUsualPath, "HOME=" + folder_.path()});
+    EXPECT_EQ(later.status.code, 1);
+    EXPECT_THAT(later.errors, HasSubstr(path + " belongs to somebody else"));
+  };
+  for (const std::string& path : {folder_.path() + "/.cache/muster", bin, bin + "/" + muster_.hash, FileOnHost()}) {
+    for (const mode_t mode : {0720, 0702}) {
+      ASSERT_EQ(chmod(path.c_str(), mode), 0);
+      refused(path);
+    }
+    ASSERT_EQ(chmod(path.c_str(), 0700), 0);
+    if (geteuid() != 0) continue;
+    ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+    refused(path);
+    ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
+  }
+  EXPECT_THAT(Say(FirstContactLine(muster_, "job-1", absl::Seconds(45))).output, HasSubstr("muster-start"));
+}
+
+TEST_P(FirstContactCommandTest, LaterCommandsRunTheSameFile) {
+  const auto run = [this] {
+    return TextOf({GetParam(), "-c", OwnCommandThere(muster_, {"SHOWN", "it's h1"}, {"logs", "4", "--a=b c", "it's"})},
+                  "", {kUsualPath, "HOME=" + folder_.path()});
+  };
+  EXPECT_EQ(run().status.code, kNoMusterThere);
+  std::filesystem::create_directories(folder_.path() + "/.cache/muster/bin/" + muster_.hash);
+  std::ofstream(FileOnHost()) << "#!/bin/sh\necho \"$SHOWN\"\nfor word; do echo \"<$word>\"; done\n";
+  ASSERT_EQ(chmod(FileOnHost().c_str(), 0700), 0);
+  EXPECT_EQ(run().output, "it's h1\n<logs>\n<4>\n<--a=b c>\n<it's>\n") << run().errors;
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, FirstContactCommandTest, ::testing::Values("sh", "bash", "zsh", "fish"));

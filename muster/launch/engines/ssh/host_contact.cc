@@ -125,7 +125,8 @@ void HostContact::Write() {
     // A broken pipe is told by ssh's end.
     if (put < 0) return errno == EAGAIN ? void() : loop_.SetEvents(ssh_->stdin_fd(), 0);
     outgoing_.erase(0, static_cast<size_t>(put));
-    give_up_ = std::max(give_up_, clock_.Now() + options_.patience);
+    // The host takes the file, which may be long; what is written before may only be in ssh's own pipe.
+    if (contact_.state() == FirstContact::State::kSend) give_up_ = std::max(give_up_, clock_.Now() + options_.patience);
   }
 }
 

@@ -36,6 +36,7 @@ case $1 in
   chatty) echo "Welcome to $1" ;;
   broken) echo "no shell for you"; exit 1 ;;
   silent) exec sleep 1000 ;;
+  mute) echo "Connection timed out during banner exchange" >&2; exit 255 ;;
 esac
 HOME=$home exec sh -c "$2"
 )sh";
@@ -175,6 +176,13 @@ TEST_F(HostContactTest, AFullDiskIsNamed) {
 TEST_F(HostContactTest, PatienceEnds) {
   options_.patience = absl::Milliseconds(1);
   EXPECT_THAT(MessageOf({"silent"}), HasSubstr("silent has no agent after 1ms"));
+}
+
+// Its port accepts and says nothing. What is written to ssh meanwhile is in ssh's pipe, and no sign of life.
+TEST_F(HostContactTest, PatienceEndsAlsoIfItIsDialledAgainAndAgain) {
+  options_.patience = absl::Milliseconds(500);
+  EXPECT_THAT(MessageOf({"mute"}), HasSubstr("mute"));
+  EXPECT_GT(Dialled("mute"), 1);
 }
 
 TEST_F(HostContactTest, ManyHostsAreDialledAFewAtATime) {

@@ -12,7 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr int kFailureOfSsh = 255;
 // Also for a command whose process here has been killed: the connection to a host that no longer answers ends by
 // itself.
 constexpr int kAliveSeconds = 15;
@@ -84,6 +83,7 @@ std::vector<std::string> SshArguments(const SshSettings& settings, const std::st
   set(absl::StrCat("ConnectTimeout=", absl::ToInt64Seconds(settings.connect_timeout)));
   set(absl::StrCat("ServerAliveInterval=", kAliveSeconds));
   set(absl::StrCat("ServerAliveCountMax=", kAliveProbes));
+  if (settings.terminal) set("LogLevel=ERROR");  // without a line that says that the connection is closed
   words.insert(words.end(), {settings.terminal ? "-t" : "-T", "--", host, command});
   return words;
 }

@@ -22,6 +22,9 @@ struct SshSettings {
 // Returns the words that run `command` on the host; `command` is text for the login shell of the user there.
 std::vector<std::string> SshArguments(const SshSettings& settings, const std::string& host, const std::string& command);
 
+// What ssh exits with when it has failed itself; a command there may exit with it, too.
+inline constexpr int kFailureOfSsh = 255;
+
 enum class SshFailure {
   kNone,         // ssh did what it was asked; a code other than 0 is the command's own
   kDropped,      // sshd closed the connection before the login, as it does beyond its MaxStartups; worth another try
