@@ -135,6 +135,26 @@ absl::Status CloseCopy(CopyFd fd, const std::string& from, const std::string& to
 
 }  // namespace
 
+absl::StatusOr<FileReader> FileReader::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(OpenedFile file, OpenToCopy(path));
+  return FileReader(file.fd.Release());
+}
+
+FileReader::~FileReader() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status FileReader::Read(char* into, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t got = read(fd_, into, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return absl::DataLossError("a file has become shorter, or can't be read any more");
+    into += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FileContents> HashFile(const std::string& path) {
   ASSIGN_OR_RETURN(const OpenedFile file, OpenToCopy(path));
   return HashOpened(file.fd.get(), file.bytes, path);

@@ -2,8 +2,10 @@
 // try again. Blocking; stateless, thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +19,23 @@ struct FileContents {
 
 // Hashes a regular file up to its size at the start; what is appended meanwhile is ignored.
 absl::StatusOr<FileContents> HashFile(const std::string& path);
+
+// Reads a regular file from its beginning, piece by piece. Not thread-safe.
+class FileReader {
+ public:
+  static absl::StatusOr<FileReader> Open(const std::string& path);
+  ~FileReader();
+  FileReader(FileReader&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileReader& operator=(FileReader&&) = delete;
+
+  // Reads exactly so many bytes. DataLoss: it has become shorter, or can't be read any more.
+  [[nodiscard]] absl::Status Read(char* into, size_t bytes);
+
+ private:
+  explicit FileReader(int fd) : fd_(fd) {}
+
+  int fd_;
+};
 
 // Makes `to`, which must not exist, with the default permissions of a new file or program. Uses a reflink if the file
 // system has them. A full disk is an error that names the folder; a part of the file may remain.

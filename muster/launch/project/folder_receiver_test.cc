@@ -30,7 +30,7 @@ class FolderReceiverTest : public ::testing::Test {
 
   // Brings the folder here; returns the first error.
   absl::Status Bring() {
-    const DescribedTree tree = DescribeTree(there_.path(), ListedFiles::kAll).value();
+    const DescribedTree tree = DescribeTree(there_.path(), {.which = ListedFiles::kAll}).value();
     TreeSender sender({.job = "send"}, tree);
     receiver_.emplace(here_.path());
     for (bool any = true; any;) {

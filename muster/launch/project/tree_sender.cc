@@ -22,25 +22,33 @@ namespace {
 constexpr size_t kFilesInFrame = size_t{32} << 10;  // bytes, roughly
 constexpr size_t kNonceBytes = 16;
 
+absl::Status Changed(const std::string& path) {
+  return absl::DataLossError(absl::StrCat(path, " has been changed or can't be read"));
+}
+
 size_t SizeOf(const TreeFile& file) { return file.file.path.size() + file.file.link_to.size() + 64; }
 
 }  // namespace
 
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which,
-                                           const std::function<void()>& between) {
-  ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder, {}, which));
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, const DescribeOptions& options) {
+  ASSIGN_OR_RETURN(const ProjectFiles listed, ListProject(folder, options.left_out, options.which));
   DescribedTree tree{.folder = folder, .hash = "", .files = {}};
   TreeHash hash;
   for (const ProjectFile& file : listed.files) {
     TreeFile described{.file = file, .digest = DigestBesideFiles(file)};
     if (IsRegular(file)) {
-      ASSIGN_OR_RETURN(FileContents contents, HashFile(JoinPath(folder, file.path)));
-      described.file.bytes = contents.bytes;
-      described.digest = std::move(contents.digest);
+      absl::StatusOr<FileContents> contents = HashFile(JoinPath(folder, file.path));
+      if (!contents.ok() && options.unreadable) {
+        options.unreadable(contents.status());
+        continue;
+      }
+      RETURN_IF_ERROR(contents.status());
+      described.file.bytes = contents->bytes;
+      described.digest = std::move(contents->digest);
     }
     hash.Add(described.file, described.digest);
     tree.files.push_back(std::move(described));
-    if (between) between();
+    if (options.between) options.between();
   }
   tree.hash = hash.Finish();
   return tree;
@@ -72,18 +80,16 @@ void TreeSender::Queue(const Message& message) {
   queue_.push_back(TransferFrameOf(Message::kKind, Encode(message)));
 }
 
-void TreeSender::QueueTree() {
+std::string TreeSender::NextOfList() {
   FilesMessage files;
-  size_t bytes = 0;
-  for (const TreeFile& file : tree_.files) {
-    files.files.push_back(file);
-    bytes += SizeOf(file);
-    if (bytes < kFilesInFrame) continue;
-    Queue(std::exchange(files, {}));
-    bytes = 0;
+  for (size_t bytes = 0; *listed_ < tree_.files.size() && bytes < kFilesInFrame; ++*listed_) {
+    files.files.push_back(tree_.files[*listed_]);
+    bytes += SizeOf(files.files.back());
   }
-  if (!files.files.empty()) Queue(files);
-  Queue(AssembleMessage{.job = options_.job, .hash = tree_.hash});
+  if (!files.files.empty()) return TransferFrameOf(FilesMessage::kKind, Encode(files));
+  listed_.reset();
+  const AssembleMessage assemble{.job = options_.job, .hash = tree_.hash};
+  return TransferFrameOf(AssembleMessage::kKind, Encode(assemble));
 }
 
 absl::Status TreeSender::Take(std::string_view bytes) {
@@ -103,7 +109,7 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
       if (!options_.see_paths.empty() && seen_.contains(options_.see_paths.front()))
         FinishTree();
       else
-        QueueTree();
+        listed_ = 0;
       return absl::OkStatus();
     }
     case TransferKind::kMissing:
@@ -120,7 +126,7 @@ absl::Status TreeSender::TakeFrame(const TransferFrame& frame) {
       DoneMessage message;
       RETURN_IF_ERROR(Decode(frame.body, message));
       // The host doesn't wait for contents without bytes.
-      for (; !missing_.empty() && !file_.is_open() && tree_.files[missing_.front()].file.bytes == 0; ++files_sent_)
+      for (; !missing_.empty() && !file_.has_value() && tree_.files[missing_.front()].file.bytes == 0; ++files_sent_)
         missing_.pop_front();
       if (!told_missing_ || !missing_.empty() || !work_.empty() || message.work.empty() || message.work[0] != '/')
         return absl::InvalidArgumentError("the host is done before it can be");
@@ -180,6 +186,8 @@ absl::StatusOr<std::string> TreeSender::Next() {
   if (!queue_.empty()) {
     next = std::move(queue_.front());
     queue_.pop_front();
+  } else if (listed_.has_value()) {
+    next = NextOfList();
   } else if (told_missing_) {
     ASSIGN_OR_RETURN(next, NextContents());
   }
@@ -191,19 +199,19 @@ absl::StatusOr<std::string> TreeSender::NextContents() {
   while (!missing_.empty()) {
     const TreeFile& file = tree_.files[missing_.front()];
     const std::string path = JoinPath(tree_.folder, file.file.path);
-    if (!file_.is_open()) {
-      file_.open(path, std::ios::binary);
+    if (!file_.has_value()) {
+      absl::StatusOr<FileReader> opened = FileReader::Open(path);
+      if (!opened.ok()) return Changed(path);
+      file_.emplace(*std::move(opened));
       left_ = file.file.bytes;
       ++files_sent_;
     }
     std::string bytes(std::min<int64_t>(left_, kTransferPiece), '\0');
-    if (!file_.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-      return absl::DataLossError(absl::StrCat(path, " has been changed or can't be read"));
+    if (!file_->Read(bytes.data(), bytes.size()).ok()) return Changed(path);
     left_ -= static_cast<int64_t>(bytes.size());
     bytes_sent_ += bytes.size();
     if (left_ == 0) {
-      file_.close();
-      file_.clear();
+      file_.reset();
       missing_.pop_front();
     }
     if (!bytes.empty()) return TransferFrameOf(TransferKind::kContents, Encode(ContentsMessage{.bytes = bytes}));

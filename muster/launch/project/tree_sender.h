@@ -4,8 +4,8 @@
 #pragma once
 
 #include <deque>
-#include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "muster/launch/project/file_copy.h"
 #include "muster/launch/project/transfer_frames.h"
 
 namespace muster {
@@ -25,10 +26,15 @@ struct DescribedTree {
   std::vector<TreeFile> files;
 };
 
+struct DescribeOptions {
+  ListedFiles which = ListedFiles::kNotIgnored;
+  std::vector<std::string> left_out = {};   // as in ListProject
+  std::function<void()> between = nullptr;  // called after each file: it may take long
+  // Called for a file that can't be read, which is left out. Empty: such a file is an error.
+  std::function<void(const absl::Status& why)> unreadable = nullptr;
+};
 // Reads all files that ListProject lists. Errors as those of ListProject and HashFile.
-// Calls `between` after each file: it may take long.
-absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, ListedFiles which = ListedFiles::kNotIgnored,
-                                           const std::function<void()>& between = nullptr);
+absl::StatusOr<DescribedTree> DescribeTree(const std::string& folder, const DescribeOptions& options = {});
 
 // A file that says by its random text whether a host sees the folder in which it is; removed by the destructor.
 class NonceFile {
@@ -90,21 +96,23 @@ class TreeSender {
   void FinishTree();
   template <typename Message>
   void Queue(const Message& message);
-  void QueueTree();
+  // Returns the next frame of the list of files, and at its end that which asks for the tree.
+  std::string NextOfList();
   // Returns a frame with the next bytes of what is missing, "" if that is all.
   absl::StatusOr<std::string> NextContents();
 
   const TreeSenderOptions options_;
   const DescribedTree& tree_;
   TransferFrames frames_;
-  std::deque<std::string> queue_;  // before contents
+  std::deque<std::string> queue_;  // before the list and contents
+  std::optional<size_t> listed_;   // how many files the host was told of; nullopt: it needs no list, or has all of it
   uint64_t given_ = 0;             // bytes, by Next
   uint64_t taken_ = 0;             // of these, by the host
   bool told_missing_ = false;
-  std::deque<uint32_t> missing_;  // from the one that is being sent on
-  std::ifstream file_;            // of it
-  int64_t left_ = 0;              // bytes of it
-  bool asked_ = false;            // for what it sees
+  std::deque<uint32_t> missing_;    // from the one that is being sent on
+  std::optional<FileReader> file_;  // of it
+  int64_t left_ = 0;                // bytes of it
+  bool asked_ = false;              // for what it sees
   bool done_ = false;
   std::set<std::string> seen_;
   std::string work_;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -369,6 +370,30 @@ TEST_F(TreeTransferTest, AFolderForOutputHasAHarmlessName) {
         << name;
   }
   EXPECT_FALSE(std::filesystem::exists(cache_ / "out"));
+}
+
+TEST_F(TreeTransferTest, FilesThatCantBeReadAreLeftOutWhereThatIsAskedFor) {
+  const auto describe = [&](std::function<void(const absl::Status& why)> unreadable) {
+    tree_.Write("data/same.py", "print(1)\n");
+    return DescribeTree(tree_.path(), {.between = [&] { std::filesystem::remove(tree_ / "data/same.py"); },
+                                       .unreadable = std::move(unreadable)});
+  };
+  EXPECT_EQ(describe(nullptr).status().code(), absl::StatusCode::kAborted);
+  std::vector<std::string> left_out;
+  const auto described = describe([&](const absl::Status& why) { left_out.emplace_back(why.message()); });
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_THAT(left_out, ElementsAre(HasSubstr("data/same.py vanished")));
+  TreeSender sender = Sender(*described);
+  TreeReceiver receiver = Receiver();
+  EXPECT_EQ(Exchange(sender, receiver, 1 << 16), absl::OkStatus());
+  EXPECT_EQ(sender.files_sent(), described->files.size() - 3) << "all but a folder and two links";
+}
+
+// The list is made as it goes: a tree of many files has no second copy of all names in memory, for any host.
+TEST_F(TreeTransferTest, AListThatNeedsManyFrames) {
+  for (int i = 0; i < 2000; ++i) tree_.Write("many/" + std::string(100, 'x') + std::to_string(i), "same");
+  EXPECT_EQ(Transfer(1 << 12), absl::OkStatus());
+  EXPECT_EQ(std::filesystem::exists(work_ + "/many/" + std::string(100, 'x') + "1999"), true);
 }
 
 }  // namespace
