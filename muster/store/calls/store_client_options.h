@@ -18,6 +18,7 @@ struct StoreClientOptions {
   std::string task;   // "worker:1"
   std::string where;  // "host, pid 12"
   uint64_t incarnation = 1;
+  uint64_t life = 0;  // of the task: see JoinRequest
   // How long a ps may be unreachable, or silent about one request, before the operation fails with Unavailable.
   absl::Duration patience = absl::Seconds(60);
   // How long it may be silent about requests that move or write the whole model: initialisation, parts of checkpoints,

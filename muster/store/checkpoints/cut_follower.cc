@@ -64,9 +64,37 @@ void CutFollower::LetIn(int client, uint64_t through) {
   Publish(arena_->client(client).held_through, through);
 }
 
+void CutFollower::HoldAll(std::shared_ptr<Arena> arena) {
+  arena_ = std::move(arena);
+  through_.assign(clients_.clients().size(), 0);
+  // See DirectApply::Begin.
+  Publish<uint64_t>(arena_->header().held, 1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  counted_.clear();
+  for (int i = 0; i < static_cast<int>(through_.size()); ++i) {
+    counted_.push_back(Observe(arena_->client(i).numbers.last_counted));
+    LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
+  }
+  if (!GoesOn() && arena_->model().gated()) gates_.HoldHere();
+}
+
+bool CutFollower::BeginCutOff(std::shared_ptr<Arena> arena) {
+  if (ended_) return false;
+  Release();
+  cut_off_ = true;
+  HoldAll(std::move(arena));
+  return true;
+}
+
+void CutFollower::EndCutOff() {
+  if (cut_off_) Release();
+}
+
 void CutFollower::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena, Responder responder) {
   const HoldId id{request.stamp.incarnation, request.stamp.sequence};
   const bool again = arena_ != nullptr && id == newest_;
+  if (cut_off_)
+    return responder.Fail(absl::OutOfRangeError("it is cut off from the other hosts: cut the checkpoint again"));
   if (id.first == newest_.first && id.second <= newest_.second && !again)
     return responder.Fail(absl::OutOfRangeError("this hold has run out: cut the checkpoint again"));
   if (!again) {
@@ -75,17 +103,7 @@ void CutFollower::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena,
     if (!saver_.idle())
       return responder.Fail(absl::OutOfRangeError("the part of an earlier checkpoint is still being written"));
     newest_ = id;
-    arena_ = std::move(arena);
-    through_.assign(clients_.clients().size(), 0);
-    // See DirectApply::Begin.
-    Publish<uint64_t>(arena_->header().held, 1);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    counted_.clear();
-    for (int i = 0; i < static_cast<int>(through_.size()); ++i) {
-      counted_.push_back(Observe(arena_->client(i).numbers.last_counted));
-      LetIn(i, GoesOn() ? std::numeric_limits<uint64_t>::max() : Newest(i));
-    }
-    if (!GoesOn() && arena_->model().gated()) gates_.HoldHere();
+    HoldAll(std::move(arena));
     held_since_ = loop_.Now();
     holder_ = request.stamp.client;
     timer_ = loop_.CallAt(held_since_ + kLimit, [this] { RunOut(); });
@@ -101,12 +119,12 @@ void CutFollower::Hold(const HoldRequest& request, std::shared_ptr<Arena> arena,
 void CutFollower::Mark(const MarkRequest& request, Responder responder) {
   const HoldId id{request.stamp.incarnation, request.hold};
   if (request.release) {
-    if (id == newest_) Release();
+    if (id == newest_ && !cut_off_) Release();
     if (id == marked_) saver_.Drop();
     return responder.Send(Encode(MarkReply{}));
   }
   if (id == marked_) return responder.Send(Encode(mark_reply_));  // the answer was lost
-  if (arena_ == nullptr || id != newest_)
+  if (arena_ == nullptr || cut_off_ || id != newest_)
     return responder.Fail(absl::OutOfRangeError("this ps is not held, or no longer: cut the checkpoint again"));
   if (request.through.size() != through_.size())
     return responder.Fail(absl::InvalidArgumentError(
@@ -140,8 +158,15 @@ void CutFollower::RunOut() {
 
 bool CutFollower::Reached(int client) const {
   const uint64_t through = through_[client];
-  if (ended_ || through <= settled_[client] || !clients_.Present(clients_.clients()[client], loop_.Now())) return true;
+  if (ended_) return !DirectIsUnderWay(client) || loop_.Now() >= held_since_ + kLimitAtEnd;
+  if (through <= settled_[client] || !clients_.Present(clients_.clients()[client], loop_.Now())) return true;
   return Observe(arena_->client(client).numbers.last_applied) >= through;
+}
+
+bool CutFollower::DirectIsUnderWay(int client) const {
+  const ClientRecord& record = arena_->client(client);
+  const uint64_t begun = Observe(record.direct_begun);
+  return begun > std::max(settled_[client], Observe(record.numbers.last_applied)) && begun <= through_[client];
 }
 
 MarkReply CutFollower::MakeReply() const {
@@ -235,6 +260,7 @@ void CutFollower::End() {
 
 void CutFollower::Release() {
   if (arena_ == nullptr) return;
+  cut_off_ = false;
   if (timer_) loop_.CancelTimer(*timer_);
   timer_.reset();
   const bool gated = arena_->model().gated();

@@ -1,7 +1,8 @@
 // A ps's side of a checkpoint's cut: holds updates back while the chief finds out how far all ps have come, lets in
 // those that must be inside, sets the mark, and releases the rest (docs/store/checkpoints.md).
-// It also releases them after a time of its own, so that a chief that dies meanwhile stops nobody for long. In memory
-// only. Lives on the store's event loop.
+// It also releases them after a time of its own, so that a chief that dies meanwhile stops nobody for long. A ps that
+// is cut off from the other hosts holds updates back by the same means. In memory only. Lives on the store's event
+// loop.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,9 @@ class CutFollower {
 
   // The limit when it waits for the rest of updates that come in parts, whose senders are still computing them.
   static constexpr absl::Duration kLongestWait = absl::Seconds(30);
+
+  // How long a mark waits, once training has ended, for updates that processes on the ps's host have begun.
+  static constexpr absl::Duration kLimitAtEnd = absl::Seconds(1);
 
   // How often a mark looks for updates that processes on the ps's host apply themselves.
   static constexpr absl::Duration kCheckAfter = absl::Microseconds(500);
@@ -67,7 +71,13 @@ class CutFollower {
   void Disconnect(ConnectionId connection);
   // Ends the hold because values were replaced.
   void Release();
-  // Training has ended: what isn't applied or counted by now never is, and nobody waits for it.
+  // Holds all updates back for as long as this ps is cut off (CutOffWatch): those that are under way end, none begins,
+  // and no checkpoint is cut. False: training has ended. Ends with EndCutOff, and as every hold with Release and End.
+  bool BeginCutOff(std::shared_ptr<Arena> arena);
+  void EndCutOff();
+  bool is_cut_off() const { return cut_off_; }
+  // Training has ended: an update that isn't applied or counted by now never is, and nobody waits for it. The exception
+  // is an update that a process on the ps's host has begun to apply itself: it ends within moments.
   void End();
 
  private:
@@ -79,11 +89,15 @@ class CutFollower {
   // incarnation, number
   using HoldId = std::pair<uint64_t, uint64_t>;
 
+  // Begins a hold: keeps back what hasn't begun.
+  void HoldAll(std::shared_ptr<Arena> arena);
   uint64_t Begun(int client) const;
   // Includes updates that a process on the ps's host applies itself.
   uint64_t Newest(int client) const;
   void LetIn(int client, uint64_t through);
   bool Reached(int client) const;
+  // Whether a process on the ps's host is about to finish an update that the mark includes.
+  bool DirectIsUnderWay(int client) const;
   // Whether, at the end of the time limit, it is worth waiting on: for the rest of an update whose sender is alive.
   bool WaitsForParts() const;
   void RunOut();
@@ -116,6 +130,7 @@ class CutFollower {
   HoldId marked_{};       // hold whose mark was set last
   MarkReply mark_reply_;
   bool ended_ = false;
+  bool cut_off_ = false;          // the hold is for that
   std::shared_ptr<Arena> arena_;  // held; null: no hold
   std::vector<uint64_t> through_;
   std::optional<uint64_t> round_;     // of the awaited mark

@@ -178,10 +178,11 @@ absl::Status DirectUpdates::AwaitCut(uint64_t sequence) {
       return client_.ps_calls_.Annotate(
           *holder,
           absl::UnavailableError(absl::StrCat("it has held updates back for ", absl::FormatDuration(held),
-                                              ", for the cut of a checkpoint, and does nothing else; is it stopped?")));
+                                              ", for the cut of a checkpoint or because it hears no other host; is it "
+                                              "stopped, or cut off?")));
     if (held >= kSilenceBeforeNotice && !std::exchange(said, true))
       LogInfo("waiting for ", client_.ps_calls_.Name(*holder),
-              ", which holds updates back for the cut of a checkpoint; giving up in ",
+              ", which holds updates back for the cut of a checkpoint, or hears no other host; giving up in ",
               absl::FormatDuration(absl::Ceil(options.patience - held, absl::Seconds(1))));
   }
 }

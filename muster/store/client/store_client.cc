@@ -37,9 +37,10 @@ absl::Status StoreClient::JoinOne(int ps, bool chief, bool last) {
   const absl::Time give_up = ps_calls_.loop().Now() + options_.join_patience;
   bool said = false;
   for (;;) {
-    StoreCall call{.ps = ps,
-                   .method = StoreMethod::kJoin,
-                   .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where})};
+    StoreCall call{
+        .ps = ps,
+        .method = StoreMethod::kJoin,
+        .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where, options_.life})};
     const absl::Status status =
         ps_calls_.ExchangeOne(call, last ? kLastJoinPatience : options_.patience, /*stoppable=*/!last);
     if (status.ok()) return Decode(call.answer->control, ps_calls_.joined(ps));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/store/arena/count_lock.h"
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
 #include "muster/store/testing/direct_worker.h"
@@ -116,6 +117,35 @@ TEST_F(DirectCutTest, AnUpdateThatAPsHearsOfLateIsWaitedFor) {
   ASSERT_EQ(record(1).direct_begun, next);
   store_.Pass(absl::Milliseconds(10));
   EXPECT_TRUE(marked->ok()) << marked->status();
+}
+
+// At the end, too: its worker has the update's result, so the last checkpoint has the update.
+TEST_F(DirectCutTest, AnUpdateThatHasBegunWhenTrainingEndsIsWaitedFor) {
+  ASSERT_TRUE(worker_.Push(-1).ok());
+  const auto record = [&](int ps) -> ClientRecord& { return store_.service(ps).MakeView().arena->client(1); };
+  const uint64_t next = record(0).direct_begun + 1;
+  for (int ps : {0, 1}) {
+    record(ps).direct_begun = next;
+    store_.service(ps).Shutdown("enough");
+    Hold(ps);
+  }
+  store_.Pass(absl::Milliseconds(10));
+  const auto marked = Mark(0, {0, next});
+  store_.Pass(absl::Milliseconds(10));
+  ASSERT_FALSE(marked->ok());
+  {
+    const Arena::CountLock lock(*store_.service(0).MakeView().arena);
+    record(0).numbers.last_applied = next;
+  }
+  store_.Pass(absl::Milliseconds(10));
+  EXPECT_TRUE(marked->ok()) << marked->status();
+
+  // A process that was killed in the middle of its update is waited for only so long.
+  const auto other = Mark(1, {0, next});
+  store_.Pass(absl::Milliseconds(500));
+  ASSERT_FALSE(other->ok());
+  store_.Pass(absl::Milliseconds(500));
+  EXPECT_TRUE(other->ok()) << other->status();
 }
 
 TEST_F(DirectCutTest, AnUpdateWhoseCountWasInterruptedIsInTheStep) {

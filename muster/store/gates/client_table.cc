@@ -48,9 +48,15 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
     return absl::NotFoundError(absl::StrCat("task ", request.task,
                                             " is not a worker of this cluster, whose workers are ", TaskNames(clients_),
                                             "; start every task with the same cluster"));
+  if (request.life > 0 && request.life < row->life)
+    return absl::FailedPreconditionError(absl::StrCat(request.task, " was started again since (", row->where,
+                                                      "): this process, start ", request.life, " of ", row->life,
+                                                      ", has been replaced"));
   if (row->incarnation != request.incarnation) {
+    // A launcher that can't reach a process's host replaces it without knowing whether it lives.
+    const bool replaces = row->life > 0 && request.life > row->life;
     // Here a closed connection counts as a death: the kernel closes a dead process's sockets at once.
-    if (Alive(*row, now) && !row->connections.empty() && !row->done)
+    if (!replaces && Alive(*row, now) && !row->connections.empty() && !row->done)
       return absl::AlreadyExistsError(absl::StrCat(request.task, " is already running (", row->where,
                                                    "), last heard of ", absl::FormatDuration(now - row->last_heard),
                                                    " ago; give each process its own task index"));
@@ -64,6 +70,7 @@ absl::StatusOr<int> ClientTable::Join(const JoinRequest& request, ConnectionId c
     row->busy.clear();
     row->spared_until = absl::InfinitePast();
   }
+  row->life = std::max(row->life, request.life);
   row->excluded.clear();
   row->answered_at = row->deaf_since = absl::InfiniteFuture();
   row->on_this_host = on_this_host_.contains(connection);

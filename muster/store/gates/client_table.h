@@ -42,17 +42,16 @@ class ClientTable {
     std::string task;
     std::string where;
     uint64_t incarnation = 0;  // 0: never joined
+    uint64_t life = 0;         // the highest that its processes have named (JoinRequest); 0: none has
     bool done = false;
     absl::Time last_heard = absl::InfinitePast();
     absl::Time disconnected_at = absl::InfiniteFuture();  // meaningful when connections is empty
     std::set<ConnectionId> connections;
     uint64_t pushes = 0;
-    uint64_t non_finite = 0;       // dropped because they weren't finite
-    uint64_t last_non_finite = 0;  // sequence number of the last of those
-    std::string waiting_for;       // what it waits for now, for the status page
+    uint64_t non_finite = 0, last_non_finite = 0;  // dropped because they weren't finite; number of the last of them
+    std::string waiting_for;                       // what it waits for now, for the status page
     // What its newest heartbeat said.
-    uint64_t heard = 0;  // see HeartbeatRequest
-    uint64_t steps = 0;
+    uint64_t heard = 0, steps = 0;  // see HeartbeatRequest
     absl::Duration step;
     std::string busy;
     absl::Time answered_at = absl::InfiniteFuture();  // the first beat that it may still not have heard the answer of
@@ -64,8 +63,9 @@ class ClientTable {
 
   ClientTable(std::vector<std::string> tasks, LeaseOptions options);
 
-  // Gives the row of request.task to a new life of the task. NotFound: the cluster has no such task. AlreadyExists:
-  // another living process is that task (try again when its lease may have run out).
+  // Gives the row of request.task to a new life of it, at once if its launcher started that later. NotFound: the
+  // cluster has no such task. AlreadyExists: another living process is that task (try again when its lease may have run
+  // out). FailedPrecondition: its launcher has started it once more since.
   absl::StatusOr<int> Join(const JoinRequest& request, ConnectionId connection, absl::Time now);
 
   // Restores a row that a restarted ps finds in its arena: that life of the task gets a whole lease, and may come back.

@@ -61,6 +61,24 @@ TEST_F(ClientTableTest, AnotherProcessOfALivingTaskIsRefusedAndSaysWhoLives) {
   EXPECT_EQ(Hear(1, 7, kA), absl::OkStatus()) << "the first is not disturbed";
 }
 
+// A launcher that can't reach the first one's host starts another, whatever the ps hear.
+TEST_F(ClientTableTest, ALaterStartOfALivingTaskTakesItsPlaceForGood) {
+  const auto join = [&](uint64_t incarnation, ConnectionId connection, uint64_t life) {
+    return table_
+        .Join({.task = "worker:0", .incarnation = incarnation, .where = "host", .life = life}, connection, now_)
+        .status();
+  };
+  EXPECT_EQ(join(7, kA, 1), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(join(8, kB, 1))) << "two processes of one start";
+  EXPECT_EQ(join(8, kB, 2), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Hear(1, 7, kA)));
+  now_ += absl::Minutes(1);
+  const absl::Status back = join(7, kA, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(back)) << "although the later one is silent";
+  EXPECT_THAT(std::string(back.message()), HasSubstr("start 1 of 2, has been replaced"));
+  EXPECT_EQ(join(9, kC, 0), absl::OkStatus()) << "started by hand, once the other is dead";
+}
+
 TEST_F(ClientTableTest, ARestartedTaskWhoseConnectionIsClosedComesInAtOnce) {
   Join("worker:0", 7, kA);
   table_.Disconnect(kA, now_);

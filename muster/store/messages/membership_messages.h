@@ -15,9 +15,10 @@ struct JoinRequest {
   uint64_t incarnation = 0;
   bool chief = false;  // asks for the chief's lease
   std::string where;   // "host, pid 123": for messages
+  uint64_t life = 0;   // how often the task's launcher has started it, this time included; 0: unknown
 
   using Fields = FieldList<Field<1, &JoinRequest::task>, Field<2, &JoinRequest::incarnation>,
-                           Field<3, &JoinRequest::chief>, Field<4, &JoinRequest::where>>;
+                           Field<3, &JoinRequest::chief>, Field<4, &JoinRequest::where>, Field<5, &JoinRequest::life>>;
 };
 
 struct JoinReply {

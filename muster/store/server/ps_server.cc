@@ -36,6 +36,7 @@ StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaL
 
 PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port)
     : task_(options.store.task),
+      has_launcher_(options.has_launcher),
       track_(options.tracer != nullptr ? options.tracer->AddTrack("service") : nullptr),
       transport_(MakeTransport(options.transport, loop_, std::move(options.token))),
       port_(std::move(port)),
@@ -74,13 +75,22 @@ absl::Status PsServer::ShowStatus(const StatusAddress& address, const std::strin
 }
 
 absl::Status PsServer::Join() {
-  StopSignal signal([this] { loop_.Post([this] { service_.Shutdown("a signal"); }); });
+  bool is_left = false;
+  StopSignal signal([&] {
+    loop_.Post([&] {
+      is_left = has_launcher_ && service_.IsInUse();
+      if (!is_left) service_.Shutdown("a signal");
+    });
+  });
   // Logged only now, because a reader may answer it with the signal.
   LogInfo(task_, " serves at ", address());
   StartNotice notice(loop_.Now());
-  while (!loop_.RunUntil([this] { return service_.finished(); }, notice.next()))
+  while (!loop_.RunUntil([&] { return is_left || service_.finished(); }, notice.next()))
     notice.Check(loop_.Now(), service_.MakeView());
   status_server_.reset();  // nobody answers its questions any more
+  if (is_left)
+    return absl::UnavailableError(
+        absl::StrCat(task_, " was asked to end by a signal while others train: it leaves training to its next start"));
   return service_.outcome();
 }
 

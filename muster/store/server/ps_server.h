@@ -25,6 +25,7 @@ struct PsServerOptions {
   bool direct = true;        // workers on this host may apply their own updates
   Tracer* tracer = nullptr;  // borrowed; null: nothing is recorded, and there is no status page
   std::optional<StatusAddress> status_address;
+  bool has_launcher = false;  // which starts it again when it ends with Unavailable
 };
 
 // Call Start and Join on one thread.
@@ -34,8 +35,9 @@ class PsServer {
   static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
   ~PsServer();
 
-  // Serves until training has ended, or SIGINT or SIGTERM requests a stop. Unavailable: every worker left without the
-  // chief saying done.
+  // Serves until training has ended, or SIGINT or SIGTERM requests a stop, which ends training in order. Unavailable:
+  // every worker left without the chief saying done; or there is a launcher, and the signal came while a worker trains.
+  // A launcher asks a ps last, so the signal was for this host (which is shut down, say), and training goes on.
   [[nodiscard]] absl::Status Join();
 
   const std::string& address() const { return listener_->address(); }
@@ -45,6 +47,7 @@ class PsServer {
   [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address, const std::string& token);
 
   const std::string task_;
+  const bool has_launcher_;
   Track* const track_;  // null: nothing is recorded
 
   // The order matters: members destroyed first stop using those above them. The background thread finishes its files

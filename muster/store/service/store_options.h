@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +42,10 @@ struct StoreOptions {
   bool one_process = false;
   ArenaListener* port = nullptr;  // borrowed: where workers on this host get the arena; null: nobody does
   ArenaProbe* probe = nullptr;    // of tests
-  Track* track = nullptr;         // borrowed: of the loop's thread; null: nothing is recorded
+  // Returns a number that changes while the launcher of a job over several hosts is heard on this one; see CutOffWatch.
+  // Empty: this ps is never cut off.
+  std::function<std::optional<uint64_t>()> supervisor_count = nullptr;
+  Track* track = nullptr;                            // borrowed: of the loop's thread; null: nothing is recorded
   uint64_t queue_bytes = FifoQueuesOptions().bytes;  // that all queues here may hold when they are full
   std::shared_ptr<WorkQueue> work;                   // of ps 0, shared with takers that need no messages; or null
 };

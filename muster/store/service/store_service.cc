@@ -60,6 +60,10 @@ StoreService::StoreService(EventLoop& loop, StoreOptions options)
            }),
       checkpoints_(ps_, cut_, part_saver_),
       pushes_(ps_, gates_, cut_, checkpoints_, buffers_),
+      cut_off_(loop, ps_.clients, cut_,
+               {.task = ps_.options.task,
+                .supervisor_count = ps_.options.supervisor_count,
+                .arena = [this] { return ps_.arena; }}),
       listener_stats_([] { return Listener::Stats(); }) {}
 
 StoreService::~StoreService() {
@@ -317,6 +321,7 @@ absl::Status StoreService::Initialize(ConnectionId connection, const InitializeR
                    .with_rows = message.with_rows,
                    .work = work});
   gates_.Attach(*ps_.arena);
+  cut_off_.OnModel();
   return absl::OkStatus();
 }
 
@@ -515,6 +520,14 @@ void StoreService::AnswerKept() {
 
 void StoreService::Shutdown(const std::string& reason) {
   if (ps_.ending.empty()) End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
+}
+
+bool StoreService::IsInUse() const {
+  const absl::Time now = ps_.loop.Now();
+  const std::vector<ClientTable::Client>& clients = ps_.clients.clients();
+  return ps_.ending.empty() && std::any_of(clients.begin(), clients.end(), [&](const ClientTable::Client& client) {
+           return !client.connections.empty() && ps_.clients.Present(client, now);
+         });
 }
 
 void StoreService::End(absl::Status outcome, const std::string& why) {

@@ -20,6 +20,7 @@
 #include "muster/store/queues/queue_requests.h"
 #include "muster/store/service/buffer_pool.h"
 #include "muster/store/service/checkpoint_requests.h"
+#include "muster/store/service/cut_off_watch.h"
 #include "muster/store/service/decoded_request.h"
 #include "muster/store/service/incoming_call.h"
 #include "muster/store/service/ps_state.h"
@@ -72,6 +73,8 @@ class StoreService final : public RequestHandler {
 
   // Ends as if kShutdown had come.
   void Shutdown(const std::string& reason);
+  // Whether a client trains here that is heard, connected, and hasn't said done.
+  bool IsInUse() const;
 
   using View = StoreView;
   View MakeView() const;
@@ -131,6 +134,7 @@ class StoreService final : public RequestHandler {
   CutFollower cut_;
   CheckpointRequests checkpoints_;
   PushRequests pushes_;
+  CutOffWatch cut_off_;
   std::vector<Waiter> waiters_;
   std::array<uint64_t, kStoreMethods> requests_{};
   std::function<Listener::Stats()> listener_stats_;

@@ -154,6 +154,20 @@ TEST_F(StoreServiceTest, ShutdownOfAPsThatNobodyUsesIsImmediate) {
   EXPECT_TRUE(store.service(0).finished());
 }
 
+TEST_F(StoreServiceTest, IsInUseWhileSomebodyTrains) {
+  SimulatedStore store(1, kTasks);
+  EXPECT_FALSE(store.service(0).IsInUse());
+  auto chief = Chief(store);
+  EXPECT_TRUE(store.service(0).IsInUse());
+  ASSERT_EQ(chief->Done(), absl::OkStatus());
+  EXPECT_FALSE(store.service(0).IsInUse());
+  auto worker = Worker(store);
+  EXPECT_TRUE(store.service(0).IsInUse());
+  worker.reset();
+  store.Pass(absl::Milliseconds(10));
+  EXPECT_FALSE(store.service(0).IsInUse()) << "its connection is closed";
+}
+
 TEST_F(StoreServiceTest, ShutdownFreesWhoWaitsForTheChief) {
   SimulatedStore store(1, kTasks);
   auto worker = Worker(store);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,9 +132,10 @@ class SimulatedStore {
     KillPs(ps);
     memories_[ps] = *ArenaMemory::Create();
   }
-  // Makes the handler between a ps that is started from now on and its clients.
+  // These are about ps that are started from now on. Makes the handler between a ps and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
-  // Ps that are started from now on don't give their memory away.
+  std::function<std::optional<uint64_t>()> supervisor_count;  // as StoreOptions
+  // They don't give their memory away.
   void KeepMemories() { direct_ = false; }
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr, const std::string& model_dir = "") {
@@ -151,13 +153,12 @@ class SimulatedStore {
                            .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
                            .memory = *ArenaMemory::Adopt(memories_[ps]->fd()),
                            .port = server.port.get(),
-                           .probe = probe_});
+                           .probe = probe_,
+                           .supervisor_count = supervisor_count});
     MUSTER_CHECK(server.service->Recover().ok());
     if (wrap) server.wrapper = wrap(*server.service);
     RequestHandler& handler = server.wrapper ? *server.wrapper : *server.service;
-    auto listener = server.transport->Listen(addresses_[ps], handler);
-    MUSTER_CHECK(listener.ok());
-    server.listener = *std::move(listener);
+    server.listener = server.transport->Listen(addresses_[ps], handler).value();
   }
 
   StoreService& service(int ps) { return *servers_[ps].service; }
