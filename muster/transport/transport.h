@@ -16,6 +16,9 @@ namespace muster {
 // same user on the same host find.
 struct JobToken {
   std::string secret;
+  // A file of this host in which the job's launcher keeps the addresses of tasks that have moved (moved_addresses.h).
+  // Channels read it before each connection. Empty: no task moves.
+  std::string cluster_file = "";
 };
 
 class Transport {

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
+
 namespace muster {
 namespace {
 
@@ -12,6 +14,11 @@ std::optional<std::string> Variable(const char* name) {
 
 }  // namespace
 
+uint64_t TaskLifeOf(const Environment& environment) {
+  uint64_t life = 0;
+  return absl::SimpleAtoi(environment.task_life.value_or(""), &life) ? life : 0;
+}
+
 Environment ReadEnvironment() {
   std::optional<std::string> home = Variable("MUSTER_HOME");
   if (!home.has_value() && Variable("HOME").has_value()) home = *Variable("HOME") + "/.muster";
@@ -19,6 +26,9 @@ Environment ReadEnvironment() {
           .job_token = Variable("MUSTER_JOB_TOKEN"),
           .run_id = Variable("MUSTER_RUN_ID"),
           .arena_fd = Variable("MUSTER_ARENA_FD"),
+          .cluster_file = Variable("MUSTER_CLUSTER_FILE"),
+          .heard_file = Variable("MUSTER_HEARD_FILE"),
+          .task_life = Variable("MUSTER_TASK_LIFE"),
           .trace = Variable("MUSTER_TRACE"),
           .status_port = Variable("MUSTER_STATUS_PORT"),
           .processors = Variable("MUSTER_PROCESSORS"),

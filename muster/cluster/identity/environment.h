@@ -2,6 +2,7 @@
 // below takes them as arguments, so that a test can have ten processes' environments at once.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,12 +12,15 @@ namespace muster {
 inline constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct Environment {
-  std::optional<std::string> tf_config;    // TF_CONFIG
-  std::optional<std::string> job_token;    // MUSTER_JOB_TOKEN: the shared secret of a job's tasks
-  std::optional<std::string> run_id;       // MUSTER_RUN_ID: `muster run` started this process and names it in its log
-  std::optional<std::string> arena_fd;     // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
-  std::optional<std::string> trace;        // MUSTER_TRACE: the default of --trace
-  std::optional<std::string> status_port;  // MUSTER_STATUS_PORT: the default of --status_port
+  std::optional<std::string> tf_config;     // TF_CONFIG
+  std::optional<std::string> job_token;     // MUSTER_JOB_TOKEN: the shared secret of a job's tasks
+  std::optional<std::string> run_id;        // MUSTER_RUN_ID: `muster run` started this process and names it in its log
+  std::optional<std::string> arena_fd;      // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
+  std::optional<std::string> cluster_file;  // MUSTER_CLUSTER_FILE: addresses of tasks that have moved to another host
+  std::optional<std::string> heard_file;    // MUSTER_HEARD_FILE: counts while this host hears the job's launcher
+  std::optional<std::string> task_life;     // MUSTER_TASK_LIFE: how often the job's launcher has started this task
+  std::optional<std::string> trace;         // MUSTER_TRACE: the default of --trace
+  std::optional<std::string> status_port;   // MUSTER_STATUS_PORT: the default of --status_port
 
   // How many processors and threads (compute_threads.h).
   std::optional<std::string> processors;           // MUSTER_PROCESSORS: of this host, for all tasks of the job
@@ -32,6 +36,9 @@ struct Environment {
   std::optional<std::string> job_name;       // JOB_NAME: likewise
   std::optional<std::string> output_root;    // MUSTER_OUTPUT_ROOT: the root; `muster run --output_root` sets it
 };
+
+// Returns the number of MUSTER_TASK_LIFE; 0 if there is none.
+uint64_t TaskLifeOf(const Environment& environment);
 
 // Reads this process's environment as it is now. Not thread-safe against setenv.
 Environment ReadEnvironment();

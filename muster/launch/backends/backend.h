@@ -104,6 +104,9 @@ class BackendEvents {
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
   // Called once for each started process, after all its output.
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
+  // Called every second while the host of a task that runs hasn't been heard for longer than
+  // HostAgentOptions::out_of_reach_after. The task may go on there.
+  virtual void OnOutOfReach(const TaskId& /*task*/) {}
   // Called now and then while a task runs on another host; what is used on this machine can be read from /proc.
   virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
 };
@@ -116,6 +119,13 @@ struct HostPlan {
   std::string muster;                       // the file of muster that hosts get a copy of
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
+};
+
+// Where a task may go when its host is lost.
+struct MoveWish {
+  std::vector<std::string> hosts;   // of the plan, by name
+  std::map<TaskId, int> gpus = {};  // of all tasks that need some
+  std::vector<TaskId> others = {};  // the run's tasks that haven't ended: they take room where they are
 };
 
 // What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
@@ -164,6 +174,16 @@ class Backend {
   // input. Returns at once: what the program doesn't read yet is kept, and a task with more than kMaxWaitingInput
   // waiting is killed. Has no effect on other tasks, nor after the end of the input or of the task.
   virtual void Input(const TaskId& task, std::string_view bytes) = 0;
+
+  // Says that a task that doesn't run shall run on another host from now on, if its own is lost or out of reach and one
+  // of the wished ones has room. Returns that host's name; then Reserve must come again, before Launch. "": it stays.
+  virtual std::string Move(const TaskId& /*task*/, const MoveWish& /*wish*/) { return ""; }
+  // Returns whether a task that is out of reach could go to one of the wished hosts, which has been heard all the time.
+  virtual bool CanGiveUp(const TaskId& /*task*/, const MoveWish& /*wish*/) const { return false; }
+  // Gives up such a task: nothing more is told of its process, which is killed once its host is heard again.
+  virtual void GiveUp(const TaskId& /*task*/) {}
+  // Replaces the file on every host that tells tasks where the others are (transport/tcp/moved_addresses.h).
+  virtual void WriteHosts(const std::string& /*file*/) {}
 
   // When OnTime has something to do that no descriptor tells, as limits of memory that are looked at now and then;
   // InfiniteFuture if never. The loop must wait no longer than until then.

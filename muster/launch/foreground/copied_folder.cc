@@ -13,8 +13,9 @@
 
 namespace muster {
 
-absl::StatusOr<CopiedFolder> CopiedFolder::Take(const std::string& folder, const std::string& here) {
-  ASSIGN_OR_RETURN(DescribedTree tree, DescribeTree(folder));
+absl::StatusOr<CopiedFolder> CopiedFolder::Take(const std::string& folder, const std::string& here,
+                                                const std::vector<std::string>& left_out) {
+  ASSIGN_OR_RETURN(DescribedTree tree, DescribeTree(folder, {.left_out = left_out}));
   CopiedFolder copied{.tree = std::move(tree), .nonce = std::nullopt, .below = ""};
   // In a folder that can't be written, no host is believed to see it.
   if (absl::StatusOr<NonceFile> nonce = NonceFile::Make(folder); nonce.ok()) copied.nonce.emplace(*std::move(nonce));

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "muster/launch/backends/backend.h"
@@ -13,9 +14,10 @@ namespace muster {
 
 struct CopiedFolder {
   // Hashes all files of `folder` that .musterignore doesn't leave out, and makes the nonce file in it if it can.
-  // `here`: the folder in which the command runs, `folder` or below it; both absolute. Blocking. Errors as those of
-  // DescribeTree.
-  static absl::StatusOr<CopiedFolder> Take(const std::string& folder, const std::string& here);
+  // `here`: the folder in which the command runs, `folder` or below it; both absolute. `left_out` as in ListProject.
+  // Blocking. Errors as those of DescribeTree.
+  static absl::StatusOr<CopiedFolder> Take(const std::string& folder, const std::string& here,
+                                           const std::vector<std::string>& left_out = {});
 
   DescribedTree tree;
   std::optional<NonceFile> nonce;  // until the hosts have the code; unset: nobody can write into the folder

@@ -142,6 +142,11 @@ class ForegroundRun final : public TaskRunClient {
     if (CopiesCode(spec.task)) return;
     log_.Say(StartedLine(spec, spec.task == plan_.chief, process));
   }
+  MoveWish MayMoveTo(const TaskId& task) override;
+  bool IsReplacedAtOnce(const TaskId& task) const override;
+  bool LearnsOfMoves() const override { return !options_.restart_all; }
+  absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& host,
+                                                     const ReservedPorts& addresses) override;
   void Say(const std::string& line) override { log_.Say(line); }
   void Wait() override {
     run_.RunRound(absl::InfiniteFuture());
@@ -155,6 +160,7 @@ class ForegroundRun final : public TaskRunClient {
   // Brings the code to hosts that don't see it, and has their tasks work in the copy.
   absl::Status CopyCode();
   absl::Status LaunchAll();
+  absl::StatusOr<ClusterPlan> Plan(const ReservedPorts& reserved) const;
 
   void LaunchTensorBoard(const std::string& address) {
     log_.Say(absl::StrCat("TensorBoard on ", options_.tensorboard_folder, ": http://", address, "/"));
@@ -212,7 +218,8 @@ class ForegroundRun final : public TaskRunClient {
   OutputQueue stderr_;
   LogMux log_;
   std::optional<CodeCopy> copy_;
-  ClusterPlan plan_;  // once the addresses are reserved
+  std::map<std::string, PlacedCode> placed_;  // by host, with options_.copied
+  ClusterPlan plan_;                          // once the addresses are reserved
 };
 
 absl::Status ForegroundRun::CopyCode() {
@@ -225,29 +232,56 @@ absl::Status ForegroundRun::CopyCode() {
   const auto copied = copy_->Run();
   folder.nonce.reset();
   RETURN_IF_ERROR(copied.status());
-  const std::map<std::string, PlacedCode>& placed = *copied;
-  log_.Say(CopiedText(placed));
-  for (ProcessSpec& process : plan_.processes) {
-    const auto host = options_.plan.placement.find(process.task);
-    if (!process.directory.empty() && host != options_.plan.placement.end())
-      process.directory = folder.WorkFolder(placed.at(host->second), process.directory);
-  }
+  placed_ = *copied;
+  log_.Say(CopiedText(placed_));
   return absl::OkStatus();
+}
+
+absl::StatusOr<ClusterPlan> ForegroundRun::Plan(const ReservedPorts& reserved) const {
+  std::vector<std::string> addresses;
+  for (const TaskId& task : TasksOf(request_))
+    if (task.job != kEvaluatorJob) addresses.push_back(reserved.at(task).front());
+  ASSIGN_OR_RETURN(ClusterPlan plan, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
+  for (ProcessSpec& process : plan.processes) {
+    const auto host = request_.hosts.find(process.task);
+    if (!placed_.empty() && !process.directory.empty() && host != request_.hosts.end())
+      process.directory = options_.copied->WorkFolder(placed_.at(host->second), process.directory);
+  }
+  return plan;
+}
+
+// A layout says itself where each task is. The chief and the evaluator need the folder of the checkpoints, which other
+// hosts may not see.
+MoveWish ForegroundRun::MayMoveTo(const TaskId& task) {
+  const bool needs_folder = task.job == kEvaluatorJob || task == plan_.chief;
+  if (request_.hosts.empty() || !request_.layout.empty() || needs_folder) return {};
+  MoveWish wish;
+  for (const Host& host : options_.plan.hosts)
+    if (options_.copied == nullptr || placed_.contains(host.name)) wish.hosts.push_back(host.name);
+  return wish;
+}
+
+bool ForegroundRun::IsReplacedAtOnce(const TaskId& task) const {
+  // Workers that talk to muster's own ps are surely muster's: it refuses what an old process does.
+  return LearnsOfMoves() && request_.muster_ps && request_.ps > 0 && task.job == kWorkerJob && task != plan_.chief;
+}
+
+absl::StatusOr<std::vector<ProcessSpec>> ForegroundRun::PlanAgain(const TaskId& task, const std::string& host,
+                                                                  const ReservedPorts& addresses) {
+  request_.hosts[task] = host;
+  ASSIGN_OR_RETURN(plan_, Plan(addresses));
+  return plan_.processes;
 }
 
 absl::Status ForegroundRun::LaunchAll() {
   const std::vector<TaskId> tasks = TasksOf(request_);
   const auto reserved = run_.Reserve(WantedPorts(request_, options_));
   if (!reserved.ok()) return AboutStatusPorts(reserved.status(), options_.first_status_port, tasks.size());
-  std::vector<std::string> addresses;
-  for (const TaskId& task : tasks) {
-    const std::vector<std::string>& ports = reserved->at(task);
-    if (task.job != kEvaluatorJob) addresses.push_back(ports.front());
-    if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(ports.back()));
-  }
-  ASSIGN_OR_RETURN(plan_, PlanCluster(request_, addresses, options_.job_token, options_.run_id));
+  for (const TaskId& task : tasks)
+    if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(reserved->at(task).back()));
   log_.Say(absl::StrCat("run ", options_.run_id));
   if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
+  ASSIGN_OR_RETURN(plan_, Plan(*reserved));
   if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
     return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
   for (const std::string& note : options_.notes) log_.Say(note);

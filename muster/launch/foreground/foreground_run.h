@@ -28,6 +28,8 @@ struct ForegroundOptions {
   // "NAME=VALUE": the environment of every process, besides what the plan adds.
   std::vector<std::string> environment;
   absl::Duration stop_grace = absl::Seconds(30);
+  // When a task goes to another host, all are started again: for programs that know only TF_CONFIG.
+  bool restart_all = false;
   int max_restarts = 0;  // of each task, for ends that IsRetryableInForeground accepts
   LogMuxOptions log;
   RunTrace* trace = nullptr;            // borrowed; null: no trace

@@ -139,6 +139,27 @@ class Placing {
 
 }  // namespace
 
+std::optional<std::string> PlaceElsewhere(const MoveRequest& request) {
+  const Host* best = nullptr;
+  int fewest = 0;
+  for (const Host& host : request.hosts) {
+    int tasks = 0, slots = 0, gpus = 0;
+    for (const auto& [task, name] : request.present) {
+      if (name != host.name || task == request.task.task) continue;
+      ++tasks;
+      slots += TakesSlot(task) ? 1 : 0;
+      const auto wanted = request.gpus.find(task);
+      gpus += wanted == request.gpus.end() ? 0 : wanted->second;
+    }
+    if (TakesSlot(request.task.task) && host.slots.has_value() && slots >= *host.slots) continue;
+    if (request.task.gpus > 0 && (gpus > 0 || host.gpus.value_or(0) < request.task.gpus)) continue;
+    if (best != nullptr && tasks >= fewest) continue;
+    best = &host;
+    fewest = tasks;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->name);
+}
+
 absl::StatusOr<std::map<TaskId, std::string>> PlaceOnHosts(const PlacementRequest& request) {
   return Placing(request).Run();
 }

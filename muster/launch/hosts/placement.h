@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,18 @@ struct PlacementRequest {
   // b, worker 1 on c). These tasks need no free slot, since the user has decided.
   std::map<std::string, std::vector<std::string>> explicit_hosts;
 };
+
+struct MoveRequest {
+  TaskToPlace task;
+  std::vector<Host> hosts;                // those that can take it
+  std::map<TaskId, std::string> present;  // the hosts of all tasks now
+  std::map<TaskId, int> gpus;             // of tasks that need some
+};
+
+// Returns where a task goes whose own host is lost: of the hosts with a slot left the one with the fewest tasks, the
+// first of several. Each host numbers its tasks' GPUs from 0, so a task that needs some goes only where no other has
+// any, and to a host of which is stated that it has enough. nullopt: none has room.
+std::optional<std::string> PlaceElsewhere(const MoveRequest& request);
 
 // Returns the host's name for each task. InvalidArgument, saying what would help: no host, more tasks than slots or
 // GPUs, a placement that names an unknown host or a job that has no tasks.

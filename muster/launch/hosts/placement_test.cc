@@ -81,5 +81,32 @@ TEST(PlacementTest, AWrongPlacementIsNamed) {
   EXPECT_THAT(Shown(Job(1, 1, {})), HasSubstr("no host to run on"));
 }
 
+MoveRequest ToMove(const TaskToPlace& task, std::vector<Host> hosts) {
+  return {.task = task,
+          .hosts = std::move(hosts),
+          .present = {{{kPsJob, 0}, "a"}, {{kWorkerJob, 0}, "a"}, {{kWorkerJob, 1}, "b"}, {{kWorkerJob, 2}, "lost"}},
+          .gpus = {{{kWorkerJob, 1}, 1}}};
+}
+
+TEST(PlaceElsewhereTest, TheHostWithTheFewestTasksGetsIt) {
+  const TaskToPlace worker{{kWorkerJob, 2}};
+  EXPECT_EQ(PlaceElsewhere(ToMove(worker, {{"a"}, {"b"}})), "b");
+  EXPECT_EQ(PlaceElsewhere(ToMove(worker, {{"a"}, {"b"}, {"c"}, {"d"}})), "c");
+  EXPECT_EQ(PlaceElsewhere(ToMove(worker, {})), std::nullopt);
+}
+
+TEST(PlaceElsewhereTest, OnlyTrainersNeedASlot) {
+  const std::vector<Host> full = {{.name = "a", .slots = 1}, {.name = "b", .slots = 1}};
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}}, full)), std::nullopt);
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kPsJob, 1}}, full)), "b");
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}}, {{.name = "a", .slots = 2}})), "a");
+}
+
+TEST(PlaceElsewhereTest, GpusAreTakenOnlyWhereNobodyHasSome) {
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "b", .gpus = 4}, {.name = "a", .gpus = 2}})), "a");
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "a"}})), std::nullopt) << "nobody knows";
+  EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "a", .gpus = 1}})), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster::placement_test

@@ -22,9 +22,17 @@ inline constexpr char kThreadsVariable[] = "OMP_NUM_THREADS";
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 // Set for every process by the backend that starts it, which ends only processes with its own.
 inline constexpr char kAgentIdVariable[] = "MUSTER_AGENT_ID";
+// Set for a supervisor, which outlives the task that has started it. Its own children don't get it.
+inline constexpr char kDetachedVariable[] = "MUSTER_DETACHED";
+// How often the run has started this task, 1 at first. A ps gives a task's place to a later start at once, also where
+// it still hears the earlier one.
+inline constexpr char kTaskLifeVariable[] = "MUSTER_TASK_LIFE";
 
-// The path at which the agent of a host keeps the addresses of all tasks once a supervisor has sent them: "worker:0
-// 10.0.0.1:20000", one line each, replaced whenever one changes.
+// The path at which the agent of a host keeps the addresses of all tasks once a task has moved to another host, in the
+// form of transport/tcp/moved_addresses.h.
 inline constexpr char kClusterFileVariable[] = "MUSTER_CLUSTER_FILE";
+// The path at which the agent of a host counts, about twice a second, while it hears its supervisor
+// (base/files/counter_file.h).
+inline constexpr char kHeardFileVariable[] = "MUSTER_HEARD_FILE";
 
 }  // namespace muster

@@ -50,10 +50,16 @@ absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
                          .arguments = {"muster", "receive"},
                          .environment = order_.environment,
                          .takes_input = true});
-  RETURN_IF_ERROR(tasks_.Launch(std::move(processes)));
+  absl::Status launched = tasks_.Launch(std::move(processes));
+  // The caller takes ResourceExhausted for this machine's disk.
+  if (absl::IsResourceExhausted(launched)) launched = absl::UnavailableError(launched.message());
+  RETURN_IF_ERROR(launched);
   for (size_t i = 0; i < hosts_.size(); ++i) GiveInput({kReceiveJob, static_cast<int>(i)}, hosts_[i]);
   // One that fails doesn't end the others: all that is wrong is said at once.
-  tasks_.Supervise({.rule = EndRule::kChiefDecides});
+  tasks_.Supervise(
+      {.rule = EndRule::kChiefDecides, .changed = [this](const TaskId& task, TaskChange, const ExitStatus& status) {
+         hosts_.at(task.index).how = status.ToString();
+       }});
   tasks_.ForgetTasks();
   if (tasks_.interrupts() > 0) return absl::CancelledError("interrupted");
   std::map<std::string, PlacedCode> placed;
@@ -97,7 +103,7 @@ void CodeCopy::GiveInput(const TaskId& task, Host& host) {
 
 absl::Status CodeCopy::WhyNot(const Host& host) const {
   if (!host.failed.ok() || host.sender.done()) return host.failed;
-  return absl::UnavailableError(absl::StrCat("`muster receive` has ended before it had the code",
+  return absl::UnavailableError(absl::StrCat("`muster receive` ", host.how, " before it had the code",
                                              host.stderr_text.empty() ? "" : ": ", host.stderr_text));
 }
 

@@ -61,6 +61,7 @@ class CodeCopy {
     TreeSender sender;
     absl::Status failed;
     bool ended = false;  // its input
+    std::string how;     // its task has ended, in words
     std::string stderr_text;
   };
 

@@ -43,10 +43,12 @@ std::string OutputFetch::FetchFrom(const OutputFetchOrder::From& from) {
   if (!why.ok())
     return absl::StrCat("the output on ", from.host, " couldn't be brought here (", OneLine(std::string(why.message())),
                         "); it is there in ", from.folder);
+  come_.insert(from.host);
   const uint64_t links = receiver_->links();
   return absl::StrCat("output from ", from.host, ": ", receiver_->files(), " new files (",
                       DecimalSize(static_cast<int64_t>(receiver_->bytes())), ")",
-                      links > 0 ? absl::StrCat(", without ", links, " symbolic links") : "");
+                      links > 0 ? absl::StrCat(", without ", links, " symbolic links") : "",
+                      stderr_text_.empty() ? "" : absl::StrCat("; left out there: ", OneLine(stderr_text_)));
 }
 
 void OutputFetch::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {

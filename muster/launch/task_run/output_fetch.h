@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,8 @@ class OutputFetch {
   // after an interrupt, that it is still there. The TaskRunClient must hand over the output of the tasks that it owns,
   // and show and record none of them.
   std::vector<std::string> Run();
+  // Returns whether all of the host's has come; after Run.
+  bool Has(const std::string& host) const { return come_.contains(host); }
   // Must be called in each round of the loop, outside of its calls: compares a part of the files here. Returns whether
   // there is more to compare.
   bool Work();
@@ -55,6 +58,7 @@ class OutputFetch {
 
   const OutputFetchOrder order_;
   TaskRun& tasks_;
+  std::set<std::string> come_;              // hosts whose output is here
   TaskId task_;                             // of the host whose turn it is
   std::optional<FolderReceiver> receiver_;  // likewise
   absl::Status failed_;

@@ -1,6 +1,7 @@
 #include "muster/launch/task_run/task_run.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -12,9 +13,13 @@
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/choice/make_backend.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {
+
+// From asking tasks to end, because all are started again, to killing them.
+constexpr absl::Duration kWholeRestartGrace = absl::Seconds(10);
 
 // Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
@@ -39,25 +44,31 @@ TaskRun::TaskRun(TaskRunOptions options, TaskRunClient& client)
 TaskRun::~TaskRun() { loop_.Forget(signals_.fd()); }
 
 absl::Status TaskRun::Start() {
-  ASSIGN_OR_RETURN(backend_, MakeBackend(options_.engine, options_.backend, loop_, *this));
+  if (options_.make_backend) {
+    backend_ = options_.make_backend(*this);
+  } else {
+    ASSIGN_OR_RETURN(backend_, MakeBackend(options_.engine, options_.backend, loop_, *this));
+  }
   return backend_->Start();
 }
 
 absl::StatusOr<ReservedPorts> TaskRun::Reserve(const std::vector<PortRequest>& requests) {
   for (const PortRequest& request : requests) {
     waiting_.insert(request.task);
+    requests_[request.task] = request.ports;
     backend_->Reserve(request.task, request.ports);
   }
   RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/1));
   if (not_reserved_.has_value()) return *not_reserved_;
-  return reserved_;
+  return moves_.addresses();
 }
 
 absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
   processes_ = std::move(processes);
+  not_started_.clear();
   for (const ProcessSpec& process : processes_) {
     waiting_.insert(process.task);
-    backend_->Launch(process);
+    LaunchLife(process);
   }
   RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/2));
   for (const ProcessSpec& process : processes_) {
@@ -83,10 +94,10 @@ void TaskRun::LaunchCompanion(ProcessSpec process) {
 }
 
 void TaskRun::Supervise(TaskSupervisorOptions options) {
-  options.relaunch = [this](const TaskId& task) { backend_->Launch(SpecOf(task)); };
+  options.relaunch = [this](const TaskId& task) { Relaunch(task); };
   std::vector<TaskId> tasks;
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);
-  supervisor_.emplace(tasks, options, *backend_, RealClock(), [this](const std::string& line) { client_.Say(line); });
+  supervisor_.emplace(tasks, options, *backend_, clock(), [this](const std::string& line) { client_.Say(line); });
   for (int i = settled_; i < interrupts_; ++i) supervisor_->OnInterrupt();
   for (const auto& [task, status] : std::exchange(early_exits_, {})) supervisor_->OnExit(task, status);
   while (!supervisor_->done()) client_.Wait();
@@ -95,6 +106,7 @@ void TaskRun::Supervise(TaskSupervisorOptions options) {
 void TaskRun::ForgetTasks() {
   supervisor_.reset();
   processes_.clear();
+  lives_.clear();
 }
 
 int TaskRun::Stop() {
@@ -110,10 +122,12 @@ LocalProcess TaskRun::ProcessOf(const TaskId& task) const {
 
 void TaskRun::RunRound(absl::Time deadline) {
   if (backend_ != nullptr) deadline = std::min(deadline, backend_->deadline());
-  if (supervisor_.has_value()) deadline = std::min(deadline, supervisor_->deadline());
+  if (supervisor_.has_value()) deadline = std::min({deadline, supervisor_->deadline(), end_by_});
   loop_.RunOnce(deadline);
   if (backend_ != nullptr) backend_->OnTime();
-  if (supervisor_.has_value()) supervisor_->OnTime();
+  if (!supervisor_.has_value()) return;
+  supervisor_->OnTime();
+  GoOnWithWholeRestart();
 }
 
 void TaskRun::OnSignals() {
@@ -124,17 +138,20 @@ void TaskRun::OnSignals() {
 }
 
 void TaskRun::OnReserved(const TaskId& task, const std::vector<std::string>& addresses) {
+  if (moving_.contains(task)) return OnMoved(task, addresses);
   waiting_.erase(task);
-  reserved_[task] = addresses;
+  moves_.Know(task, addresses);
 }
 
 void TaskRun::OnNotReserved(const TaskId& task, const absl::Status& why) {
+  if (moving_.contains(task)) return OnNotMoved(task, why);
   waiting_.erase(task);
   if (!not_reserved_.has_value()) not_reserved_ = why;
 }
 
 void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
   if (IsCompanion(task)) return;
+  starting_.erase(task);
   running_[task] = process;
   if (waiting_.erase(task) > 0 || started_once_more_.erase(task) > 0) {
     client_.OnStarted(SpecOf(task), process);
@@ -146,8 +163,13 @@ void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
 void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   if (IsCompanion(task)) return companion_->OnNotStarted(why);
   started_once_more_.erase(task);
+  starting_.erase(task);
+  if (ParkIfAsked(task)) return;
   if (waiting_.erase(task) > 0) {
     not_started_[task] = why;
+  } else if (supervisor_.has_value() && absl::IsUnavailable(why)) {
+    client_.Say(absl::StrCat(task.ToString(), " could not be started again: ", why.message()));
+    supervisor_->OnNoPlace(task, why);  // its host may come back
   } else if (supervisor_.has_value()) {
     supervisor_->OnNotStarted(task, why);
   } else {
@@ -165,12 +187,129 @@ void TaskRun::OnExit(const TaskId& task, const ExitStatus& status) {
   client_.OnOutputEnd(task);
   if (IsCompanion(task)) return companion_->OnExit(status, /*early=*/!supervisor_.has_value() || !supervisor_->done());
   running_.erase(task);
+  if (ParkIfAsked(task)) return;
   if (StartsWithoutReservation(task, status)) return;
   if (supervisor_.has_value()) {
     supervisor_->OnExit(task, status);
   } else {
     early_exits_.emplace_back(task, status);
   }
+}
+
+MoveWish TaskRun::WishOf(const TaskId& task) {
+  MoveWish wish = client_.MayMoveTo(task);
+  for (const ProcessSpec& process : processes_)
+    if (supervisor_->IsOpen(process.task)) wish.others.push_back(process.task);
+  return wish;
+}
+
+void TaskRun::OnOutOfReach(const TaskId& task) {
+  if (!supervisor_.has_value() || !running_.contains(task) || !client_.IsReplacedAtOnce(task)) return;
+  const MoveWish wish = WishOf(task);
+  if (wish.hosts.empty() || !backend_->CanGiveUp(task, wish) || !supervisor_->MayReplace(task)) return;
+  backend_->GiveUp(task);
+  client_.OnOutputEnd(task);
+  running_.erase(task);
+  supervisor_->Replace(task);
+}
+
+void TaskRun::Relaunch(const TaskId& task) {
+  const MoveWish wish = WishOf(task);
+  std::string host = wish.hosts.empty() ? "" : backend_->Move(task, wish);
+  if (!host.empty()) {
+    client_.Say(absl::StrCat(task.ToString(), " goes to ", host));
+  } else if (const auto unplaced = unplaced_.find(task); unplaced != unplaced_.end()) {
+    host = unplaced->second;
+  } else if (restarts_all_) {
+    parked_.insert(task);
+    return;
+  } else {
+    return LaunchAgain(task);
+  }
+  moving_[task] = host;
+  backend_->Reserve(task, requests_.at(task));
+}
+
+void TaskRun::LaunchAgain(const TaskId& task) {
+  starting_.insert(task);
+  LaunchLife(SpecOf(task));
+}
+
+void TaskRun::LaunchLife(ProcessSpec process) {
+  process.environment.emplace_back(kTaskLifeVariable, absl::StrCat(++lives_[process.task]));
+  backend_->Launch(process);
+}
+
+// Its next start begins with the ports.
+void TaskRun::OnNotMoved(const TaskId& task, const absl::Status& why) {
+  const std::string host = unplaced_[task] = moving_.extract(task).mapped();
+  client_.Say(absl::StrCat(task.ToString(), " gets no place on ", host, ": ", why.message()));
+  supervisor_->OnNoPlace(task, why);
+}
+
+void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addresses) {
+  const std::string& host = moving_.at(task);
+  if (moves_.AreOfAnother(task, addresses))
+    return OnNotMoved(task, absl::UnavailableError(absl::StrCat("another task had its port on ", host)));
+  moves_.Know(task, addresses);
+  absl::StatusOr<std::vector<ProcessSpec>> planned = client_.PlanAgain(task, host, moves_.addresses());
+  if (!planned.ok()) return OnNotMoved(task, planned.status());
+  moving_.erase(task);
+  unplaced_.erase(task);
+  for (ProcessSpec& process : *planned) process.release_ports = SpecOf(process.task).release_ports;
+  processes_ = *std::move(planned);
+  if (supervisor_->ending()) return supervisor_->OnExit(task, {.signal = SIGTERM});
+  backend_->WriteHosts(moves_.ClusterFile());
+  if (client_.LearnsOfMoves()) return LaunchAgain(task);
+  parked_.insert(task);
+  BeginWholeRestart();
+}
+
+// A process has ended, or not started.
+bool TaskRun::ParkIfAsked(const TaskId& task) {
+  if (asked_to_end_.erase(task) == 0 || supervisor_->ending()) return false;
+  parked_.insert(task);
+  return true;
+}
+
+// Parameter servers are asked once no other task needs them any more, for a last checkpoint say.
+void TaskRun::AskToEnd(bool servers) {
+  end_by_ = clock().Now() + kWholeRestartGrace;
+  for (const TaskId& task : asked_to_end_)
+    if ((task.job == kPsJob) == servers) backend_->End(task, EndMode::kGently);
+}
+
+void TaskRun::BeginWholeRestart() {
+  std::set<TaskId> others = starting_;
+  for (const auto& [task, process] : running_) others.insert(task);
+  if (!std::exchange(restarts_all_, true) && !others.empty())
+    client_.Say("the programs can't learn of a new address: ending all tasks, to start them again");
+  asked_to_end_.insert(others.begin(), others.end());
+  servers_asked_ = false;
+  AskToEnd(/*servers=*/false);
+}
+
+void TaskRun::GoOnWithWholeRestart() {
+  if (!restarts_all_) return;
+  if (supervisor_->ending()) {
+    restarts_all_ = false;
+    end_by_ = absl::InfiniteFuture();
+    asked_to_end_.clear();
+    for (const TaskId& task : std::exchange(parked_, {})) supervisor_->OnExit(task, {.signal = SIGTERM});
+    return;
+  }
+  const bool only_servers =
+      std::all_of(asked_to_end_.begin(), asked_to_end_.end(), [](const TaskId& task) { return task.job == kPsJob; });
+  if (only_servers && !std::exchange(servers_asked_, true)) AskToEnd(/*servers=*/true);
+  if (clock().Now() >= end_by_) {
+    end_by_ = absl::InfiniteFuture();
+    for (const TaskId& task : asked_to_end_)
+      if (servers_asked_ || task.job != kPsJob) backend_->End(task, EndMode::kAtOnce);
+  }
+  if (!asked_to_end_.empty() || !moving_.empty()) return;
+  restarts_all_ = false;
+  end_by_ = absl::InfiniteFuture();
+  for (const TaskId& task : std::exchange(parked_, {})) Relaunch(task);
 }
 
 ProcessSpec& TaskRun::SpecOf(const TaskId& task) {
@@ -180,10 +319,11 @@ ProcessSpec& TaskRun::SpecOf(const TaskId& task) {
 
 bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& status) {
   const bool is_ended = supervisor_.has_value() ? supervisor_->ending() : interrupts_ > settled_;
-  const auto reserved = reserved_.find(task);
+  const auto reserved = moves_.addresses().find(task);
   const bool is_launched = std::any_of(processes_.begin(), processes_.end(),
                                        [&task](const ProcessSpec& process) { return process.task == task; });
-  if (status.ok() || is_ended || !is_launched || reserved == reserved_.end() || reserved->second.empty()) return false;
+  if (status.ok() || is_ended || !is_launched || reserved == moves_.addresses().end() || reserved->second.empty())
+    return false;
   ProcessSpec& process = SpecOf(task);
   if (process.release_ports || !SayThatTheAddressIsInUse(client_.LastLines(task))) return false;
   client_.Say(absl::StrCat(task.ToString(), " ", status.ToString(),
@@ -191,7 +331,7 @@ bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& sta
                            "(a server that sets SO_REUSEADDR needs no second start)"));
   process.release_ports = true;
   started_once_more_.insert(task);
-  backend_->Launch(process);
+  LaunchAgain(task);
   return true;
 }
 

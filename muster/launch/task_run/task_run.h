@@ -5,12 +5,15 @@
 // A task that fails and whose last lines say "address already in use" is started once more with its reserved ports
 // given up: its program doesn't set SO_REUSEADDR, and so can't bind a port beside the reservation (FreePorts).
 //
+// A task whose host is lost goes to another one, if the client says that it may (docs/moves.md).
+//
 // Everything happens in the calling thread, which must be the process's only one. While this object lives, SIGINT,
 // SIGTERM and SIGHUP are blocked and counted as interrupts.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,12 +25,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/supervise/companion.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/supervise/task_supervisor.h"
 #include "muster/launch/system/fd_loop.h"
+#include "muster/launch/task_run/task_moves.h"
 
 namespace muster {
 
@@ -44,6 +49,17 @@ class TaskRunClient {
   virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
   // As BackendEvents::OnUsage.
   virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
+  // Returns the hosts to which a task may go when its own is lost; none: it stays. Not asked of runs on this machine.
+  virtual MoveWish MayMoveTo(const TaskId& /*task*/) { return {}; }
+  // Returns whether a task may be replaced while its old process may still run: the job refuses what that one does.
+  virtual bool IsReplacedAtOnce(const TaskId& /*task*/) const { return false; }
+  // Returns whether the programs learn from the cluster file that a task has moved. Otherwise all are started again.
+  virtual bool LearnsOfMoves() const { return true; }
+  // A task goes to a host and has other addresses there: returns the processes of all tasks of the run anew.
+  virtual absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& /*host*/,
+                                                             const std::map<TaskId, std::vector<std::string>>&) {
+    return absl::UnimplementedError(absl::StrCat(task.ToString(), " can't move"));
+  }
   // Takes a line for the user.
   virtual void Say(const std::string& line) = 0;
   // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.
@@ -53,6 +69,8 @@ class TaskRunClient {
 struct TaskRunOptions {
   std::string engine = kThisMachine;  // see MakeBackend
   BackendOptions backend;
+  // Makes the backend in its place; empty: MakeBackend does. For tests.
+  std::function<std::unique_ptr<Backend>(BackendEvents& events)> make_backend = nullptr;
 };
 
 struct PortRequest {
@@ -87,8 +105,7 @@ class TaskRun final : public BackendEvents {
   // is started yet. InvalidArgument: a port that was asked for by its number is in use.
   absl::StatusOr<ReservedPorts> Reserve(const std::vector<PortRequest>& requests);
   // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure().
-  // Cancelled after a second interrupt. An
-  // end that comes early is kept for Supervise.
+  // Cancelled after a second interrupt. An end that comes early is kept for Supervise.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
   const std::optional<StartFailure>& start_failure() const { return start_failure_; }
   // Starts a process that runs beside the tasks until Stop; they go on if it fails.
@@ -122,6 +139,7 @@ class TaskRun final : public BackendEvents {
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
+  void OnOutOfReach(const TaskId& task) override;
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override { client_.OnUsage(task, usage); }
 
  private:
@@ -130,6 +148,23 @@ class TaskRun final : public BackendEvents {
   // Waits until `waiting_` is empty. Cancelled after so many interrupts.
   [[nodiscard]] absl::Status AwaitAnswers(int interrupts);
   ProcessSpec& SpecOf(const TaskId& task);
+  // Starts a task's process again, on another host if its own is lost.
+  void Relaunch(const TaskId& task);
+  void LaunchAgain(const TaskId& task);
+  // Tells the process the how-manieth of its task it is.
+  void LaunchLife(ProcessSpec process);
+  const Clock& clock() const { return *options_.backend.clock; }
+  MoveWish WishOf(const TaskId& task);
+  void OnNotMoved(const TaskId& task, const absl::Status& why);
+  // Plans and starts a task whose ports on its new host are reserved.
+  void OnMoved(const TaskId& task, const std::vector<std::string>& addresses);
+  // Begins to end all tasks, which are started again together once all of them have ended and none moves any more.
+  void BeginWholeRestart();
+  void AskToEnd(bool servers);
+  // Must be called in each round.
+  void GoOnWithWholeRestart();
+  // Returns whether the task was asked to end for that, and so waits for the others now.
+  bool ParkIfAsked(const TaskId& task);
   // Returns whether the failed task is started once more, without its reserved ports.
   bool StartsWithoutReservation(const TaskId& task, const ExitStatus& status);
 
@@ -144,12 +179,22 @@ class TaskRun final : public BackendEvents {
   int settled_ = 0;  // of these
 
   std::set<TaskId> waiting_;  // tasks whose answer of the backend is due, from Reserve and Launch
-  ReservedPorts reserved_;
+  std::map<TaskId, std::vector<uint16_t>> requests_;
+  TaskMoves moves_;
+  std::map<TaskId, std::string> moving_;    // the hosts of tasks whose reservation there is due
+  std::map<TaskId, std::string> unplaced_;  // the hosts of tasks whose reservation there has failed
+  bool restarts_all_ = false;
+  std::set<TaskId> asked_to_end_;               // for that; the ps among them only if servers_asked_
+  std::set<TaskId> parked_;                     // wait until all of these have ended
+  absl::Time end_by_ = absl::InfiniteFuture();  // when what is asked to end is killed
+  bool servers_asked_ = false;
   std::optional<absl::Status> not_reserved_;
   std::vector<ProcessSpec> processes_;
+  std::map<TaskId, int> lives_;  // how often each was launched
   std::map<TaskId, absl::Status> not_started_;
   std::optional<StartFailure> start_failure_;
   std::map<TaskId, LocalProcess> running_;
+  std::set<TaskId> starting_;  // again; the answer is due
   std::vector<std::pair<TaskId, ExitStatus>> early_exits_;
   std::set<TaskId> started_once_more_;  // and the answer is due
   std::optional<Companion> companion_;

@@ -53,6 +53,7 @@ class LoopEngine final : public Engine {
   std::map<std::string, std::string> unreachable;
   // So many of the next streams lead to nobody.
   int silent = 0;
+  const Clock* agents_clock = &RealClock();  // borrowed
   // The supervisor takes this for the run's secret; empty: it knows it.
   std::string other_secret;
   // Further names of hosts.
@@ -122,7 +123,7 @@ class LoopEngine final : public Engine {
                                         .rendezvous = over_tcp_ ? File() : "",
                                         .host = host,
                                         .backend = backend_,
-                                        .clock = &RealClock()},
+                                        .clock = agents_clock},
                                        std::move(folder), loop_);
     }
     if (over_tcp_) return listener_->Want(host);

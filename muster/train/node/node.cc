@@ -1,13 +1,22 @@
 #include "muster/train/node/node.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
+#include "muster/base/files/counter_file.h"
 #include "muster/base/log.h"
 #include "muster/base/os/descriptor_limit.h"
 #include "muster/base/os/flush_denormals.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
+#include "muster/cluster/address.h"
 #include "muster/cluster/identity/job_token.h"
 #include "muster/store/messages/incarnation.h"
 #include "muster/store/queues/queue_spec.h"
@@ -24,6 +33,23 @@ constexpr char kLocalAddress[] = "localhost:0";
 ApplyChoice ApplyOf(const NodeOptions& options) {
   const bool over_tcp = options.transport == TransportChoice::kTcp && options.apply == ApplyChoice::kAuto;
   return over_tcp ? ApplyChoice::kServer : options.apply;
+}
+
+// Returns whether the cluster has tasks on other hosts than this one's.
+bool IsOverHosts(const TaskConfig& task) {
+  const auto own = ParseHostPort(task.master());
+  const std::vector<TaskId> all = task.cluster().AllTasks();
+  return std::any_of(all.begin(), all.end(), [&](const TaskId& one) {
+    const auto address = task.cluster().TaskAddress(one);
+    const auto other = address.ok() ? ParseHostPort(*address) : address.status();
+    return own.ok() && other.ok() && other->host != own->host;
+  });
+}
+
+// Returns StoreOptions::supervisor_count.
+std::function<std::optional<uint64_t>()> SupervisorCountOf(const TaskConfig& task, const std::string& heard_file) {
+  if (heard_file.empty() || !IsOverHosts(task)) return nullptr;
+  return [heard_file] { return ReadCounter(heard_file); };
 }
 
 }  // namespace
@@ -104,11 +130,13 @@ absl::Status Node::StartPs() {
                                                    .workers = std::move(workers),
                                                    .lease = LeaseOfPs(),
                                                    .model_dir = task_.model_dir(),
-                                                   .memory = std::move(memory)},
+                                                   .memory = std::move(memory),
+                                                   .supervisor_count = SupervisorCountOf(task_, options_.heard_file)},
                                          .transport = options_.transport,
                                          .direct = ApplyOf(options_) != ApplyChoice::kServer,
                                          .tracer = tracer_.get(),
-                                         .status_address = task_.status_address()}));
+                                         .status_address = task_.status_address(),
+                                         .has_launcher = options_.life > 0}));
   return absl::OkStatus();
 }
 
@@ -144,6 +172,7 @@ void Node::StartClient(std::vector<std::string> ps_addresses) {
                                     StoreClientOptions{.task = task_.task().ToString(),
                                                        .where = ThisProcess(),
                                                        .incarnation = NewIncarnation(),
+                                                       .life = options_.life,
                                                        .patience = options_.patience,
                                                        .join_patience = options_.lease.lease + absl::Seconds(2),
                                                        .stop_requested = [this] { return stop_signal_->raised(); },

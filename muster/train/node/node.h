@@ -44,6 +44,10 @@ struct NodeOptions {
   WireOptions wire = {};
   // On a ps: MUSTER_ARENA_FD of its environment. Empty: private memory, which is lost when the ps is killed.
   std::string arena_fd;
+  // On a ps: MUSTER_HEARD_FILE of its environment (base/files/counter_file.h). Empty: it is never cut off.
+  std::string heard_file = "";
+  // MUSTER_TASK_LIFE of the environment: how often the launcher has started this task. 0: unknown.
+  uint64_t life = 0;
   // On the thread that creates the node, numbers below 1.2e-38 count as zero (base/os/flush_denormals.h).
   bool flush_denormals = true;
   // How many threads torch uses in a process that computes; 0: by the cores and the cluster's tasks on this host.

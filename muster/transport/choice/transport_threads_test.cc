@@ -65,7 +65,8 @@ TEST_P(TransportThreadsTest, CallsCancelsAndRestarts) {
     const std::unique_ptr<Channel> channel = transport->Connect(address_);
     std::atomic<bool> over{false};
     std::thread onlooker([&] {
-      while (!over) EXPECT_LE(channel->stats().calls, 200u);
+      // One that a restart has kept from being sent is counted once more.
+      while (!over) EXPECT_LE(channel->stats().calls, 200u + 4u);
     });
     int succeeded = 0;
     for (int i = 0; i < 200; ++i) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/monotonic.h"
+#include "muster/transport/tcp/moved_addresses.h"
 #include "muster/transport/tcp/port_secret.h"
 
 namespace muster {
@@ -24,7 +25,7 @@ TcpChannel::TcpChannel(TcpEventLoop& loop, std::string address, HandshakeIdentit
       address_(std::move(address)),
       identity_(std::move(identity)),
       options_(options),
-      dialer_(loop, address_, options_.connect_timeout),
+      dialer_(loop, options_.connect_timeout),
       backoff_(options_.backoff, seed),
       calls_(loop, [this](uint64_t id) { OnExpired(id); }) {
   calls_.set_peer(address_);
@@ -67,7 +68,12 @@ absl::Status TcpChannel::CheckLimits(const Request& request) const {
 
 void TcpChannel::Dial() {
   dialing_ = true;
-  dialer_.Dial([this](absl::StatusOr<Socket> socket) { OnDialed(std::move(socket)); });
+  dialed_ = PresentAddress();
+  dialer_.Dial(dialed_, [this](absl::StatusOr<Socket> socket) { OnDialed(std::move(socket)); });
+}
+
+std::string TcpChannel::PresentAddress() const {
+  return muster::PresentAddress(identity_.token.cluster_file, address_, dialed_.empty() ? address_ : dialed_);
 }
 
 void TcpChannel::DialLater() {
@@ -82,6 +88,7 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
   dialing_ = false;
   if (!socket.ok()) {
     trouble_ = std::string(socket.status().message());
+    if (dialed_ != address_) absl::StrAppend(&trouble_, " (it has moved to ", dialed_, ")");
     if (TryingAgainIsInVain(socket.status())) {
       Refuse(socket.status());
     } else {
@@ -288,6 +295,9 @@ void TcpChannel::OnSilence() {
   } else if (now - heard_ >= options_.silence_timeout && std::exchange(suspect_, true)) {
     connection_->Fail(
         absl::UnavailableError(absl::StrCat("nothing was heard from it for ", absl::FormatDuration(now - heard_))));
+    return;
+  } else if (const std::string present = PresentAddress(); present != dialed_) {
+    connection_->Fail(absl::UnavailableError(absl::StrCat("it has moved to ", present)));
     return;
   } else if (connection_->outgoing().empty()) {
     OutgoingFrame frame;

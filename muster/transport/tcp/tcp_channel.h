@@ -1,6 +1,6 @@
 // The client's end of the TCP transport: calls over one connection, which is made when it is first needed, remade when
-// it breaks, and moves to shared memory if the server is on the same host. See channel.h for the contract. Internal to
-// tcp/.
+// it breaks, where the server is by then (moved_addresses.h), and moves to shared memory if the server is on the same
+// host. See channel.h for the contract. Internal to tcp/.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,8 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   absl::Status CheckLimits(const Request& request) const;
   void Dial();
   void DialLater();
+  // Returns where the peer is now.
+  std::string PresentAddress() const;
   void OnDialed(absl::StatusOr<Socket> socket);
   void Attach(const std::string& control);
   void EndAttach(std::unique_ptr<ByteStream> stream);
@@ -60,7 +62,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   void OnSilence();
 
   TcpEventLoop& loop_;
-  const std::string address_;
+  const std::string address_;  // the name of the peer, also after it has moved
   const HandshakeIdentity identity_;
   const TcpOptions options_;
 
@@ -68,6 +70,7 @@ class TcpChannel final : public Channel, private TcpConnection::Owner {
   TcpDialer dialer_;
   Backoff backoff_;
   bool dialing_ = false;  // or about to, once the back-off is over
+  std::string dialed_;    // the address of the last attempt
   EventLoop::TimerId dial_timer_{};
   // True while the connection may move to shared memory; nothing is sent until that is decided.
   bool attaching_ = false;

@@ -1,6 +1,7 @@
 // Tests a channel's own defences against a server that doesn't keep to the protocol.
 #include "muster/transport/tcp/tcp_channel.h"
 
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/transport/testing/tcp_transport_fixture.h"
 
 namespace muster::tcp_channel_test {
@@ -20,6 +22,8 @@ using Method = ScriptedHandler::Method;
 // The channel faces a server made of a raw socket.
 class TcpChannelTest : public TcpTransportTest {
  protected:
+  explicit TcpChannelTest(JobToken token = {"token"}) : TcpTransportTest(std::move(token)) {}
+
   void StartRaw() {
     transport_ = std::make_unique<TcpTransport>(loop_, token_, options_);
     const std::vector<Endpoint> endpoints = *Resolve(TcpAddress{"127.0.0.1", "0"}, /*numeric_only=*/true);
@@ -202,6 +206,44 @@ TEST_F(TcpChannelTest, CancelInTheMiddleOfAReplyLeavesTheMemoryAlone) {
   EXPECT_TRUE(second->ok()) << *second;
   EXPECT_TRUE(into_ == before);
   EXPECT_EQ(channel_->stats().connects, 1);
+}
+
+struct HasScratch {
+  ScratchFolder scratch;
+};
+
+class MovedPeerTest : protected HasScratch, public TcpChannelTest {
+ protected:
+  MovedPeerTest() : TcpChannelTest({.secret = "token", .cluster_file = scratch / "cluster"}) {}
+};
+
+// As when its host was lost: nobody answers at the address that everybody was told, and the cluster file says where the
+// task is now.
+TEST_F(MovedPeerTest, APeerThatHasMovedIsFound) {
+  Start();
+  const std::string moved = listener_->address();
+  listener_ = nullptr;
+  std::optional<absl::Status> result;
+  Request request;
+  request.method = Method::kEcho;
+  channel_->Call(request, [&](const absl::StatusOr<Reply>& reply) { result = reply.status(); });
+  EXPECT_TRUE(Await([&] { return channel_->trouble() != "there is no answer yet"; }));
+  auto listener = transport_->Listen("127.0.0.1:0", handler_).value();
+  std::ofstream(token_.cluster_file) << "ps:0 " << listener->address() << " " << moved << "\n";
+  EXPECT_TRUE(Await([&] { return result.has_value(); }));
+  EXPECT_TRUE(result->ok()) << *result;
+  EXPECT_EQ(channel_->peer(), moved) << "its name stays";
+}
+
+// The connection still stands, but nothing comes over it any more.
+TEST_F(MovedPeerTest, ASilentConnectionIsLeftForThePlaceToWhichThePeerHasMoved) {
+  options_.ping_interval = absl::Milliseconds(20);
+  StartRaw();
+  const std::unique_ptr<RawPeer> peer = AcceptAndPass();
+  auto listener = transport_->Listen("127.0.0.1:0", handler_).value();
+  std::ofstream(token_.cluster_file) << "ps:0 " << listener->address() << " " << channel_->peer() << "\n";
+  EXPECT_EQ(AwaitResult().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Works());
 }
 
 }  // namespace

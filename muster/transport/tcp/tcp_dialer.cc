@@ -117,17 +117,16 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
   std::optional<Poller::Id> watch_;
 };
 
-TcpDialer::TcpDialer(TcpEventLoop& loop, std::string address, absl::Duration timeout)
-    : loop_(loop), address_(std::move(address)), timeout_(timeout) {}
+TcpDialer::TcpDialer(TcpEventLoop& loop, absl::Duration timeout) : loop_(loop), timeout_(timeout) {}
 
 TcpDialer::~TcpDialer() {
   if (attempt_) attempt_->GiveUp();
 }
 
-void TcpDialer::Dial(Callback done) {
+void TcpDialer::Dial(const std::string& address, Callback done) {
   if (attempt_) attempt_->GiveUp();
   attempt_ = std::make_shared<Attempt>(loop_, std::move(done));
-  attempt_->Start(address_, timeout_);
+  attempt_->Start(address, timeout_);
 }
 
 }  // namespace muster

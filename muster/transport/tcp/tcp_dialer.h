@@ -1,5 +1,5 @@
-// Makes connections to one address, one attempt at a time: resolves the name and tries its endpoints in order, all
-// within one time limit. Lives on its loop; not thread-safe. Internal to tcp/.
+// Makes connections, one attempt at a time: resolves the address's name and tries its endpoints in order, all within
+// one time limit. Lives on its loop; not thread-safe. Internal to tcp/.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,16 @@ class TcpDialer {
   // address.
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Socket>)>;
 
-  TcpDialer(TcpEventLoop& loop, std::string address, absl::Duration timeout);
+  TcpDialer(TcpEventLoop& loop, absl::Duration timeout);
   ~TcpDialer();  // gives up an attempt without calling its callback
 
   // Calls `done` from the loop, never from inside Dial. One attempt at a time.
-  void Dial(Callback done);
+  void Dial(const std::string& address, Callback done);
 
  private:
   class Attempt;
 
   TcpEventLoop& loop_;
-  const std::string address_;
   const absl::Duration timeout_;
   std::shared_ptr<Attempt> attempt_;
 };

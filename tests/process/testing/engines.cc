@@ -40,7 +40,8 @@ std::vector<std::string> OnEveryEngine::Command(const std::vector<std::string>& 
 
 std::string OnEveryEngine::MoreOfFile() const {
   if (!on_hosts()) return "";
-  return absl::StrCat("hosts: ", file_hosts_, "\ngrace: 10s\nssh_config: ", OfSuite()->ssh_config(), "\n", file_more_);
+  return absl::StrCat("hosts: ", file_hosts_, "\ngrace: ", file_grace_, "\nssh_config: ", OfSuite()->ssh_config(), "\n",
+                      file_more_);
 }
 
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }

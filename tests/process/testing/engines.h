@@ -25,10 +25,12 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   bool on_hosts() const { return std::string(GetParam()) != "local"; }
   // h1 to h4; on_hosts only.
   static SimulatedHosts& hosts() { return *OfSuite(); }
-  // Says on which of them the next muster.yml runs, and more of its lines; h1 and h2 unless called.
-  void RunOn(const std::string& hosts, const std::string& more = "") {
+  // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
+  // h1 and h2 unless called.
+  void RunOn(const std::string& hosts, const std::string& more = "", const std::string& grace = "10s") {
     file_hosts_ = hosts;
     file_more_ = more;
+    file_grace_ = grace;
   }
 
   std::string Aside(const std::string& name) const override;
@@ -39,7 +41,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   static std::unique_ptr<SimulatedHosts>& OfSuite();
 
   std::string aside_;  // on_hosts only
-  std::string file_hosts_ = "h1,h2", file_more_;
+  std::string file_hosts_ = "h1,h2", file_more_, file_grace_ = "10s";
 };
 
 // Returns the engines, for INSTANTIATE_TEST_SUITE_P.

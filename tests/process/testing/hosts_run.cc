@@ -40,9 +40,13 @@ void HostsRunTest::TearDown() {
 
 std::unique_ptr<Process> HostsRunTest::Run(const std::vector<std::string>& flags,
                                            const std::vector<std::string>& program) {
-  std::vector<std::string> words = {BinFolder() + "/muster", "run", "--on", "ssh", "--grace", kGrace};
-  bool names_hosts = false;
-  for (const std::string& flag : flags) names_hosts |= flag == "--hosts";
+  std::vector<std::string> words = {BinFolder() + "/muster", "run", "--on", "ssh"};
+  bool names_hosts = false, has_grace = false;
+  for (const std::string& flag : flags) {
+    names_hosts |= flag == "--hosts";
+    has_grace |= flag == "--grace";
+  }
+  if (!has_grace) words = Joined(words, {"--grace", kGrace});
   if (!names_hosts) words = Joined(words, {"--hosts", "h1,h2", "--ssh-config", hosts_->ssh_config()});
   return std::make_unique<Process>(hosts_->On("h0", Joined(Joined(words, flags), Joined({"--"}, program))),
                                    ProcessOptions{.directory = hosts_->shared()});

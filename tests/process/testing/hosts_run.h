@@ -28,7 +28,8 @@ class HostsRunTest : public ::testing::Test {
   SimulatedHosts& hosts() { return *hosts_; }
   // A path that all hosts see.
   std::string Shared(const std::string& name) const { return hosts_->shared() + "/" + name; }
-  // Starts `muster run FLAGS -- PROGRAM` on h0, over h1 and h2 unless the flags name hosts.
+  // Starts `muster run FLAGS -- PROGRAM` on h0, over h1 and h2 unless the flags name hosts, and
+  // with kGrace unless they have another.
   std::unique_ptr<Process> Run(const std::vector<std::string>& flags, const std::vector<std::string>& program);
   // Starts training that never ends by itself, whose updates all add one: one ps on h1, and two workers, the chief on
   // h1. Waits until both hosts have made progress.

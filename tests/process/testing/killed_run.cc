@@ -56,13 +56,16 @@ int KilledRun::End() {
   return run_.Wait();
 }
 
-void KilledRun::Kill(const std::string& task) {
+void KilledRun::Kill(const std::string& task) { EndAndAwaitNext(task, SIGKILL, "was killed by signal 9"); }
+void KilledRun::Terminate(const std::string& task) { EndAndAwaitNext(task, SIGTERM, "exited with 138"); }
+
+void KilledRun::EndAndAwaitNext(const std::string& task, int signal, const std::string& how_it_ends) {
   WaitForSteps();
   const pid_t pid = PidOf(task);
   ASSERT_GT(pid, 0) << task;
   const size_t before = run_.err.size();
-  EXPECT_EQ(kill(pid, SIGKILL), 0) << task;
-  run_.WaitForErr("[muster] " + task + " is process ", run_.WaitForErr(task + " was killed by signal 9", before));
+  EXPECT_EQ(kill(pid, signal), 0) << task;
+  run_.WaitForErr("[muster] " + task + " is process ", run_.WaitForErr(task + " " + how_it_ends, before));
 }
 
 pid_t KilledRun::PidOf(const std::string& task) {

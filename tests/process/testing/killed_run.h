@@ -36,6 +36,8 @@ class KilledRun {
 
   // Waits until the chief has made progress, kills the task, and waits until it has been started again.
   void Kill(const std::string& task);
+  // The same with SIGTERM, which a host that is shut down sends to all its processes; for a ps.
+  void Terminate(const std::string& task);
   // Waits until the chief has made progress, and interrupts the run. Returns the exit code of the launcher.
   int End();
   const std::string& log() const { return run_.err; }
@@ -44,6 +46,7 @@ class KilledRun {
  private:
   // Waits until the chief has logged more steps.
   void WaitForSteps();
+  void EndAndAwaitNext(const std::string& task, int signal, const std::string& how_it_ends);
   // Returns the process of its newest life; -1, and a failure, if there is none.
   pid_t PidOf(const std::string& task);
 

@@ -76,7 +76,8 @@ Process::Process(const std::vector<std::string>& words, const ProcessOptions& op
   if (pipe2(out_ends, O_CLOEXEC) != 0 || pipe2(err_ends, O_CLOEXEC) != 0) std::abort();
   pid_ = fork();
   if (pid_ == 0) {
-    signal(SIGHUP, SIG_DFL);  // ignored, and inherited, when the tests run under nohup
+    // Ignored, and inherited, when the tests run under nohup or in a script's background.
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT}) signal(number, SIG_DFL);
     dup2(out_ends[1], STDOUT_FILENO);
     dup2(options.output_together ? out_ends[1] : err_ends[1], STDERR_FILENO);
     if (options.directory.empty() || chdir(options.directory.c_str()) == 0)

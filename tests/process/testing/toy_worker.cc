@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "muster/algo/algorithms/all_reduce.h"
 #include "muster/algo/algorithms/asynchronous.h"
 #include "muster/algo/algorithms/bounded_staleness.h"
@@ -62,6 +64,7 @@ struct Flags {
   int pipe_bytes = 0;
   std::string hang_at;
   std::string throw_in;
+  std::string note_steps;
 };
 
 Flags ParseFlags(int argc, char** argv) {
@@ -94,6 +97,8 @@ Flags ParseFlags(int argc, char** argv) {
                  "that the pipe of stderr holds: how far training gets ahead of who reads it");
   app.add_option("--hang_at", flags.hang_at,
                  "a FIFO: in the tenth minibatch the training thread hangs until somebody opens it");
+  app.add_option("--note_steps", flags.note_steps,
+                 "a folder with a file for each life of a task, written in each step");
   app.add_option("--throw_in", flags.throw_in, "where a hook throws: in that method; of a run's, in the fifth run")
       ->check(CLI::IsMember({"begin", "after_create", "before_run", "after_run", "end"}));
   try {
@@ -280,15 +285,25 @@ std::unique_ptr<Algorithm> MakeAlgorithm(ToySource& source, PlacementResult plac
                                                                    .elastic = flags.elastic});
 }
 
+// Writes into a file of this life of the task, whose age then tells when its last step was acknowledged.
+absl::Status NoteStep(const TaskId& task, const Environment& process, const std::string& folder) {
+  std::ofstream file(absl::StrCat(folder, "/", task.job, ".", task.index, ".", TaskLifeOf(process)));
+  file << "a step\n";
+  return file.flush() ? absl::OkStatus() : absl::UnknownError("can't write to " + folder);
+}
+
 absl::Status Run(const TaskConfig& task, const Flags& flags) {
   const Environment process = ReadEnvironment();
-  NodeOptions options{.token = {process.job_token.value_or("")},
-                      .patience = absl::Seconds(flags.patience),
-                      .stop_patience = absl::Seconds(flags.stop_patience),
-                      .apply = ParseApplyChoice(flags.apply).value(),
-                      .transport = ParseTransportChoice(flags.transport).value(),
-                      .arena_fd = process.arena_fd.value_or(""),
-                      .part_bytes = flags.part_bytes};
+  NodeOptions options{
+      .token = {.secret = process.job_token.value_or(""), .cluster_file = process.cluster_file.value_or("")},
+      .patience = absl::Seconds(flags.patience),
+      .stop_patience = absl::Seconds(flags.stop_patience),
+      .apply = ParseApplyChoice(flags.apply).value(),
+      .transport = ParseTransportChoice(flags.transport).value(),
+      .arena_fd = process.arena_fd.value_or(""),
+      .heard_file = process.heard_file.value_or(""),
+      .life = TaskLifeOf(process),
+      .part_bytes = flags.part_bytes};
   options.lease.lease = absl::Seconds(flags.lease);
   ASSIGN_OR_RETURN(const auto node, Node::Create(task, options));
   if (task.is_ps()) return node->Join();
@@ -321,7 +336,12 @@ absl::Status Run(const TaskConfig& task, const Flags& flags) {
                   {StopAtStep({.last_step = flags.steps}), LoggingTensor({.every_n_iter = flags.log_steps}),
                    std::make_shared<ThrowingHook>(flags.throw_in)});
   RETURN_IF_ERROR(session.Start());
-  while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run());
+  while (!session.ShouldStop()) {
+    RETURN_IF_ERROR(session.Run());
+    // A run that a stop has ended has done no step.
+    if (!flags.note_steps.empty() && !session.ShouldStop())
+      RETURN_IF_ERROR(NoteStep(task.task(), process, flags.note_steps));
+  }
   return session.Close();
 }
 

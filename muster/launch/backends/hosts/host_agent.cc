@@ -25,6 +25,10 @@ constexpr absl::Duration kShortestWait = absl::Milliseconds(20);
 // So many connections in a row, over which nothing has come, are no broken network any more: an agent that takes a
 // command for a mistake closes the stream.
 constexpr int kFutile = 30;
+// From killing tasks to their ends, at most.
+constexpr absl::Duration kEndingMargin = absl::Seconds(2);
+// Between two calls of BackendEvents::OnOutOfReach.
+constexpr absl::Duration kOutOfReachPeriod = absl::Seconds(1);
 // How old the supervisor's number may be: half of AgentLimits::number_age.
 constexpr absl::Duration kNumberPeriod = absl::Milliseconds(500);
 
@@ -74,6 +78,7 @@ void HostAgent::OnStream(AgentStream stream) {
     link_->OnStream(clock_.Now(), stream_.key.empty() ? std::nullopt : std::optional(FrameMac(stream_.key, hellos)));
   };
   owner.take = [this](ByteSpan bytes) {
+    tasks_end_by_ = clock_.Now() + options_.limits.lost();
     link_->OnNumberRead(clock_.Now());
     const absl::Status taken = link_->OnBytes(clock_.Now(), bytes);
     SendQueued();
@@ -91,7 +96,7 @@ void HostAgent::OnStream(AgentStream stream) {
 void HostAgent::OnNoStream(const absl::Status& why) {
   connecting_ = false;
   if (state_ == State::kGone) return;
-  if (state_ == State::kConnecting) return BecomeGone(why);
+  if (state_ == State::kConnecting) return BecomeGone(why, /*lost=*/clock_.Now() >= tasks_end_by_);
   last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
   Redial();
 }
@@ -103,10 +108,13 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   stream_ = {};
   link_->OnStreamEnd();
   if (stopped_ || state_ == State::kGone) return;
-  if (link_->replaced())
+  if (link_->replaced()) {
+    tasks_end_by_ = absl::InfinitePast();
     return BecomeGone(
         absl::UnavailableError(absl::StrCat("the agent on ", name(), " has died, and its tasks with it")));
+  }
   if (const auto& refused = link_->refused(); refused.has_value()) {
+    if (refused->reason == Refusal::kEnding) tasks_end_by_ = clock_.Now() + options_.limits.ending + kEndingMargin;
     // The next agent starts once the tasks of this one have ended.
     if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
     return BecomeGone(absl::UnavailableError(absl::StrCat(
@@ -139,7 +147,8 @@ absl::Time HostAgent::deadline() const {
   if (state_ == State::kGone) return absl::InfiniteFuture();
   // Before there is a stream, the engine's patience counts.
   const absl::Time of_link = std::max(link_->deadline(), looked_ + kShortestWait);
-  const absl::Time first = std::min({redial_at_, hang_up_at_, state_ == State::kReady ? of_link : answer_by_});
+  const absl::Time first =
+      std::min({redial_at_, hang_up_at_, out_of_reach_at_, state_ == State::kReady ? of_link : answer_by_});
   return connection_ == nullptr ? first : std::min(first, clock_.Now() + kNumberPeriod);
 }
 
@@ -153,7 +162,9 @@ void HostAgent::OnTime() {
   if (link_->lost())
     return BecomeGone(absl::UnavailableError(absl::StrCat(name(), " is lost: nothing was heard of it for ",
                                                           absl::FormatDuration(options_.limits.lost()),
-                                                          ", so its tasks count as ended", last_try_)));
+                                                          ", so its tasks count as ended", last_try_)),
+                      /*lost=*/true);
+  if (now >= out_of_reach_at_) TellOutOfReach();
   if (state_ == State::kConnecting && now >= answer_by_)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));
@@ -172,17 +183,56 @@ void HostAgent::OnAttached(const std::string&, uint64_t life, const std::vector<
     options_.note(absl::StrCat("the agent on ", name(), " was killed; another goes on with its ", tasks,
                                tasks == 1 ? " task" : " tasks"));
   if (state_ != State::kConnecting) return;
+  heard_since_ = clock_.Now();
+  lost_ = false;
+  was_ready_ = true;
   state_ = State::kReady;
   later_.Add(changed_);
 }
 
 void HostAgent::OnSuspect(bool suspect) {
   hang_up_at_ = suspect ? clock_.Now() + kSilentStream : absl::InfiniteFuture();
+  const absl::Duration more = options_.out_of_reach_after - options_.limits.suspect;
+  out_of_reach_at_ = suspect ? clock_.Now() + more : absl::InfiniteFuture();
+  if (!suspect) heard_since_ = clock_.Now();
+  if (!suspect) EndGivenUp();
   if (stopping_) return;
   options_.note(suspect ? absl::StrCat(name(), " hasn't been heard for ", absl::FormatDuration(options_.limits.suspect),
                                        "; its tasks may go on (lost after ",
                                        absl::FormatDuration(options_.limits.lost()), ")")
                         : absl::StrCat(name(), " is heard again"));
+}
+
+void HostAgent::TellOutOfReach() {
+  out_of_reach_at_ = clock_.Now() + kOutOfReachPeriod;
+  for (const auto& [command, asked] : std::map(asked_))
+    if (asked.launch && asked.started && !stopping_) events_.OnOutOfReach(asked.task);
+}
+
+bool HostAgent::may_leave(const TaskId& task) const {
+  const auto is_given_up = [&](const auto& launch) { return launch.second == task; };
+  return (lost_ && state_ != State::kReady) || std::any_of(given_up_.begin(), given_up_.end(), is_given_up);
+}
+
+void HostAgent::GiveUp(const TaskId& task) {
+  const std::optional<CommandId> launch = LaunchOf(task);
+  if (!launch.has_value() || !asked_.at(*launch).started || !link_->suspect()) return;
+  options_.note(absl::StrCat(name(), " hasn't been heard for ", absl::FormatDuration(options_.out_of_reach_after), ": ",
+                             task.ToString(), " is given up there, and killed once the host is heard again"));
+  asked_.erase(*launch);
+  given_up_[*launch] = task;
+}
+
+void HostAgent::EndGivenUp() {
+  for (const auto& [launch, task] : given_up_)
+    Queue({.send = [this, launch = launch] { link_->End(launch, EndMode::kAtOnce).IgnoreError(); },
+           .asked = std::nullopt});
+}
+
+void HostAgent::WriteHosts(const std::string& file) {
+  hosts_file_ = file;
+  if (state_ == State::kGone) return;
+  Queue({.send = [this, file] { link_->WriteHosts(file).IgnoreError(); }, .asked = std::nullopt});
 }
 
 void HostAgent::Queue(Queued command) {
@@ -200,6 +250,12 @@ void HostAgent::SendQueued() {
 }
 
 void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+  if (state_ == State::kGone && was_ready_)
+    return later_.Add([this, task, ports] {
+      if (stopping_) return;
+      if (state_ == State::kGone) GetNewAgent();
+      Reserve(task, ports);
+    });
   if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
   if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
   const Asked asked{.task = task, .ports = ports.size()};
@@ -236,6 +292,7 @@ void HostAgent::GetNewAgent() {
   pause_.Reset();
   MakeLink();
   Connect();
+  if (!hosts_file_.empty()) WriteHosts(hosts_file_);
   for (const auto& [task, ports] : reserved_) {
     const Asked asked{.task = task, .renewed = true};
     Queue({.send = [this, asked, ports = ports] { SendReserve(asked, ports); }, .asked = asked});
@@ -354,6 +411,7 @@ void HostAgent::OnOutputLost(const CommandId& launch, OutputStream, uint64_t, ui
 }
 
 void HostAgent::OnExit(const CommandId& launch, const TaskId&, const ExitStatus& status, bool) {
+  given_up_.erase(launch);
   const auto found = asked_.find(launch);
   if (found == asked_.end() || !found->second.started) return;
   const TaskId task = found->second.task;
@@ -372,9 +430,12 @@ void HostAgent::OnUsage(const UsageEntry& usage) {
 
 void HostAgent::OnNote(const std::string& line) { options_.note(absl::StrCat(name(), ": ", line)); }
 
-void HostAgent::BecomeGone(const absl::Status& why) {
+void HostAgent::BecomeGone(const absl::Status& why, bool lost) {
   if (state_ == State::kReady && !stopping_) options_.note(std::string(why.message()));
   state_ = State::kGone;
+  lost_ = lost;
+  given_up_.clear();
+  out_of_reach_at_ = absl::InfiniteFuture();
   why_gone_ = why;
   redial_at_ = absl::InfiniteFuture();
   // The connection may be what calls; it is destroyed later.

@@ -1,7 +1,7 @@
 // One host of a run, as a supervisor sees it: gets streams to the host's agent from an engine, sends it commands, and
 // tells what becomes of its tasks. Dials again when a stream breaks, until the host counts as lost. A task that is
-// launched after that gets a new agent, if the host can be reached, with the ports that were reserved before. Used by
-// the loop's thread.
+// launched, or gets ports, after that gets a new agent, if the host can be reached, with the ports that were reserved
+// before. Used by the loop's thread.
 #pragma once
 
 #include <deque>
@@ -30,7 +30,22 @@ namespace muster {
 struct HostAgentOptions {
   std::string job;  // of the agent, letters, digits and '-'
   AgentLimits limits;
-  std::function<void(const std::string& line)> note;  // takes a line for the user; must be set
+  absl::Duration out_of_reach_after = absl::Seconds(10);  // see BackendEvents::OnOutOfReach
+  std::function<void(const std::string& line)> note;      // takes a line for the user; must be set
+};
+
+// A launch until its end, or a reservation until its answer.
+struct AskedOfHost {
+  TaskId task;
+  bool launch = false;
+  bool started = false;
+  bool renewed = false;  // a reservation that the agent before had
+  size_t ports = 0;      // of a reservation
+};
+// A command until the agent takes it.
+struct QueuedForHost {
+  std::function<void()> send;
+  std::optional<AskedOfHost> asked;  // what must be answered if it can't be sent any more
 };
 
 class HostAgent final : public AgentLinkEvents {
@@ -50,9 +65,9 @@ class HostAgent final : public AgentLinkEvents {
   const std::string& name() const { return host_.name; }
   // Returns whether the agent knows that everything has ended, and has ended itself.
   bool stopped() const { return stopped_ && connection_ == nullptr; }
-  // Processes that tasks had left behind, once the agent has stopped.
-  int strays() const { return strays_; }
+  int strays() const { return strays_; }  // that tasks had left behind, once the agent has stopped
   bool suspect() const { return link_->suspect(); }
+  absl::Time heard_since() const { return heard_since_; }  // without a gap
 
   // The engine's answers.
   void OnStream(AgentStream stream);
@@ -64,6 +79,12 @@ class HostAgent final : public AgentLinkEvents {
   void End(const TaskId& task, EndMode mode);
   void PauseOutput(bool paused);
   void Input(const TaskId& task, std::string_view bytes);
+  void GiveUp(const TaskId& task);
+  void WriteHosts(const std::string& file);
+  // Returns whether the host is lost and hasn't come back, or the task was given up while it couldn't be heard.
+  bool may_leave(const TaskId& task) const;
+  // Forgets the ports of a task that has gone to another host.
+  void Forget(const TaskId& task) { reserved_.erase(task); }
   // Ends everything on the host; see stopped(). No event of a task follows.
   void Stop();
 
@@ -83,18 +104,8 @@ class HostAgent final : public AgentLinkEvents {
   void OnNote(const std::string& line) override;
 
  private:
-  // A launch until its end, or a reservation until its answer.
-  struct Asked {
-    TaskId task;
-    bool launch = false;
-    bool started = false;
-    bool renewed = false;  // a reservation that the agent before had
-    size_t ports = 0;      // of a reservation
-  };
-  struct Queued {
-    std::function<void()> send;
-    std::optional<Asked> asked;  // what must be answered if it can't be sent any more
-  };
+  using Asked = AskedOfHost;
+  using Queued = QueuedForHost;
 
   // Sends it now, or once the agent takes commands.
   void Queue(Queued command);
@@ -102,16 +113,18 @@ class HostAgent final : public AgentLinkEvents {
   void SendLaunch(const ProcessSpec& process);
   void SendReserve(const Asked& asked, const std::vector<uint16_t>& ports);
   void LaunchOnNewAgent(const ProcessSpec& process);
-  // Begins anew after the agent is gone.
-  void GetNewAgent();
+  void GetNewAgent();  // after the agent is gone
   void MakeLink();
   void Connect();
   void Redial();
   // Returns whether too many connections in a row have ended without an event of the agent. Call once for each.
   bool BreaksInVain();
   void OnConnectionEnd(const absl::Status& why);
-  // The host has no agent any more: tells what became of everything that was asked for.
-  void BecomeGone(const absl::Status& why);
+  // The host has no agent any more: tells what became of everything that was asked for. `lost`: and can't be reached.
+  void BecomeGone(const absl::Status& why, bool lost = false);
+  void TellOutOfReach();
+  // Kills what was given up, when the host is heard.
+  void EndGivenUp();
   void TellGone(const Asked& asked);
   std::optional<CommandId> LaunchOf(const TaskId& task) const;
 
@@ -143,10 +156,16 @@ class HostAgent final : public AgentLinkEvents {
   absl::Time answer_by_;                            // while connecting: of the agent, once there is a stream
   std::deque<Queued> queue_;
   std::map<CommandId, Asked> asked_;
+  std::map<CommandId, TaskId> given_up_;  // launches whose tasks are elsewhere now, until their end is known
+  absl::Time out_of_reach_at_ = absl::InfiniteFuture();  // while suspect
+  bool was_ready_ = false;
+  bool lost_ = false;                                 // its tasks have ended, and it couldn't be reached since
+  absl::Time heard_since_;                            // while heard
+  absl::Time tasks_end_by_ = absl::InfinitePast();    // those of earlier agents have ended by then
+  std::string hosts_file_;                            // for agents that come later
   std::map<TaskId, std::vector<uint16_t>> reserved_;  // ports by their numbers
   bool paused_ = false;
-  bool stopping_ = false;
-  bool stopped_ = false;
+  bool stopping_ = false, stopped_ = false;
   int strays_ = 0;
 };
 

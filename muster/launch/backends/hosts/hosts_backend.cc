@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/hosts/placement.h"
 
 namespace muster {
 namespace {
@@ -29,6 +30,7 @@ HostsBackend::HostsBackend(const BackendOptions& options, std::unique_ptr<Engine
       host_options_(OptionsOfHosts(options)),
       loop_(loop),
       events_(events),
+      placement_(options.plan.placement),
       engine_(std::move(engine)),
       local_(options, loop, events) {
   MUSTER_CHECK(!options.plan.hosts.empty());
@@ -76,9 +78,9 @@ int HostsBackend::Stop() {
   return strays;
 }
 
-HostAgent* HostsBackend::HostOf(const TaskId& task) {
-  const auto placed = options_.plan.placement.find(task);
-  return placed == options_.plan.placement.end() ? nullptr : agents_.at(placed->second).get();
+HostAgent* HostsBackend::HostOf(const TaskId& task) const {
+  const auto placed = placement_.find(task);
+  return placed == placement_.end() ? nullptr : agents_.at(placed->second).get();
 }
 
 void HostsBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
@@ -164,6 +166,48 @@ void HostsBackend::Input(const TaskId& task, std::string_view bytes) {
   HostAgent* const host = HostOf(task);
   if (host == nullptr) return local_.Input(task, bytes);
   host->Input(task, bytes);
+}
+
+std::optional<std::string> HostsBackend::PlaceElsewhere(const TaskId& task, const MoveWish& wish,
+                                                        absl::Time since) const {
+  const auto gpus = wish.gpus.find(task);
+  MoveRequest request{.task = {.task = task, .gpus = gpus == wish.gpus.end() ? 0 : gpus->second},
+                      .hosts = {},
+                      .present = {},
+                      .gpus = wish.gpus};
+  for (const Host& host : options_.plan.hosts) {
+    const HostAgent& agent = *agents_.at(host.name);
+    const bool is_wished = std::find(wish.hosts.begin(), wish.hosts.end(), host.name) != wish.hosts.end();
+    const bool is_heard = agent.state() == HostAgent::State::kReady && !agent.suspect() && agent.heard_since() <= since;
+    if (is_wished && is_heard && host.name != placement_.at(task)) request.hosts.push_back(host);
+  }
+  for (const TaskId& other : wish.others)
+    if (const auto placed = placement_.find(other); placed != placement_.end()) request.present[other] = placed->second;
+  return muster::PlaceElsewhere(request);
+}
+
+std::string HostsBackend::Move(const TaskId& task, const MoveWish& wish) {
+  HostAgent* const from = HostOf(task);
+  if (from == nullptr || !from->may_leave(task)) return "";
+  const std::optional<std::string> host = PlaceElsewhere(task, wish, options_.clock->Now());
+  if (!host.has_value()) return "";
+  from->Forget(task);
+  placement_[task] = *host;
+  return *host;
+}
+
+// When the supervisor's own network was away, hosts come back one after the other: the first is no place for the tasks
+// of the others.
+bool HostsBackend::CanGiveUp(const TaskId& task, const MoveWish& wish) const {
+  const HostAgent* const host = HostOf(task);
+  if (host == nullptr || !host->suspect()) return false;
+  return PlaceElsewhere(task, wish, options_.clock->Now() - host_options_.out_of_reach_after).has_value();
+}
+
+void HostsBackend::GiveUp(const TaskId& task) { HostOf(task)->GiveUp(task); }
+
+void HostsBackend::WriteHosts(const std::string& file) {
+  for (const auto& [name, agent] : agents_) agent->WriteHosts(file);
 }
 
 absl::Time HostsBackend::deadline() const {

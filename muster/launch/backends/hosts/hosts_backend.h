@@ -3,7 +3,7 @@
 //
 // All hosts are reached, and reach each other, before a port is reserved on any: each Reserve waits for that, and fails
 // with a line for every host or pair of hosts that can't be used. A host that is lost later ends its own tasks and
-// these alone: each exits as if killed.
+// these alone: each exits as if killed, and may Move to another host.
 #pragma once
 
 #include <map>
@@ -38,6 +38,10 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
   void Input(const TaskId& task, std::string_view bytes) override;
+  std::string Move(const TaskId& task, const MoveWish& wish) override;
+  bool CanGiveUp(const TaskId& task, const MoveWish& wish) const override;
+  void GiveUp(const TaskId& task) override;
+  void WriteHosts(const std::string& file) override;
   absl::Time deadline() const override;
   void OnTime() override;
 
@@ -52,6 +56,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
+  void OnOutOfReach(const TaskId& task) override { OwnerOf(task).OnOutOfReach(task); }
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override { OwnerOf(task).OnUsage(task, usage); }
   BackendEvents& OwnerOf(const TaskId& task);
 
@@ -61,7 +66,9 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   absl::Status StartHere();
   void ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports);
   // Returns the host of a task; null: this machine.
-  HostAgent* HostOf(const TaskId& task);
+  HostAgent* HostOf(const TaskId& task) const;
+  // Returns one of the wished hosts that has room and has been heard without a gap since then; nullopt: there is none.
+  std::optional<std::string> PlaceElsewhere(const TaskId& task, const MoveWish& wish, absl::Time since) const;
   // Reserves what has waited; not before the hosts are checked.
   void ReserveWaiting();
   absl::Status WhyNotAllHosts() const;
@@ -73,6 +80,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   FdLoop& loop_;
   BackendEvents& events_;
 
+  std::map<TaskId, std::string> placement_;  // the plan's, and where tasks have gone since
   std::unique_ptr<Engine> engine_;
   LocalBackend local_;
   bool local_started_ = false;                                // once a task has no place on a host

@@ -48,6 +48,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
     limits.grace = options_.plan.grace;
     auto made = std::make_unique<LoopEngine>(options_.run_id, options_, limits, loop_, over_tcp);
     LoopEngine& engine = *made;
+    engine.agents_clock = agents_clock_;
     backend_ = std::make_unique<HostsBackend>(options_, std::move(made), loop_, *this);
     EXPECT_EQ(backend_->Start(), absl::OkStatus());
     return engine;
@@ -87,9 +88,13 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
   void OnExit(const TaskId& task, const ExitStatus& status) override {
     lines_.push_back(absl::StrCat(task.ToString(), " ", status.ToString()));
   }
+  void OnOutOfReach(const TaskId& task) override {
+    lines_.push_back(absl::StrCat(task.ToString(), " is out of reach"));
+  }
 
   BackendOptions options_{.run_id = RandomHex(8), .environment = {"PATH=/usr/bin:/bin"}};
   FdLoop loop_;
+  const Clock* agents_clock_ = &RealClock();
   std::unique_ptr<HostsBackend> backend_;
   uint16_t port_ = 0;  // reserved last
   std::vector<std::string> lines_;
@@ -156,7 +161,7 @@ esac
 
 class ReachedHostsTest : public HostsBackendTest {
  protected:
-  ReachedHostsTest() {
+  explicit ReachedHostsTest(const Clock& clock = RealClock()) : HostsBackendTest(clock) {
     options_.plan.hosts.push_back({.name = "b"});
     options_.plan.placement[kOther] = "b";
     options_.environment = {"PATH=" + folder_.path() + ":/usr/bin:/bin"};
@@ -256,6 +261,143 @@ TEST_F(SilentHostTest, StreamsOverWhichNothingComesAreGivenUpOneAfterTheOther) {
   }
   EXPECT_EQ(engine.silent, 0);
   EXPECT_THAT(notes_, ElementsAre("reaching 1 host", HasSubstr("a hasn't been heard for 3s"), "a is heard again"));
+}
+
+// Two hosts: worker 0 is on a, worker 1 on b, which is silent when the test says so.
+class MovedTaskTest : protected HasClock, public ReachedHostsTest {
+ protected:
+  MovedTaskTest() : ReachedHostsTest(clock) {
+    agents_clock_ = &clock;
+    options_.plan.grace = kUsualGrace;
+  }
+
+  LoopEngine& StartBoth(const std::string& program = "exec sleep 1000") {
+    Dial("exit 0");
+    LoopEngine& engine = Start();
+    for (const TaskId& task : {kTask, kOther}) backend_->Reserve(task, {0});
+    for (const std::string task : {"worker:0", "worker:1"}) Await(task + " has 1 ports");
+    Launch(kTask, "exec sleep 1000");
+    Launch(kOther, "echo $$; " + program);
+    while (out_[kOther].empty()) Round();
+    Await("worker:0 runs on a");
+    return engine;
+  }
+  void BeSilent(LoopEngine& engine) {
+    engine.unreachable = {{"b", "b is off"}};
+    engine.Cut("b");
+  }
+  // Lets what is due happen, and then time pass.
+  void Pass(absl::Duration time) {
+    for (int round = 0; round < 20; ++round) {
+      loop_.RunOnce(absl::InfinitePast());
+      backend_->OnTime();
+    }
+    clock.Advance(time);
+  }
+  // Lets time pass until the line has come.
+  void PassUntil(const std::string& line) {
+    for (int i = 0; i < 400 && std::find(lines_.begin(), lines_.end(), line) == lines_.end(); ++i)
+      Pass(absl::Milliseconds(250));
+    EXPECT_THAT(lines_, Contains(line));
+  }
+  // After it has moved to a.
+  void StartElsewhere() {
+    lines_.clear();
+    backend_->Reserve(kOther, {0});
+    PassUntil("worker:1 has 1 ports");
+    Launch(kOther, "exec sleep 1000");
+    PassUntil("worker:1 runs on a");
+  }
+  const MoveWish wish_{.hosts = {"a", "b"}, .others = {kTask, kOther}};
+};
+
+TEST_F(MovedTaskTest, GoesToAnotherHostWhenTheirsIsLost) {
+  LoopEngine& engine = StartBoth();
+  EXPECT_EQ(backend_->Move(kOther, wish_), "") << "its host is heard";
+  BeSilent(engine);
+  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  EXPECT_EQ(backend_->Move(kOther, {.hosts = {"b"}, .others = wish_.others}), "") << "none is wished";
+  EXPECT_EQ(backend_->Move(kOther, wish_), "a");
+  StartElsewhere();
+}
+
+// Both processes may run for a while; the one that was given up is killed as soon as its host is heard.
+TEST_F(MovedTaskTest, IsGivenUpBeforeItsHostIsLost) {
+  LoopEngine& engine = StartBoth();
+  const pid_t pid = std::stoi(out_[kOther]);
+  BeSilent(engine);
+  PassUntil("worker:1 is out of reach");
+  EXPECT_EQ(backend_->Move(kOther, wish_), "") << "it counts as running still";
+  EXPECT_FALSE(backend_->CanGiveUp(kOther, {.hosts = {"b"}, .others = wish_.others}));
+  EXPECT_FALSE(backend_->CanGiveUp(kTask, wish_)) << "its host is heard";
+  EXPECT_TRUE(backend_->CanGiveUp(kOther, wish_));
+  backend_->GiveUp(kOther);
+  EXPECT_EQ(kill(pid, 0), 0);
+  EXPECT_EQ(backend_->Move(kOther, wish_), "a");
+  StartElsewhere();
+  engine.unreachable.clear();
+  lines_.clear();
+  for (const absl::Time hang = RealClock().Now() + absl::Minutes(1); kill(pid, 0) == 0;) {
+    ASSERT_LT(RealClock().Now(), hang);
+    loop_.RunOnce(absl::InfinitePast());
+    backend_->OnTime();
+    clock.Advance(absl::Milliseconds(1));
+  }
+  EXPECT_THAT(lines_, ElementsAre()) << "the new one goes on";
+}
+
+// The supervisor's own network was away: a, which comes back first, is no place for the tasks of b, which may follow.
+TEST_F(MovedTaskTest, IsNotGivenUpForAHostThatWasSilentItself) {
+  LoopEngine& engine = StartBoth();
+  engine.unreachable = {{"a", "no network"}, {"b", "no network"}};
+  engine.Cut("a");
+  engine.Cut("b");
+  PassUntil("worker:1 is out of reach");
+  engine.unreachable.erase("a");
+  const auto is_back = [&] { return !notes_.empty() && notes_.back() == "a is heard again"; };
+  for (int i = 0; i < 100 && !is_back(); ++i) Pass(absl::Milliseconds(250));
+  ASSERT_TRUE(is_back()) << notes_.back();
+  EXPECT_FALSE(backend_->CanGiveUp(kOther, wish_));
+  for (int i = 0; i < 40; ++i) Pass(absl::Milliseconds(250));
+  EXPECT_TRUE(backend_->CanGiveUp(kOther, wish_));
+}
+
+// Its agent has said that it ends them, and can't be reached since: they go once they must have ended.
+TEST_F(MovedTaskTest, OfAnEndingAgentGoesOnceItHasEnded) {
+  LoopEngine& engine = StartBoth("trap '' TERM; while :; do sleep 0.05; done");
+  engine.EndAgent("b");
+  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  engine.unreachable = {{"b", "b is off"}};
+  Launch(kOther, "exit 0");
+  const absl::Time asked = clock.Now();
+  PassUntil("worker:1 isn't started: b is off");
+  ASSERT_LT(clock.Now(), asked + absl::Seconds(1));
+  EXPECT_EQ(backend_->Move(kOther, wish_), "") << "they may live";
+  clock.Advance(absl::Seconds(5));
+  lines_.clear();
+  Launch(kOther, "exit 0");
+  PassUntil("worker:1 isn't started: b is off");
+  EXPECT_EQ(backend_->Move(kOther, wish_), "a");
+}
+
+// Its host has lost agent and guard while it was to have ports there.
+TEST_F(MovedTaskTest, HasItsPortsFromTheNextAgent) {
+  LoopEngine& engine = StartBoth();
+  engine.KillAgent("b");
+  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  lines_.clear();
+  backend_->Reserve(kOther, {0});
+  PassUntil("worker:1 has 1 ports");
+}
+
+TEST_F(MovedTaskTest, StaysWithoutASlotElsewhere) {
+  options_.plan.hosts[0].slots = 1;
+  LoopEngine& engine = StartBoth();
+  BeSilent(engine);
+  PassUntil("worker:1 is out of reach");
+  EXPECT_FALSE(backend_->CanGiveUp(kOther, wish_));
+  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  EXPECT_EQ(backend_->Move(kOther, wish_), "");
 }
 
 // It asks its tasks to end, and lets no supervisor attach until they have; the next agent starts after that.

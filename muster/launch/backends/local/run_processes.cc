@@ -206,6 +206,8 @@ int64_t TicksSinceBoot() {
 
 int KillProcessesOfRun(const std::string& run_id) { return KillProcessesWith(kRunIdVariable, run_id); }
 
+bool IsDetached(pid_t pid) { return !VariableOf("/proc/" + std::to_string(pid), kDetachedVariable).empty(); }
+
 int KillProcessesOfAgent(const std::string& agent_id) { return KillProcessesWith(kAgentIdVariable, agent_id); }
 
 }  // namespace muster

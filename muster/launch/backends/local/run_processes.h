@@ -25,6 +25,9 @@ std::map<std::string, std::vector<pid_t>> ProcessesOfRuns(const std::set<std::st
 // otherwise.
 void AwaitGuard(const std::string& run_id);
 
+// Returns whether a process was started to outlive whatever has started it (MUSTER_DETACHED).
+bool IsDetached(pid_t pid);
+
 struct GroupProcess {
   pid_t pid;
   int64_t started;  // clock ticks since the machine's start
