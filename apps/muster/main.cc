@@ -14,6 +14,7 @@
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/hosts/remote_command.h"
 #include "apps/muster/terminal/help_format.h"
+#include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/os/descriptor_limit.h"
 #include "muster/base/text/nearest_name.h"
@@ -64,7 +65,9 @@ std::optional<muster::KnownFlag> FlagOf(const CLI::App& command, const std::stri
 
 // Writes one line that names what was wrong, for which subcommand, and what is accepted.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining(true);
+  std::vector<std::string> unknown = app.remaining(true);
+  // Behind "--" stands the program of `muster run`, in which nothing is wrong.
+  unknown.erase(std::find(unknown.begin(), unknown.end(), "--"), unknown.end());
   const CLI::App* command = &app;  // the innermost that was given
   std::string name;
   while (!command->get_subcommands().empty()) {
@@ -113,6 +116,7 @@ int RunThere(const std::string& name, const muster::RemoteCommand& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::TakeShownHost();
   muster::RaiseDescriptorLimit();
   CLI::App app(kDescription, "muster");
   app.require_subcommand(1);
@@ -125,7 +129,7 @@ int main(int argc, char** argv) {
   const CLI::App& command = CommandOf(app, arguments);
   const auto takes_value = [&command](const std::string& word) {
     const CLI::Option* option = command.get_option_no_throw(word);
-    return option != nullptr && option->get_type_size() != 0;
+    return option != nullptr && option->get_items_expected_max() > 0;
   };
   auto remote = muster::RemoteCommandIn(arguments, takes_value);
   if (!remote.ok()) return muster::UsageError(NameOf(command), remote.status());

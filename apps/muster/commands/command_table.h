@@ -34,6 +34,7 @@ class App;
   COMMAND(Help)                  \
   COMMAND(Version)               \
   COMMAND(Supervise)             \
+  COMMAND(Follow)                \
   COMMAND(Agent)                 \
   COMMAND(Reach)                 \
   COMMAND(Receive)               \

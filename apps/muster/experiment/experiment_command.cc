@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
@@ -119,12 +120,12 @@ std::string LeftText(const OpenedHome& opened, const ExperimentId& id) {
     if (IsPartOf(run, id)) count += processes.pids.size();
   if (count == 0) return "";
   return absl::StrCat("; ", count, count == 1 ? " process of it still runs" : " processes of it still run",
-                      ": muster kill ", id.ToString(), count == 1 ? " ends it" : " ends them");
+                      ": muster kill ", ShownId(id), count == 1 ? " ends it" : " ends them");
 }
 
 std::string GoOnText(const RunRecord& run) {
   if (!WasLost(run)) return "";
-  return absl::StrCat("; muster train --experiment ", run.id.ToString(), " goes on with it, from its last checkpoint");
+  return absl::StrCat("; muster train --experiment ", ShownId(run.id), " goes on with it, from its last checkpoint");
 }
 
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text) {
@@ -140,6 +141,10 @@ absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string&
 
 std::string RefuseEmptyId(const std::string& id) {
   return id.empty() ? "an id can't be empty; leave it out for the last experiment" : "";
+}
+
+std::string ShownId(const ExperimentId& id) {
+  return ShownHost().empty() ? id.ToString() : absl::StrCat(ShownHost(), ":", id.ToString());
 }
 
 int ReportError(const std::string& command, const absl::Status& status) {

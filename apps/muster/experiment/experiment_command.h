@@ -54,6 +54,9 @@ absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string&
 // otherwise mean the last experiment.
 std::string RefuseEmptyId(const std::string& id);
 
+// Returns the id as the person knows it who reads this: "4", or "gpu1:4" (terminal/shown_host.h).
+std::string ShownId(const ExperimentId& id);
+
 // Prints "muster COMMAND: message" and returns the exit code: 2 for the user's mistakes (InvalidArgument, NotFound,
 // FailedPrecondition, IsWrongConfiguration), 1 otherwise.
 int ReportError(const std::string& command, const absl::Status& status);

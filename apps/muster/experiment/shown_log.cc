@@ -114,7 +114,7 @@ void ShownLog::Take(const LogLineRecord& line) {
   // A new state shows who supervises the experiment now, whose end has to be watched; otherwise a short experiment
   // would seem to last until the next check.
   if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
-  if (!options_.json && !IsShown(line)) return;
+  if (line.when < options_.since || (!options_.json && !IsShown(line))) return;
   const std::string name = NameOfLine(id_, line);
   width_ = std::max(width_, name.size());
   output_.Put(options_.json ? JsonLine(name, line) : ShownLine(name, width_, line, options_.color));

@@ -29,11 +29,12 @@ absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run,
                                     const std::vector<std::string>& only = {});
 
 struct FollowOptions {
-  std::vector<std::string> only;  // these tasks; empty: all
-  bool follow = true;             // false: only what exists now
-  int last_lines = -1;            // of each task; -1: all
-  LogReader* reader = nullptr;    // a reader from OpenLog to continue; only and last_lines are ignored then
-  bool json = false;              // one object per line: id, time, stream, text
+  std::vector<std::string> only;            // these tasks; empty: all
+  bool follow = true;                       // false: only what exists now
+  int last_lines = -1;                      // of each task; -1: all
+  absl::Time since = absl::InfinitePast();  // without what was written before
+  LogReader* reader = nullptr;              // a reader from OpenLog to continue; only and last_lines are ignored then
+  bool json = false;                        // one object per line: id, time, stream, text
   bool color = false;
   int stop_fd = -1;
 };

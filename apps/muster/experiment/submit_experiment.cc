@@ -18,6 +18,7 @@
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
+#include "apps/muster/terminal/shown_host.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
@@ -44,7 +45,8 @@ std::string OwnProgram() {
 
 struct Started {
   ExperimentId id;
-  std::unique_ptr<LogReader> log;  // positioned at the start of this attempt's lines
+  std::unique_ptr<LogReader> log;           // positioned at the start of this attempt's lines
+  absl::Time since = absl::InfinitePast();  // or they begin here
 };
 
 // Waits until the tasks of a lost supervisor have ended on their hosts, which they do when they have heard nothing of
@@ -70,7 +72,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
                                    const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
-      absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", id.ToString(), " ends it"));
+      absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", ShownId(id), " ends it"));
   absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
@@ -103,15 +105,6 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
   return Started{id, OpenLog(opened.home, run)};
 }
 
-std::string GoesOnText(const ExperimentId& id, const HostSetting& hosts) {
-  const std::string name = id.ToString();
-  const std::string text = absl::StrCat("experiment ", name, " is running; muster logs ", name,
-                                        " -f shows it, muster kill ", name, " ends it");
-  if (hosts.hosts.empty()) return absl::StrCat(text, "\n");
-  return absl::StrCat(text, "; its tasks on hosts end when this machine is off or asleep for longer than ",
-                      absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)\n");
-}
-
 int ExitCodeOf(const RunRecord& run) {
   if (run.state == RunState::kFinished) return 0;
   if (run.state == RunState::kKilled) return kExitOfKilled;
@@ -121,8 +114,9 @@ int ExitCodeOf(const RunRecord& run) {
 std::string EndText(const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
-  return absl::StrCat("experiment ", run.id.ToString(), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), "\n  output: ", run.output_dir, "\n");
+  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
+                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), "\n  output: ", run.output_dir,
+                      ShownHost().empty() ? "" : " on " + ShownHost(), "\n");
 }
 
 // "Experiment 4: 9 runs, 2 at a time".
@@ -131,7 +125,7 @@ absl::StatusOr<std::string> GridTitle(Registry& registry, const ExperimentId& id
   const auto finished =
       std::count_if(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state == RunState::kFinished; });
   return absl::StrCat(
-      "Experiment ", id.ToString(), ": ", runs.size(), " runs, ", concurrency, " at a time",
+      "Experiment ", ShownId(id), ": ", runs.size(), " runs, ", concurrency, " at a time",
       finished > 0 ? absl::StrCat("; ", finished, " of them ", finished == 1 ? "has" : "have", " finished before") : "",
       "\n");
 }
@@ -153,7 +147,8 @@ absl::Status PrintResults(const OpenedHome& opened, const RunRecord& grid, const
 absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started, const ShowFlags& flags,
                                 const InterruptFd& interrupt) {
   const ExperimentId& id = started.id;
-  FollowOptions options = {.reader = started.log.get(), .json = flags.json, .stop_fd = interrupt.fd()};
+  FollowOptions options = {
+      .since = started.since, .reader = started.log.get(), .json = flags.json, .stop_fd = interrupt.fd()};
   ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
   ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
@@ -163,7 +158,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    std::fputs(absl::StrCat("\n", GoesOnText(id, specification.options.hosts)).c_str(), stderr);
+    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
     return 0;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
@@ -197,9 +192,36 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
   return hash;
 }
 
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
+  const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
+  const std::string supervised =
+      host.empty() ? "" : absl::StrCat(", and ", host, " supervises it: this machine may sleep or go");
+  const std::string limit =
+      !host.empty() || hosts.hosts.empty()
+          ? ""
+          : absl::StrCat("; its tasks on hosts end when this machine is off or asleep for longer than ",
+                         absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)");
+  return absl::StrCat("experiment ", name, " is running", supervised, "; muster logs ", name,
+                      " -f shows it, muster kill ", name, " ends it", limit, "\n");
+}
+
+absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,
+                                  const ShowFlags& flags) {
+  const InterruptFd interrupt;
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
+  if (run.runs > 0 && !flags.json) {
+    const auto file = ParseExperimentFile(specification.file_text, specification.file_name);
+    ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, file.ok() ? file->concurrency : 1));
+    Print(title);
+  }
+  return FollowToEnd(opened, {.id = id, .log = OpenLog(opened.home, run), .since = since}, flags, interrupt);
+}
+
 absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {
   // From here on Ctrl-C only stops showing the logs, so that it can't leave an experiment without its supervisor.
   const InterruptFd interrupt;
+  const absl::Time submitted = RealClock().Now();
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
   const ExperimentId& id = started.id;
   if (!flags.detach) {
@@ -210,11 +232,13 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(id, submission.experiment.options.hosts));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts));
     return 0;
   }
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
-  Print(OneLineJson(JsonOf(run)) + "\n");
+  nlohmann::json object = JsonOf(run);
+  object["submitted_micros"] = absl::ToUnixMicros(submitted);
+  Print(OneLineJson(object) + "\n");
   return 0;
 }
 

@@ -36,6 +36,14 @@ struct Submission {
 // files)...done". Returns its hash.
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet);
 
+// Returns the line about an experiment that goes on. `host`: the one that supervises it; empty: this machine. `hosts`:
+// where its tasks run.
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts);
+
+// Shows a started experiment's lines, from `since` on, as Submit does. Returns what Submit returns.
+absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,
+                                  const ShowFlags& flags);
+
 // Starts it and shows its lines until it has ended or Ctrl-C is pressed, after which the experiment keeps running.
 // Returns the exit code: 0 finished or still running; the chief's if it failed; 130 if it was killed.
 absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags);

@@ -3,72 +3,86 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "apps/muster/hosts/host_command.h"
 #include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/hosts/remote_command.h"
+#include "apps/muster/terminal/shown_host.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/engines/ssh/first_contact.h"
+#include "muster/launch/engines/ssh/ssh_command.h"
+#include "muster/launch/system/shell_word.h"
+#include "muster/train/threads/error.h"
 
 namespace muster {
 namespace {
 
 constexpr int kExitOfUnusable = 2;
+constexpr size_t kMostQuoted = 200;  // bytes of what another muster has said
 
-std::string GoesOnText(const std::string& host, const std::string& id) {
-  const std::string name = absl::StrCat(host, ":", id);
-  return absl::StrCat("experiment ", name, " is running, and ", host,
-                      " supervises it: this machine may sleep or go; muster logs ", name, " -f shows it, muster kill ",
-                      name, " ends it\n");
+// Returns the object on the one line that `muster train --json` has printed.
+absl::StatusOr<nlohmann::json> SubmittedOf(const std::string& text) {
+  nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_object() && object.contains("id") && object["id"].is_string()) return object;
+  return absl::InternalError(
+      absl::StrCat("muster there has said something else than expected: ", OneLine(text.substr(0, kMostQuoted))));
 }
 
-// Returns a field of the one line of JSON that a command has printed; InternalError: it isn't there.
-absl::StatusOr<nlohmann::json> FieldOf(const std::string& text, const char* field) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (object.is_object() && object.contains(field)) return object.at(field);
-  return absl::InternalError(absl::StrCat("muster there has said something else than expected: ", text));
+std::string GoesOnThere(const TrainElsewhere& train, const std::string& id) {
+  const std::string text = GoesOnText(train.host, id, {});
+  if (train.ssh_config.empty()) return text;
+  return absl::StrCat(text.substr(0, text.size() - 1), " (with --ssh_config ", ShellWord(train.ssh_config), ")\n");
 }
 
-absl::StatusOr<int> Follow(const TrainElsewhere& train, const std::string& id) {
-  RemoteCommand logs{.host = train.host, .words = {"logs", id, "-f"}};
-  if (train.show.json) logs.words.emplace_back("--json");
-  ASSIGN_OR_RETURN(const RemoteEnd shown, RunRemoteCommand(logs, train.ssh_config));
-  if (shown.interrupted || shown.exit_code != 0) {
-    std::fputs(absl::StrCat("\n", GoesOnText(train.host, id)).c_str(), stderr);
-    return 0;
+// Returns the exit code of an experiment that has failed with one by which RunRemoteCommand knows that ssh or muster
+// isn't there; nothing if it hasn't, or nobody knows.
+std::optional<int> AmbiguousCodeOf(const TrainElsewhere& train, const HostPlan& plan, const std::string& id) {
+  const absl::StatusOr<HostAnswer> answer =
+      RunOnHost({.plan = plan, .host = train.host, .words = {"muster", "status", id, "--json"}});
+  if (!answer.ok() || answer->exit_code != 0) return std::nullopt;
+  const nlohmann::json run = nlohmann::json::parse(answer->stdout_text, nullptr, /*allow_exceptions=*/false);
+  if (!run.is_object() || !run.contains("exit_code") || !run["exit_code"].is_number_integer()) return std::nullopt;
+  const int code = run["exit_code"].get<int>();
+  return code == kFailureOfSsh || code == kNoMusterThere ? std::optional(code) : std::nullopt;
+}
+
+absl::StatusOr<int> Follow(const TrainElsewhere& train, const HostPlan& plan, const nlohmann::json& submitted) {
+  const std::string id = submitted["id"].get<std::string>();
+  RemoteCommand follow{.host = train.host, .words = {"follow", id}, .ssh_config = train.ssh_config};
+  if (submitted.contains("submitted_micros"))
+    follow.words.insert(follow.words.end(), {"--since", submitted["submitted_micros"].dump()});
+  if (train.show.json) follow.words.emplace_back("--json");
+  if (!train.show.metric.empty()) follow.words.push_back(absl::StrCat("--metric=", train.show.metric));
+  const absl::StatusOr<RemoteEnd> end = RunRemoteCommand(follow);
+  if (absl::IsUnavailable(end.status())) {
+    if (const std::optional<int> code = AmbiguousCodeOf(train, plan, id)) return *code;
+    std::fprintf(stderr,
+                 "muster train: the connection to %s broke; experiment %s:%s goes on there without it: muster "
+                 "status %s:%s says how\n",
+                 train.host.c_str(), train.host.c_str(), id.c_str(), train.host.c_str(), id.c_str());
+    return static_cast<int>(ExitCode::kRetry);
   }
-  ASSIGN_OR_RETURN(HostPlan plan, HostPlanOf({.ssh_config = train.ssh_config}, {{.name = train.host}}));
-  ASSIGN_OR_RETURN(
-      const HostAnswer status,
-      RunOnHost({.plan = std::move(plan), .host = train.host, .words = {"muster", "status", id, "--json"}}));
-  ASSIGN_OR_RETURN(const nlohmann::json state, FieldOf(status.stdout_text, "state"));
-  ASSIGN_OR_RETURN(const nlohmann::json exit_code, FieldOf(status.stdout_text, "exit_code"));
-  ASSIGN_OR_RETURN(const nlohmann::json output, FieldOf(status.stdout_text, "output_dir"));
-  if (train.show.json) std::printf("%s", status.stdout_text.c_str());
-  const absl::StatusOr<nlohmann::json> runs = FieldOf(status.stdout_text, "runs");
-  if (!train.show.json && runs.ok() && runs->is_number_integer() && *runs > 0) {
-    RemoteCommand table{.host = train.host, .words = {"results", id}};
-    if (!train.show.metric.empty()) table.words.insert(table.words.end(), {"--metric", train.show.metric});
-    RETURN_IF_ERROR(RunRemoteCommand(table, train.ssh_config).status());
-  }
-  if (!train.show.json)
-    std::fprintf(stderr, "experiment %s:%s: %s\n  output: %s on %s\n", train.host.c_str(), id.c_str(),
-                 state.get<std::string>().c_str(), output.get<std::string>().c_str(), train.host.c_str());
-  if (state == Name(RunState::kFinished)) return 0;
-  if (state == Name(RunState::kKilled)) return kExitOfKilled;
-  return exit_code.is_number_integer() && exit_code != 0 ? exit_code.get<int>() : 1;
+  RETURN_IF_ERROR(end.status());
+  if (!end->interrupted) return end->exit_code;
+  std::fputs(absl::StrCat("\n", GoesOnThere(train, id)).c_str(), stderr);
+  return 0;
 }
 
 }  // namespace
 
 absl::StatusOr<int> TrainOnOtherHost(const TrainElsewhere& train) {
-  ASSIGN_OR_RETURN(HostPlan plan, HostPlanOf({.ssh_config = train.ssh_config}, {{.name = train.host}}));
+  ASSIGN_OR_RETURN(const HostPlan plan, HostPlanOf({.ssh_config = train.ssh_config}, {{.name = train.host}}));
   HostCommandOptions command{
-      .plan = std::move(plan),
+      .plan = plan,
       .host = train.host,
-      .words = {"muster", "train", "--supervisor", "here"},
+      .words = {"muster", "train", "--supervisor=here"},
+      .environment = {{kShownHostVariable, train.host}},
       .folder = train.folder,
+      .left_out = train.left_out,
       .say = [](const std::string& line) { std::fprintf(stderr, "muster train: %s\n", line.c_str()); }};
   command.words.insert(command.words.end(), train.words.begin(), train.words.end());
   if (train.dry_run) {
@@ -79,6 +93,8 @@ absl::StatusOr<int> TrainOnOtherHost(const TrainElsewhere& train) {
   const absl::StatusOr<HostAnswer> answer = RunOnHost(command);
   // Nothing was started.
   if (absl::IsUnavailable(answer.status())) return absl::FailedPreconditionError(answer.status().message());
+  if (absl::IsCancelled(answer.status()) && !train.dry_run)
+    return absl::CancelledError(absl::StrCat("interrupted; it may have been started: muster ls ", train.host, ":"));
   RETURN_IF_ERROR(answer.status());
   std::fputs(answer->stderr_text.c_str(), stderr);
   if (answer->exit_code != 0 && answer->stderr_text.empty())
@@ -88,19 +104,21 @@ absl::StatusOr<int> TrainOnOtherHost(const TrainElsewhere& train) {
     std::fputs(answer->stdout_text.c_str(), stdout);
     return answer->exit_code > kExitOfUnusable ? 1 : answer->exit_code;
   }
-  ASSIGN_OR_RETURN(const nlohmann::json id, FieldOf(answer->stdout_text, "id"));
-  const std::string name = id.is_string() ? id.get<std::string>() : id.dump();
+  ASSIGN_OR_RETURN(const nlohmann::json submitted, SubmittedOf(answer->stdout_text));
+  const std::string text = GoesOnThere(train, submitted["id"].get<std::string>());
   if (!train.show.detach) {
-    if (!train.show.json) std::fputs(GoesOnText(train.host, name).c_str(), stderr);
-    return Follow(train, name);
+    std::fputs(text.c_str(), stderr);
+    return Follow(train, plan, submitted);
   }
-  std::fputs(train.show.json ? answer->stdout_text.c_str() : GoesOnText(train.host, name).c_str(), stdout);
+  std::fputs(train.show.json ? answer->stdout_text.c_str() : text.c_str(), stdout);
   return 0;
 }
 
 absl::StatusOr<std::string> PathInFolder(const std::string& flag, const std::string& path, const std::string& folder) {
-  const std::string relative = std::filesystem::absolute(path).lexically_proximate(folder).string();
-  if (!absl::StartsWith(relative, "..") && !absl::StartsWith(relative, "/")) return relative;
+  std::error_code unresolved;
+  const std::filesystem::path file = std::filesystem::weakly_canonical(path, unresolved);
+  const std::filesystem::path relative = file.lexically_relative(std::filesystem::weakly_canonical(folder, unresolved));
+  if (!relative.empty() && relative.is_relative() && *relative.begin() != "..") return relative.string();
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", path,
                                                  "': the supervisor on the other host wouldn't have it; "
                                                  "accepted is a file in ",

@@ -11,16 +11,17 @@
 namespace muster {
 
 struct TrainElsewhere {
-  std::string host;                // as ssh knows it
-  std::string ssh_config;          // a file for `ssh -F`; empty: the user's own
-  std::string folder;              // of the project
-  std::vector<std::string> words;  // of `muster train` there, beside what this adds
+  std::string host;                   // as ssh knows it
+  std::string ssh_config;             // a file for `ssh -F`; empty: the user's own
+  std::string folder;                 // of the project
+  std::vector<std::string> left_out;  // of it, as in ListProject
+  std::vector<std::string> words;     // of `muster train` there, beside what this adds
   bool dry_run = false;
   ShowFlags show;
 };
 
 // Shows the experiment until it has ended or Ctrl-C is pressed, unless it is to be detached or only dry. Returns the
-// exit code, as Submit.
+// exit code: as Submit, or 138 if the connection has broken.
 absl::StatusOr<int> TrainOnOtherHost(const TrainElsewhere& train);
 
 // Returns the value of a flag for a host file, for a command that runs in a copy of `folder`: relative to it.

@@ -25,7 +25,8 @@ class HostCommand final : public TaskRunClient {
  public:
   explicit HostCommand(const HostCommandOptions& options)
       : options_(options), run_id_(RandomHex(kRunIdBytes)), plan_(PlanOf(options)), run_(Options(), *this) {
-    process_ = {.task = kTask, .arguments = options.words, .environment = {{kRunIdVariable, run_id_}}};
+    process_ = {.task = kTask, .arguments = options.words, .environment = options.environment};
+    process_.environment.emplace_back(kRunIdVariable, run_id_);
   }
 
   absl::StatusOr<HostAnswer> Run() {
@@ -75,7 +76,7 @@ class HostCommand final : public TaskRunClient {
   }
 
   absl::Status CopyFolder() {
-    ASSIGN_OR_RETURN(CopiedFolder folder, CopiedFolder::Take(options_.folder, options_.folder));
+    ASSIGN_OR_RETURN(CopiedFolder folder, CopiedFolder::Take(options_.folder, options_.folder, options_.left_out));
     const std::string ahead = CopyAheadText(folder.tree);
     if (!ahead.empty() && options_.say) options_.say(ahead);
     copy_.emplace(folder.OrderFor(plan_, run_id_), folder.tree, run_);

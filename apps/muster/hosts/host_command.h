@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,10 +20,12 @@ struct HostAnswer {
 struct HostCommandOptions {
   HostPlan plan;  // with the host
   std::string host;
-  std::vector<std::string> words;  // of the command; the first is "muster"
+  std::vector<std::string> words;                                     // of the command; the first is "muster"
+  std::vector<std::pair<std::string, std::string>> environment = {};  // beside the host's own
   // The command runs in a copy of this folder of this machine, or in the folder itself if the host sees it. The copy
   // goes when the command has ended. Empty: in no folder in particular.
   std::string folder = "";
+  std::vector<std::string> left_out = {};                      // of it, as in ListProject
   std::function<void(const std::string& line)> say = nullptr;  // takes lines for the user; empty: nobody does
 };
 

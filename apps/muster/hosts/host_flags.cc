@@ -52,7 +52,12 @@ bool AllAmong(const std::map<std::string, std::vector<std::string>>& placement, 
 }  // namespace
 
 void AddHostListFlags(CLI::App* command, HostFlags& flags) {
+  // As an unset variable of a shell would make it; without the check it would mean this machine.
+  const auto names_none = [](const std::string& text) {
+    return text.empty() ? std::string("names no host; accepted: H1,H2,...") : std::string();
+  };
   command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches; H:N takes at most N tasks that train")
+      ->check(CLI::Validator(names_none, ""))
       ->type_name("H1,H2,...");
   command
       ->add_option("--host_file,--host-file", flags.host_file,

@@ -51,6 +51,29 @@ TEST(RemoteCommandTest, OtherCommandsAreThisMachines) {
   EXPECT_FALSE(Of({}).value().has_value());
 }
 
+TEST(RemoteCommandTest, TheWayThereHasItsOwnConfiguration) {
+  for (const std::vector<std::string>& flag :
+       std::vector<std::vector<std::string>>{{"--ssh_config", "c:1"}, {"--ssh-config=c:1"}}) {
+    std::vector<std::string> words = {"logs", "gpu1:4"};
+    words.insert(words.end(), flag.begin(), flag.end());
+    const auto command = Of(words);
+    ASSERT_TRUE(command.ok() && command->has_value());
+    EXPECT_EQ((*command)->ssh_config, "c:1");
+    EXPECT_THAT((*command)->words, ElementsAre("logs", "4"));
+  }
+  EXPECT_THAT(Of({"logs", "gpu1:4", "--ssh_config"}).status().message(), HasSubstr("which file?"));
+}
+
+TEST(RemoteCommandTest, NothingIsEndedByMistake) {
+  EXPECT_FALSE(Of({"kill", "gpu1:4", "5"}).ok()) << "5 is this machine's";
+  EXPECT_FALSE(Of({"kill", "5", "gpu1:4"}).ok());
+  EXPECT_FALSE(Of({"kill", "gpu1:"}).ok());
+  EXPECT_FALSE(Of({"rerun", "gpu1:"}).ok());
+  EXPECT_TRUE(Of({"kill", "gpu1:", "--all"}).ok());
+  EXPECT_TRUE(Of({"kill", "gpu1:4", "gpu1:5"}).ok());
+  EXPECT_TRUE(Of({"logs", "gpu1:4", "--last", "5"}).ok());
+}
+
 TEST(RemoteCommandTest, WhatCannotBeForwardedIsNamed) {
   EXPECT_THAT(Of({"tensorboard", "gpu1:4"}).status().message(), HasSubstr("accepted for another host's: logs, status"));
   EXPECT_THAT(Of({"kill", "gpu1:4", "gpu2:5"}).status().message(),

@@ -113,7 +113,7 @@ class Watched {
     ASSIGN_OR_RETURN(const auto tasks, TasksOf(ids));
     if (name_.task.has_value() && tasks.empty())
       return absl::NotFoundError(absl::StrCat(FullName(name_.id, *name_.task), ": experiment ", name_.id.ToString(),
-                                              " has no such task; muster status ", name_.id.ToString(), " lists them"));
+                                              " has no such task; muster status ", ShownId(name_.id), " lists them"));
     std::vector<std::pair<std::string, TaskRecord>> running;
     for (const auto& [name, task] : tasks)
       if ((task.pid > 0 || !task.host.empty()) && !HasEnded(task.state)) running.emplace_back(name, task);

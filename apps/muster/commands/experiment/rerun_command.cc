@@ -61,7 +61,7 @@ absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   ASSIGN_OR_RETURN(
       const ExperimentCheck check,
       CheckExperiment(file, submission.experiment.runs, submission.experiment.options, ExperimentHostHere(file)));
-  const std::string command = absl::StrCat("muster rerun ", name.id.ToString(), flags.no_gpus ? " --no-gpus" : "",
+  const std::string command = absl::StrCat("muster rerun ", ShownId(name.id), flags.no_gpus ? " --no-gpus" : "",
                                            flags.no_venv ? " --no-venv" : "");
   RETURN_IF_ERROR(StatusOf(check, command, {}));
   submission.concurrency = file.concurrency;

@@ -158,7 +158,7 @@ std::string ToText(const Shown& shown) {
   for (const RunRecord& run : shown.runs)
     rows.emplace_back(run.id.ToString(),
                       absl::StrCat(std::string(Name(run.state)), run.reason.empty() ? "" : ", ", run.reason));
-  Append(text, absl::StrCat("runs (results: muster results ", shown.run.id.ToString(), ")"), rows);
+  Append(text, absl::StrCat("runs (results: muster results ", ShownId(shown.run.id), ")"), rows);
   rows.clear();
   for (size_t i = 0; i < std::min(shown.files.size(), kFilesShown); ++i)
     rows.emplace_back(shown.files[i].path, absl::StrCat(shown.files[i].bytes, " bytes"));
@@ -178,7 +178,7 @@ absl::Status Show(const ShowCommandFlags& flags) {
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(absl::StrCat(flags.id, ": a single task can't be shown; accepted: muster show ",
-                                                   name.id.ToString(), ", muster status ", flags.id));
+                                                   ShownId(name.id), ", muster status ", flags.id));
   ASSIGN_OR_RETURN(const Shown shown, Collect(opened, name.id));
   std::fputs((flags.json ? OneLineJson(ToJson(shown)) + "\n" : ToText(shown)).c_str(), stdout);
   return absl::OkStatus();

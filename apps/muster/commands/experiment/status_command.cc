@@ -133,7 +133,7 @@ absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const Exp
     std::erase_if(tasks, [&name](const TaskRecord& task) { return task.task != *name.task; });
     if (tasks.empty())
       return absl::NotFoundError(absl::StrCat(FullName(run.id, *name.task), ": experiment ", run.id.ToString(),
-                                              " has no such task; muster status ", run.id.ToString(), " lists them"));
+                                              " has no such task; muster status ", ShownId(run.id), " lists them"));
   }
   if (json) {
     nlohmann::json whole = JsonOf(run);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "muster/launch/experiment/grid_run.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/registry.h"
+#include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {
@@ -56,6 +58,7 @@ absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
 }
 
 int SuperviseAndReport(const SuperviseFlags& flags) {
+  unsetenv(kDetachedVariable);  // it is this process's alone
   const absl::StatusOr<ExperimentId> id = ExperimentId::Parse(flags.id);
   if (!id.ok()) return UsageError("supervise", id.status());
   if (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0)

@@ -72,7 +72,8 @@ Examples:
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
-Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed;
+Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed; 138 if
+the connection to the host that supervises broke, where it goes on;
 2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
 
 struct TrainFlags {
@@ -139,14 +140,14 @@ absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile
   ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(text));
   if (name.task.has_value())
     return absl::InvalidArgumentError(
-        absl::StrCat("--experiment ", text, ": a single task can't be restarted; accepted: ", name.id.ToString()));
+        absl::StrCat("--experiment ", text, ": a single task can't be restarted; accepted: ", ShownId(name.id)));
   ASSIGN_OR_RETURN(RunRecord run, registry.Run(name.id));
   ASSIGN_OR_RETURN(const RunRecord whole, registry.Run({.number = name.id.number}));
   const RunRecord& open = HasEnded(run.state) ? whole : run;
   if (!HasEnded(open.state))
     return absl::FailedPreconditionError(absl::StrCat("experiment ", open.id.ToString(), " is still running (",
                                                       std::string(Name(open.state)), "): muster kill ",
-                                                      open.id.ToString(), " ends it"));
+                                                      ShownId(open.id), " ends it"));
   if (run.project == file.project) return run;
   return absl::InvalidArgumentError(absl::StrCat("--experiment ", text, ": it belongs to project ", run.project,
                                                  ", but ", file.name, " here to project ", file.project));
@@ -185,19 +186,35 @@ std::string CommandGiven(const TrainFlags& flags) {
 
 // Returns the host that supervises the experiment; "" if this machine does. An experiment that is named with a host is
 // that host's.
-std::string SupervisorOf(const TrainFlags& flags, const ExperimentFile& file) {
+absl::StatusOr<std::string> SupervisorOf(const TrainFlags& flags, const ExperimentFile& file) {
   const std::optional<RemoteName> former = ParseRemoteName(flags.experiment);
-  const std::string& wanted = !flags.supervisor.empty() ? flags.supervisor
-                              : former.has_value()      ? former->host
-                                                        : file.hosts.supervisor;
-  return wanted == kSupervisorHere ? "" : wanted;
+  std::string host = former.has_value() ? former->host : file.hosts.supervisor;
+  if (!flags.supervisor.empty()) host = flags.supervisor;
+  if (host == kSupervisorHere) host.clear();
+  if (former.has_value() && former->name.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--experiment ", flags.experiment, ": which one? accepted: ", former->host, ":ID"));
+  if (former.has_value() && former->host != host)
+    return absl::InvalidArgumentError(absl::StrCat("--experiment ", flags.experiment, " is ", former->host,
+                                                   "'s; accepted without --supervisor ", flags.supervisor));
+  if (!host.empty() && !flags.experiment.empty() && !former.has_value())
+    return absl::InvalidArgumentError(absl::StrCat("--experiment ", flags.experiment, " is this machine's, and ", host,
+                                                   " is to supervise; accepted: --experiment ", host, ":",
+                                                   flags.experiment, ", or --supervisor here"));
+  if (!host.empty() && !ParseRemoteName(absl::StrCat(host, ":")).has_value())
+    return absl::InvalidArgumentError(absl::StrCat("supervisor '", host,
+                                                   "': accepted is here, or a host by a name of letters, digits, '.', "
+                                                   "'-' and '_', as USER@NAME or NAME; ~/.ssh/config gives names"));
+  return host;
 }
 
 // What the other host is asked for is checked there, where it runs.
 absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags, const FolderFile& folder) {
-  RETURN_IF_ERROR(CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}).status());
+  const std::vector<std::string> left_out = {ReadEnvironment().home.value_or("")};
+  RETURN_IF_ERROR(CodeForHosts(flags.hosts, folder.folder, left_out).status());
   TrainElsewhere train{.host = host,
                        .folder = folder.folder,
+                       .left_out = left_out,
                        .words = {"-f", folder.name},
                        .dry_run = flags.dry_run,
                        .show = flags.show};
@@ -205,7 +222,7 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   if (train.ssh_config.empty() && !folder.file.hosts.ssh_config.empty())
     train.ssh_config = (std::filesystem::path(folder.folder) / folder.file.hosts.ssh_config).string();
   const auto add = [&train](const std::string& flag, const std::string& value) {
-    if (!value.empty()) train.words.insert(train.words.end(), {flag, value});
+    if (!value.empty()) train.words.push_back(absl::StrCat(flag, "=", value));
   };
   for (const std::string& parameter : flags.parameters) add("--param", parameter);
   const std::optional<RemoteName> former = ParseRemoteName(flags.experiment);
@@ -287,7 +304,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
   for (const std::string& warning : folder.file.warnings) std::fprintf(stderr, "muster train: %s\n", warning.c_str());
-  if (const std::string host = SupervisorOf(flags, folder.file); !host.empty()) return TrainUnder(host, flags, folder);
+  ASSIGN_OR_RETURN(const std::string supervisor, SupervisorOf(flags, folder.file));
+  if (!supervisor.empty()) return TrainUnder(supervisor, flags, folder);
   Submission submission;
   NewExperiment& experiment = submission.experiment;
   std::optional<OpenedHome> opened;

@@ -59,10 +59,13 @@ int Serve(std::vector<std::string> arguments, const std::string& apply, const st
                                 "this process is ", task->task().ToString(),
                                 ", not a ps; give --job_name=ps, or a TF_CONFIG whose task type is \"ps\"")));
   SetUpLog(environment.run_id ? "" : task->task().ToString());
-  auto node = Node::Create(*task, {.token = {environment.job_token.value_or("")},
+  auto node = Node::Create(*task, {.token = {.secret = environment.job_token.value_or(""),
+                                             .cluster_file = environment.cluster_file.value_or("")},
                                    .apply = ParseApplyChoice(apply).value(),
                                    .transport = ParseTransportChoice(transport).value(),
-                                   .arena_fd = environment.arena_fd.value_or("")});
+                                   .arena_fd = environment.arena_fd.value_or(""),
+                                   .heard_file = environment.heard_file.value_or(""),
+                                   .life = TaskLifeOf(environment)});
   if (!node.ok()) return Fail(node.status());
   if (const absl::Status status = (*node)->Join(); !status.ok()) return Fail(status);
   return 0;

@@ -85,7 +85,8 @@ needs nothing but ssh and glibc. PROGRAM must be on each host under the same pat
 .musterignore names, and PROGRAM, a path below DIR, starts in the copy. It is removed when the run has ended.
 Workers take turns on the hosts, within their slots; so do parameter servers, which take no slot. Nothing of your
 environment travels but what --env sets. A broken connection costs nothing for --grace seconds; when this command is
-gone for longer, the tasks end by themselves.
+gone for longer, the tasks end by themselves. When a host is lost, its tasks but chief and evaluator go to others that
+have slots left.
 
 Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, or a host that can't be used: nothing
 started; 1 starting failed half-way.)";
@@ -113,6 +114,7 @@ struct RunFlags {
   std::string first_port;
   bool tensorboard = false;
   bool no_tensorboard = false;
+  bool restart_all = false;
   HostFlags hosts;
   std::string copy;
   ClusterRequest request;  // the flags that need no conversion
@@ -194,6 +196,8 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
 // Says on which host each task runs, and applies what follows from that.
 absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRequest& request,
                        ForegroundOptions& options) {
+  if (hosts.empty() && flags.restart_all)
+    return absl::InvalidArgumentError("--restart-all: accepted with --hosts or --host_file only");
   if (hosts.empty()) return absl::OkStatus();
   if (!flags.first_port.empty() && !flags.dry_run)
     return absl::InvalidArgumentError("--first_port: on hosts muster chooses free ports; accepted with --dry-run only");
@@ -209,6 +213,7 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   if (request.layout.empty()) {
     ASSIGN_OR_RETURN(request.hosts, PlaceOnHosts(placement));
   }
+  options.restart_all = flags.restart_all;
   request.directory = std::filesystem::current_path().string();
   request.muster_command = "muster";  // each agent has its own first in the PATH
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
@@ -328,6 +333,13 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
   return absl::ErrnoToStatus(errno, path);
 }
 
+// Unavailable: a line for each mistake in a host file, as for hosts that can't be used.
+absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags) {
+  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts);
+  if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
+  return hosts;
+}
+
 absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ClusterRequest& request = flags.request;
   RETURN_IF_ERROR(TakeCounts(flags, request));
@@ -340,7 +352,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags));
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)
@@ -389,8 +401,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   return RunInForeground(request, options);
 }
 
-// Says of each host why it can't be used.
-int ReportHosts(const absl::Status& status) {
+int ReportLines(const absl::Status& status) {
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n'))
     UsageError("run", absl::UnavailableError(line));
   return kExitUsage;
@@ -399,7 +410,7 @@ int ReportHosts(const absl::Status& status) {
 int RunAndReport(const RunFlags& flags, const CLI::App& command) {
   const absl::StatusOr<int> code = Run(flags, command);
   if (code.ok()) return *code;
-  if (absl::IsUnavailable(code.status())) return ReportHosts(code.status());
+  if (absl::IsUnavailable(code.status())) return ReportLines(code.status());
   const int usage = UsageError("run", code.status());
   const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
                                absl::IsPermissionDenied(code.status());
@@ -430,6 +441,23 @@ void AddLayoutFlags(CLI::App* command, RunFlags& flags) {
       "--tensorboard", flags.tensorboard,
       "Run TensorBoard on the output root (or --model_dir) beside the tasks; on by default with --layout");
   command->add_flag("--no-tensorboard,--no_tensorboard", flags.no_tensorboard, "Never run TensorBoard");
+}
+
+// When the run and its tasks end, and which begin again.
+void AddEndFlags(CLI::App* command, RunFlags& flags) {
+  command
+      ->add_option(
+          "--stop-grace", flags.stop_grace,
+          "How long the others may go on after the chief has ended, and how long tasks may take to end when they "
+          "are asked to (default 30)")
+      ->type_name("SECONDS");
+  command
+      ->add_option("--max-restarts,--max_restarts", flags.max_restarts,
+                   "How often a task that is killed, or exits with 137, 138 or 143, is restarted (default 10)")
+      ->type_name("N");
+  command->add_flag("--restart-all,--restart_all", flags.restart_all,
+                    "With --hosts: when a task goes to another host because its own is lost, start all again: for "
+                    "programs that know the cluster from TF_CONFIG alone, as TensorFlow's do");
 }
 
 }  // namespace
@@ -475,16 +503,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
                    "free ports, named in the log")
       ->type_name("PORT");
   command->add_flag("--dry-run", flags->dry_run, "Print the tasks as lines to paste into a shell, start nothing");
-  command
-      ->add_option(
-          "--stop-grace", flags->stop_grace,
-          "How long the others may go on after the chief has ended, and how long tasks may take to end when they "
-          "are asked to (default 30)")
-      ->type_name("SECONDS");
-  command
-      ->add_option("--max-restarts,--max_restarts", flags->max_restarts,
-                   "How often a task that is killed, or exits with 137, 138 or 143, is restarted (default 10)")
-      ->type_name("N");
+  AddEndFlags(command, *flags);
   // Takes the program's words unchanged from the extras, because CLI11's own positionals would split a word like
   // "[a,b]". A positional that accepts nothing keeps "--" with this subcommand.
   command->add_option("PROGRAM", "What every task runs, with its arguments; it stands behind --")

@@ -1,0 +1,23 @@
+#include "apps/muster/terminal/shown_host.h"
+
+#include <cstdlib>
+
+namespace muster {
+namespace {
+
+std::string& Host() {
+  static std::string host;
+  return host;
+}
+
+}  // namespace
+
+void TakeShownHost() {
+  const char* const host = getenv(kShownHostVariable);
+  Host() = host == nullptr ? "" : host;
+  unsetenv(kShownHostVariable);
+}
+
+const std::string& ShownHost() { return Host(); }
+
+}  // namespace muster
