@@ -67,6 +67,7 @@ std::vector<std::string> SupervisorEnvironment(const Home& home) {
   std::error_code no_folder;
   const std::string folder = std::filesystem::absolute(home.path(), no_folder).string();
   environment.push_back(absl::StrCat(kHomeVariable, "=", no_folder ? home.path() : folder));
+  environment.push_back(absl::StrCat(kDetachedVariable, "=1"));
   return environment;
 }
 

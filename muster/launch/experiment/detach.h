@@ -22,8 +22,9 @@ struct SupervisorStart {
 
 // Passes `lock` on to the supervisor. Its stdin is /dev/null, its stdout and stderr go to Home::supervisor_log. It
 // works in /, ignores SIGHUP, starts with SIGINT and SIGTERM blocked until it listens to them (EndingSignals), and has
-// this process's environment except MUSTER_RUN_ID and MUSTER_AGENT_ID. Returns its pid once it runs. On an error
-// nothing runs: `muster_command` can't be executed or the log can't be written (ResourceExhausted: no room for it).
+// this process's environment except MUSTER_RUN_ID and MUSTER_AGENT_ID, and MUSTER_DETACHED. Returns its pid once it
+// runs. On an error nothing runs: `muster_command` can't be executed or the log can't be written (ResourceExhausted: no
+// room for it).
 absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
                                       const SupervisorStart& start);
 

@@ -82,11 +82,11 @@ TEST_F(DetachTest, TheSupervisorIsNobodysChildAndHasNoTerminal) {
 TEST_F(DetachTest, ItBelongsToNoRunAndToNoBackend) {
   ASSERT_EQ(setenv("MUSTER_RUN_ID", "outer", 1), 0);
   ASSERT_EQ(setenv("MUSTER_AGENT_ID", "outer", 1), 0);
-  const auto pid = Start(Script("echo \"ids ${MUSTER_RUN_ID-none} ${MUSTER_AGENT_ID-none}\"\n"));
+  const auto pid = Start(Script("echo \"ids ${MUSTER_RUN_ID-none} ${MUSTER_AGENT_ID-none} $MUSTER_DETACHED\"\n"));
   unsetenv("MUSTER_RUN_ID");
   unsetenv("MUSTER_AGENT_ID");
   ASSERT_TRUE(pid.ok()) << pid.status();
-  EXPECT_THAT(LogAtTheEnd(), HasSubstr("ids none none\n"));
+  EXPECT_THAT(LogAtTheEnd(), HasSubstr("ids none none 1\n"));
 }
 
 TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {

@@ -1,5 +1,7 @@
 #include "muster/launch/experiment/experiment_hosts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -13,6 +15,7 @@
 #include "muster/base/bytes.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/hosts/placement.h"
 #include "muster/launch/project/build.h"
@@ -53,10 +56,14 @@ absl::Status WriteMarks(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options) {
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run) {
   const HostSetting& setting = options.hosts;
   if (setting.hosts.empty()) return HostPlan();
   PlacementRequest request{.tasks = {}, .hosts = setting.hosts, .explicit_hosts = setting.placement};
+  // Otherwise the runs of a grid would all be on the first host.
+  if (run > 0)
+    std::rotate(request.hosts.begin(), request.hosts.begin() + (run - 1) % static_cast<int>(request.hosts.size()),
+                request.hosts.end());
   bool asks_for_gpus = false;
   for (const TaskId& task : TasksOfFile(file)) {
     const TaskId placed = PlacedAs(file, task);
@@ -91,12 +98,13 @@ void ExperimentHosts::OnOutput(const TaskId& task, OutputStream stream, std::str
 }
 
 absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
-  ASSIGN_OR_RETURN(const DescribedTree tree, DescribeTree(run_.work, ListedFiles::kAll, calls_.between));
+  ASSIGN_OR_RETURN(const DescribedTree tree,
+                   DescribeTree(run_.work, {.which = ListedFiles::kAll, .between = calls_.between}));
   ASSIGN_OR_RETURN(const NonceFile code, NonceFile::Make(std::filesystem::path(run_.work).parent_path()));
   ASSIGN_OR_RETURN(const NonceFile output, NonceFile::Make(run_.output_dir, code.nonce()));
   if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) calls_.say(ahead);
   CodeCopyOrder order{.job = run_.run_id,
-                      .hosts = HostsWithTasks(run_.plan),
+                      .hosts = hosts_,
                       .environment = {{kRunIdVariable, run_.run_id}},
                       .see_paths = {code.path(), output.path()},
                       .nonce = code.nonce(),
@@ -129,12 +137,41 @@ absl::Status ExperimentHosts::AddMarks(CodeCopyOrder& order) const {
 
 absl::Status ExperimentHosts::CheckMark(const CodeCopyOrder& order) const {
   const PlacedCode& chief = placed_.at(order.output_host);
-  if (!chief.output_is_other) return WriteMarks(run_.mark_file, chief.output.empty() ? "" : order.output_next);
+  const bool finds_it_there = !chief.output.empty() && !chief.output_is_other;
+  const absl::Status is_here = finds_it_there ? absl::OkStatus() : CheckOutputIsHere(run_.elsewhere_file);
+  if (!chief.output_is_other && is_here.ok())
+    return WriteMarks(run_.mark_file, chief.output.empty() ? "" : order.output_next);
   RETURN_IF_ERROR(WriteMarks(run_.mark_file, absl::StrJoin(order.output_before, "\n")));
+  RETURN_IF_ERROR(is_here);
   return absl::FailedPreconditionError(absl::StrCat(
       order.output_host, " lacks what earlier attempts have written, and would begin anew; it is in ", run_.output_dir,
       " here. Accepted: the hosts of the last attempt, --on local, or hosts that see that folder; muster rerun begins "
       "anew"));
+}
+
+absl::Status CheckOutputIsHere(const std::string& elsewhere_file) {
+  const absl::StatusOr<std::string> where = PosixFileSystem().ReadFile(elsewhere_file);
+  if (absl::IsNotFound(where.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(where.status());
+  return absl::FailedPreconditionError(
+      absl::StrCat("what an earlier attempt has written never came here, and this one would begin anew: it is ",
+                   OneLine(*where), ". Accepted: the hosts of that attempt; without ", elsewhere_file,
+                   ", this one goes on with what is here; muster rerun begins anew"));
+}
+
+absl::Status ExperimentHosts::NoteOutput() const {
+  const std::string& chief = run_.plan.placement.at(run_.chief);
+  const std::string& folder = placed_.at(chief).output;
+  return folder.empty() ? absl::OkStatus()
+                        : WriteMarks(run_.elsewhere_file, absl::StrCat("on ", chief, " in ", folder));
+}
+
+std::vector<std::string> ExperimentHosts::WhereOutputStays() const {
+  std::vector<std::string> lines;
+  for (const std::string& host : hosts_)
+    if (const auto code = placed_.find(host); code != placed_.end() && !code->second.output.empty())
+      lines.push_back(absl::StrCat("the output on ", host, " stays there, in ", code->second.output));
+  return lines;
 }
 
 std::vector<std::string> ExperimentHosts::LinesAboutOutput() const {
@@ -157,6 +194,19 @@ std::vector<std::string> ExperimentHosts::LinesAboutOutput() const {
   return lines;
 }
 
+std::vector<std::string> ExperimentHosts::MayMoveTo(const TaskId& task) const {
+  const bool needs_output = task == run_.chief || task.job == kEvaluatorJob;
+  const auto sees_output = [&](const std::string& host) {
+    const auto code = placed_.find(host);
+    return code != placed_.end() && code->second.output.empty();
+  };
+  if (needs_output && !sees_output(run_.plan.placement.at(task))) return {};
+  std::vector<std::string> hosts;
+  for (const auto& [host, code] : placed_)
+    if (!needs_output || sees_output(host)) hosts.push_back(host);
+  return hosts;
+}
+
 std::string ExperimentHosts::WorkOn(const std::string& host) const {
   const std::string& copied = placed_.at(host).work;
   return copied.empty() ? run_.work : copied;
@@ -176,11 +226,10 @@ void ExperimentHosts::Place(ExperimentPlan& plan) const {
 std::vector<std::string> ExperimentHosts::FetchOutput() {
   OutputFetchOrder order{
       .hosts = {}, .to = run_.output_dir, .umask = run_.users_umask, .environment = {{kRunIdVariable, run_.run_id}}};
-  const std::vector<std::string> hosts = HostsWithTasks(run_.plan);
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    const auto code = placed_.find(hosts[i]);
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    const auto code = placed_.find(hosts_[i]);
     if (code != placed_.end() && !code->second.output.empty())
-      order.hosts.push_back({.index = static_cast<int>(i), .host = hosts[i], .folder = code->second.output});
+      order.hosts.push_back({.index = static_cast<int>(i), .host = hosts_[i], .folder = code->second.output});
   }
   if (order.hosts.empty()) return {};
   // The chief's last: what it has written counts.
@@ -189,6 +238,7 @@ std::vector<std::string> ExperimentHosts::FetchOutput() {
                         [&](const OutputFetchOrder::From& from) { return from.host != chief; });
   fetch_.emplace(std::move(order), tasks_);
   std::vector<std::string> lines = fetch_->Run();
+  if (fetch_->Has(chief)) unlink(run_.elsewhere_file.c_str());
   fetch_.reset();
   return lines;
 }

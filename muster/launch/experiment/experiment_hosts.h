@@ -25,9 +25,9 @@
 namespace muster {
 
 // Places the tasks of a run; without hosts in the options the plan is empty, for this machine. The processes of a
-// torchrun worker share a host. InvalidArgument, saying what is accepted: as PlaceOnHosts, or the file asks for what
-// hosts don't do.
-absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options);
+// torchrun worker share a host. `run`: of a grid, from 1, whose runs begin on one host after the other.
+// InvalidArgument, saying what is accepted: as PlaceOnHosts, or the file asks for what hosts don't do.
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run = 0);
 
 struct HostedRun {
   HostPlan plan;
@@ -37,6 +37,8 @@ struct HostedRun {
   std::string output_dir;  // absolute
   // A file with the mark of the host's folder that has the newest output; "" or none: it is in output_dir.
   std::string mark_file;
+  // A file that says where it is while it is nowhere else (CheckOutputIsHere).
+  std::string elsewhere_file;
   TaskId chief;
   mode_t users_umask = 022;
 };
@@ -44,6 +46,10 @@ struct HostedRun {
 // Returns HostedRun::name: that of all attempts, and of no experiment of another MUSTER_HOME, or of one that was there
 // before.
 std::string HostedName(const Home& home, const RunRecord& run);
+
+// FailedPrecondition: what an earlier attempt has written is on a host alone, as the file says, and one that begins
+// here would begin anew.
+[[nodiscard]] absl::Status CheckOutputIsHere(const std::string& elsewhere_file);
 
 struct HostedCalls {
   std::function<void(const std::string& line)> say;  // takes a line for the user that can't wait
@@ -55,7 +61,7 @@ class ExperimentHosts {
   // Borrows `tasks`. The TaskRunClient must hand over the output of the
   // tasks that this owns, and show and record none of them.
   ExperimentHosts(HostedRun run, TaskRun& tasks, HostedCalls calls)
-      : run_(std::move(run)), tasks_(tasks), calls_(std::move(calls)) {}
+      : run_(std::move(run)), hosts_(HostsWithTasks(run_.plan)), tasks_(tasks), calls_(std::move(calls)) {}
 
   bool Owns(const TaskId& task) const { return task.job == kReceiveJob || task.job == kSendJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
@@ -63,6 +69,12 @@ class ExperimentHosts {
   // Brings the code to hosts that don't see it, and finds out which see OUTPUT_DIR; the folders must be there. Blocks.
   // Returns lines for the user. Errors are those of CodeCopy::Run.
   absl::StatusOr<std::vector<std::string>> CopyCode();
+  // Returns the hosts to which a task may go when its own is lost: those that have the code. The chief and the
+  // evaluator need the checkpoints, and so one that sees OUTPUT_DIR, as theirs must do.
+  std::vector<std::string> MayMoveTo(const TaskId& task) const;
+  // The task is there from now on.
+  void Move(const TaskId& task, const std::string& host) { run_.plan.placement[task] = host; }
+  const std::map<TaskId, std::string>& placement() const { return run_.plan.placement; }
   // Returns the folder with the code on a host that has it.
   std::string WorkOn(const std::string& host) const;
   // Says of each task in which folder it works on its host, and where its OUTPUT_DIR is.
@@ -70,8 +82,12 @@ class ExperimentHosts {
   // Must be called in each round of the loop, outside of its calls: does a part of what would hold up the loop. Returns
   // whether there is more of it.
   bool Work() { return fetch_.has_value() && fetch_->Work(); }
+  // Must be called before the tasks write anything: notes where that is until FetchOutput has brought it.
+  [[nodiscard]] absl::Status NoteOutput() const;
   // Brings what the tasks have written on hosts that don't see OUTPUT_DIR. Blocks. Returns lines for the user.
   std::vector<std::string> FetchOutput();
+  // Returns lines for the user, for an end at which nothing is brought.
+  std::vector<std::string> WhereOutputStays() const;
 
  private:
   std::vector<std::string> LinesAboutOutput() const;
@@ -81,7 +97,8 @@ class ExperimentHosts {
   // FailedPrecondition: it hasn't.
   absl::Status CheckMark(const CodeCopyOrder& order) const;
 
-  const HostedRun run_;
+  HostedRun run_;                         // constant but for the placement
+  const std::vector<std::string> hosts_;  // with tasks at the beginning: WithTransfers numbers them
   TaskRun& tasks_;
   const HostedCalls calls_;
   std::optional<CodeCopy> copy_;              // while it runs

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <vector>
+
+#include "muster/base/testing/scratch_folder.h"
 
 namespace muster::experiment_hosts_test {
 namespace {
 
-using ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
 
 ExperimentFile FileOf(const std::string& train) {
   return ParseExperimentFile("project: p\ntrain:\n  run: x\n" + train, "muster.yml").value();
@@ -38,6 +41,25 @@ TEST(PlanHostsTest, EveryTaskHasAHost) {
   EXPECT_EQ(plan.grace, absl::Seconds(40));
   EXPECT_EQ(plan.ssh_config, "/config");
   EXPECT_FALSE(plan.muster.empty());
+}
+
+TEST(PlanHostsTest, TheRunsOfAGridBeginOnOneHostAfterTheOther) {
+  const ExperimentFile file = FileOf("");
+  const SubmitOptions options = On({{.name = "a"}, {.name = "b"}});
+  std::vector<std::string> hosts;
+  for (const int run : {1, 2, 3}) hosts.push_back(PlanHosts(file, options, run)->placement.begin()->second);
+  EXPECT_THAT(hosts, ElementsAre("a", "b", "a"));
+}
+
+// What was written where this attempt wouldn't see it: it would begin anew without a word.
+TEST(CheckOutputIsHereTest, WhatNeverCameIsNamedWithItsPlace) {
+  const ScratchFolder folder;
+  EXPECT_EQ(CheckOutputIsHere(folder / "elsewhere"), absl::OkStatus());
+  folder.Write("elsewhere", "on h3 in /data/.muster/output/x/4");
+  const absl::Status refused = CheckOutputIsHere(folder / "elsewhere");
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("it is on h3 in /data/.muster/output/x/4. Accepted:"),
+                                                    HasSubstr("without " + folder.path() + "/elsewhere")));
 }
 
 // They are what torchrun starts on one node, and share its GPUs.

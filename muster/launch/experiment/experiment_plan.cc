@@ -155,6 +155,13 @@ void AddReferredValues(const std::vector<std::string>& commands, const Parameter
   }
 }
 
+// Returns "2,3" for two from number 2.
+std::string GpusFrom(int first, int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), first);
+  return absl::StrJoin(numbers, ",");
+}
+
 }  // namespace
 
 std::vector<TaskId> TasksOfFile(const ExperimentFile& file) {
@@ -278,11 +285,19 @@ void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& 
   std::map<std::string, int> given;  // on each host
   for (const PlannedTask* task : GpuGroups(plan)) {
     int& next = given[placement.at(task->process.task)];
-    std::vector<int> numbers(static_cast<size_t>(*task->resources.gpus));
-    std::iota(numbers.begin(), numbers.end(), next);
+    devices[task->gpu_group] = GpusFrom(next, *task->resources.gpus);
     next += *task->resources.gpus;
-    devices[task->gpu_group] = absl::StrJoin(numbers, ",");
   }
+  SetDevices(plan, devices, no_gpus);
+}
+
+void GiveGpusAgain(ExperimentPlan& plan, const ExperimentPlan& before, const TaskId& moved, bool no_gpus) {
+  std::map<TaskId, std::string> had;
+  for (const PlannedTask& task : before.tasks) had[task.process.task] = VisibleGpus(task);
+  std::map<int, std::string> devices;
+  for (const PlannedTask* task : GpuGroups(plan))
+    devices[task->gpu_group] =
+        task->process.task == moved ? GpusFrom(0, *task->resources.gpus) : had.at(task->process.task);
   SetDevices(plan, devices, no_gpus);
 }
 

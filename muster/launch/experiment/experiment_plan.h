@@ -81,6 +81,9 @@ int GpusNeeded(const ExperimentPlan& plan);
 void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus);
 // The same for tasks on hosts, by `placement`: those of each host are numbered from 0.
 void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& placement, bool no_gpus);
+// The same for a plan that was made anew because a task goes to another host, on which no other task that goes on has
+// GPUs: its own are numbered from 0 there, the others keep those of the plan `before`.
+void GiveGpusAgain(ExperimentPlan& plan, const ExperimentPlan& before, const TaskId& moved, bool no_gpus);
 // Returns "0,1", or "" without the variable.
 std::string VisibleGpus(const PlannedTask& task);
 

@@ -368,5 +368,23 @@ TEST(GiveGpusOnHosts, EachHostNumbersItsOwn) {
   EXPECT_EQ(gpus[TaskId({kPsJob, 0})], "");
 }
 
+// The chief, which had a device on host a, has ended, and worker:1 comes there.
+TEST(GiveGpusAgain, AMovedTaskHasTheFirstOfItsHostAndTheOthersKeepTheirs) {
+  const ExperimentFile file = Distributed();
+  const ExperimentPlan unplaced = PlanExperiment(file, RequestFor(file)).value();
+  std::map<TaskId, std::string> placement;
+  for (const PlannedTask& task : unplaced.tasks) placement[task.process.task] = "b";
+  placement[{kMasterJob, 0}] = "a";
+  ExperimentPlan before = unplaced, plan = unplaced;
+  GiveGpusOnHosts(before, placement, /*no_gpus=*/false);
+  GiveGpusAgain(plan, before, {kWorkerJob, 1}, /*no_gpus=*/false);
+  std::map<TaskId, std::string> gpus;
+  for (const PlannedTask& task : plan.tasks) gpus[task.process.task] = VisibleGpus(task);
+  EXPECT_EQ(gpus[TaskId({kMasterJob, 0})], "0");
+  EXPECT_EQ(gpus[TaskId({kWorkerJob, 0})], "0,1");
+  EXPECT_EQ(gpus[TaskId({kWorkerJob, 1})], "0,1");
+  EXPECT_EQ(gpus[TaskId({kPsJob, 0})], "");
+}
+
 }  // namespace
 }  // namespace muster::experiment_plan_test

@@ -93,6 +93,7 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
     : order_(std::move(order)),
       registry_(registry),
       run_id_(RandomHex(kRunNameBytes)),
+      random_token_(RandomHex(kRunTokenBytes)),
       tasks_({.engine = IsOnHosts() ? kSshEngine : order_.setting.engine,
               .backend = {.run_id = run_id_,
                           .environment = OutsideVariables(order_.setting.environment),
@@ -161,7 +162,7 @@ absl::Status ExperimentRun::Plan() {
   request.search_path = ValueIn(order_.setting.environment, "PATH");
   request.muster_command = order_.setting.muster_command;
   // A token that the user has chosen lets the user query the run's ps from a terminal.
-  request.job_token = users_token.empty() ? RandomHex(kRunTokenBytes) : users_token;
+  request.job_token = users_token.empty() ? random_token_ : users_token;
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
   // The variables of this shell don't go to hosts, where each agent has its own muster first in the PATH.
@@ -205,6 +206,7 @@ absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
 
 absl::Status ExperimentRun::CopyCode() {
   if (!IsOnHosts()) {
+    RETURN_IF_ERROR(CheckOutputIsHere(order_.home.output_elsewhere(order_.run.id)));
     unlink(order_.home.output_mark(order_.run.id).c_str());  // from now on the newest output is here
     return absl::OkStatus();
   }
@@ -215,21 +217,30 @@ absl::Status ExperimentRun::CopyCode() {
                 .work = order_.home.work(order_.run.id),
                 .output_dir = order_.run.output_dir,
                 .mark_file = order_.home.output_mark(order_.run.id),
+                .elsewhere_file = order_.home.output_elsewhere(order_.run.id),
                 .chief = ChiefOfFile(order_.file),
                 .users_umask = order_.setting.users_umask},
       tasks_,
       HostedCalls{.say = [this](const std::string& line) { logs_.Say(line); }, .between = [this] { HearHosts(); }});
-  const auto lines = hosts_->CopyCode();
-  if (!lines.ok()) return WhyHostsFail(lines.status());
-  for (const std::string& line : *lines) logs_.Say(line);
+  std::vector<std::string> lines;
+  const absl::Status copied = TryUntilThereIsRoom([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(lines, hosts_->CopyCode());
+    return absl::OkStatus();
+  });
+  if (!copied.ok()) return WhyHostsFail(copied);
+  for (const std::string& line : lines) logs_.Say(line);
   return absl::OkStatus();
 }
 
 // However the run has ended, once all its tasks have; an interrupt from now on ends this, too.
 void ExperimentRun::FetchOutput() {
   const bool all_ended = tasks_.supervisor() != nullptr && tasks_.supervisor()->done();
+  if (!hosts_.has_value() || tasks_.supervisor() == nullptr) return;
   // A second interrupt says not to wait.
-  if (!hosts_.has_value() || !all_ended || tasks_.interrupts() > 1) return;
+  if (!all_ended || tasks_.interrupts() > 1) {
+    for (const std::string& line : hosts_->WhereOutputStays()) logs_.Say(line);
+    return;
+  }
   tasks_.SettleInterrupts();
   for (const std::string& line : hosts_->FetchOutput()) logs_.Say(line);
 }
@@ -244,7 +255,7 @@ void ExperimentRun::AddAddresses(ExperimentPlanRequest& request) const {
 
 absl::Status ExperimentRun::TakeGpus() {
   if (IsOnHosts()) {
-    GiveGpusOnHosts(plan_, order_.hosts.placement, order_.options.no_gpus);
+    GiveGpusOnHosts(plan_, hosts_->placement(), order_.options.no_gpus);
     return absl::OkStatus();
   }
   const int count = GpusNeeded(plan_);
@@ -269,18 +280,50 @@ absl::Status ExperimentRun::TakeGpus() {
 }
 
 absl::Status ExperimentRun::LaunchAll() {
+  if (hosts_.has_value()) RETURN_IF_ERROR(hosts_->NoteOutput());
   progress_.SetRun(RunState::kStarting);
   for (const PlannedTask& planned : plan_.tasks) progress_.SetTask(planned.process.task, RunState::kStarting);
   progress_.Commit();
-  std::vector<ProcessSpec> processes;
-  for (const PlannedTask& planned : plan_.tasks) processes.push_back(planned.process);
-  if (const absl::Status launched = tasks_.Launch(std::move(processes)); !launched.ok())
+  if (const absl::Status launched = tasks_.Launch(Processes()); !launched.ok())
     return tasks_.start_failure().has_value() ? WhyNotStarted(*tasks_.start_failure()) : launched;
   progress_.SetRun(RunState::kRunning);
   progress_.Commit();
   logs_.Flush();
   LaunchTensorBoard();
   return Supervise(plan_.chief, kIdleGrace);
+}
+
+MoveWish ExperimentRun::MayMoveTo(const TaskId& task) {
+  const auto planned = PlannedOf(task);
+  const bool is_fixed = order_.options.hosts.placement.contains(task.job) || order_.file.torchrun.has_value();
+  if (!hosts_.has_value() || planned == plan_.tasks.end() || is_fixed) return {};
+  MoveWish wish{.hosts = hosts_->MayMoveTo(task)};
+  for (const PlannedTask& one : plan_.tasks)
+    if (const int gpus = one.resources.gpus.value_or(0); gpus > 0 && !order_.options.no_gpus)
+      wish.gpus[one.process.task] = gpus;
+  return wish;
+}
+
+bool ExperimentRun::IsReplacedAtOnce(const TaskId& task) const {
+  const auto is_server = [](const PlannedTask& planned) { return planned.process.task.job == kPsJob; };
+  return LearnsOfMoves() && task.job == kWorkerJob && task != plan_.chief &&
+         std::any_of(plan_.tasks.begin(), plan_.tasks.end(), is_server);
+}
+
+absl::StatusOr<std::vector<ProcessSpec>> ExperimentRun::PlanAgain(const TaskId& task, const std::string& host,
+                                                                  const ReservedPorts& addresses) {
+  hosts_->Move(task, host);
+  ports_ = addresses;
+  const ExperimentPlan before = plan_;
+  RETURN_IF_ERROR(Plan());
+  GiveGpusAgain(plan_, before, task, order_.options.no_gpus);
+  return Processes();
+}
+
+std::vector<ProcessSpec> ExperimentRun::Processes() const {
+  std::vector<ProcessSpec> processes;
+  for (const PlannedTask& planned : plan_.tasks) processes.push_back(planned.process);
+  return processes;
 }
 
 absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) {
@@ -425,6 +468,7 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   record.pid = 0;
   record.cgroup.clear();
   if (change == TaskChange::kRunning) NoteProcess(task);
+  if (const auto planned = PlannedOf(task); planned != plan_.tasks.end()) record.gpus = VisibleGpus(*planned);
   record.restarts = tasks_.supervisor()->restarts(task);
   usages_.erase(task);  // of the life that has ended
   record.reason = status.over_memory > 0
@@ -503,7 +547,7 @@ absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunL
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
   // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
-  absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options);
+  absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options, static_cast<int>(id.run));
   if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
   RunOrder order = {.home = home,
                     .run = std::move(run),

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -60,6 +61,11 @@ class ExperimentRun final : public TaskRunClient {
   std::deque<std::string> LastLines(const TaskId& task) const override;
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override;
+  MoveWish MayMoveTo(const TaskId& task) override;
+  bool IsReplacedAtOnce(const TaskId& task) const override;
+  bool LearnsOfMoves() const override { return order_.file.framework == Framework::kMuster; }
+  absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& host,
+                                                     const ReservedPorts& addresses) override;
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 
@@ -71,6 +77,8 @@ class ExperimentRun final : public TaskRunClient {
   [[nodiscard]] absl::Status RunBuild();
   [[nodiscard]] absl::Status MakeFolders();
   [[nodiscard]] absl::Status TryToMakeFolders();
+  // Does what a full disk of this machine prevents again and again.
+  [[nodiscard]] absl::Status TryUntilThereIsRoom(absl::FunctionRef<absl::Status()> work);
   // On hosts, reaches them first.
   [[nodiscard]] absl::Status ReservePorts();
   // Says a line for each host that can't be used.
@@ -109,6 +117,7 @@ class ExperimentRun final : public TaskRunClient {
 
   // Returns the task's plan; the end for the build, which has none.
   std::vector<PlannedTask>::const_iterator PlannedOf(const TaskId& task) const;
+  std::vector<ProcessSpec> Processes() const;  // of the plan
   bool WantsTensorBoard() const;
   bool HasStatusPages() const;
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
@@ -120,6 +129,7 @@ class ExperimentRun final : public TaskRunClient {
   const RunOrder order_;
   Registry& registry_;
   const std::string run_id_;
+  const std::string random_token_;  // of the job, unless the user has one
 
   TaskRun tasks_;  // first, so that the signals are blocked from here on
   TaskLogs logs_;

@@ -128,15 +128,19 @@ std::string ExperimentRun::WhatTheBuildSays() const {
   return says;
 }
 
-absl::Status ExperimentRun::MakeFolders() {
+absl::Status ExperimentRun::TryUntilThereIsRoom(absl::FunctionRef<absl::Status()> work) {
   RetryPause pause(kDiskPause, kLongestDiskPause);
   for (bool first = true;; first = false) {
-    const absl::Status made = TryToMakeFolders();
-    if (!absl::IsResourceExhausted(made)) return made;
+    const absl::Status done = work();
+    if (!absl::IsResourceExhausted(done)) return done;
     if (first)
-      logs_.Say(absl::StrCat("waiting for room on the disk, trying again and again: ", std::string(made.message())));
+      logs_.Say(absl::StrCat("waiting for room on the disk, trying again and again: ", std::string(done.message())));
     RETURN_IF_ERROR(Pause(pause.Next()));
   }
+}
+
+absl::Status ExperimentRun::MakeFolders() {
+  return TryUntilThereIsRoom([this] { return TryToMakeFolders(); });
 }
 
 absl::Status ExperimentRun::TryToMakeFolders() {

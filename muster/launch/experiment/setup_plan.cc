@@ -1,5 +1,8 @@
 #include "muster/launch/experiment/setup_plan.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
@@ -20,6 +23,13 @@ absl::StatusOr<std::string> SetupKey(const ExperimentFile& file, const std::stri
   for (const std::string& command : file.setup.run) sha.AddWithLength(command);
   if (file.setup.files.empty()) sha.AddWithLength(tree);
   for (const std::string& path : file.setup.files) {
+    std::error_code error;
+    const std::filesystem::file_type type = std::filesystem::symlink_status(JoinPath(folder, path), error).type();
+    if (type == std::filesystem::file_type::directory || type == std::filesystem::file_type::symlink)
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.name, ": train.setup.files: ", path, " is ",
+                       type == std::filesystem::file_type::directory ? "a folder" : "a symbolic link",
+                       "; accepted are plain files (without files: the whole project counts)"));
     const absl::StatusOr<FileContents> contents = HashFile(JoinPath(folder, path));
     if (!contents.ok())
       return absl::InvalidArgumentError(absl::StrCat(file.name, ": train.setup.files: ", path,

@@ -30,6 +30,9 @@ TEST(SetupKeyTest, IsThatOfTheContent) {
   EXPECT_NE(of_file, key("{run: make, files: [needs.txt]}", "tree1"));
   EXPECT_THAT(std::string(SetupKey(FileOf("{run: make, files: [none]}"), folder.path(), "t").status().message()),
               HasSubstr("muster.yml: train.setup.files: none can't be read"));
+  folder.Write("more/file", "one");
+  EXPECT_THAT(std::string(SetupKey(FileOf("{run: make, files: [more]}"), folder.path(), "t").status().message()),
+              HasSubstr("train.setup.files: more is a folder; accepted are plain files"));
 }
 
 TEST(SetupKeyTest, MistakesInTheFile) {

@@ -101,6 +101,7 @@ std::string Home::output(const ExperimentId& id) const { return JoinPath(folder(
 std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
 std::string Home::host_usage(const ExperimentId& id) const { return JoinPath(folder(id), "usage.json"); }
 std::string Home::output_mark(const ExperimentId& id) const { return JoinPath(folder(id), "output_mark"); }
+std::string Home::output_elsewhere(const ExperimentId& id) const { return JoinPath(folder(id), "output_elsewhere"); }
 std::string Home::supervisor_log(const ExperimentId& id) const { return JoinPath(folder(id), "supervisor.log"); }
 
 }  // namespace muster

@@ -36,8 +36,9 @@ class Home {
   std::string output(const ExperimentId& id) const;       // folder/output: OUTPUT_DIR unless the file names another
   std::string host_usage(const ExperimentId& id) const;   // folder/usage.json: of tasks on hosts, while they run
   std::string output_mark(const ExperimentId& id) const;  // folder/output_mark: of the host that has the newest output
-  std::string lock(const ExperimentId& id) const;         // folder/lock: held by the supervisor
-  std::string supervisor_log(const ExperimentId& id) const;  // folder/supervisor.log
+  std::string output_elsewhere(const ExperimentId& id) const;  // folder/output_elsewhere: which host alone has it
+  std::string lock(const ExperimentId& id) const;              // folder/lock: held by the supervisor
+  std::string supervisor_log(const ExperimentId& id) const;    // folder/supervisor.log
 
  private:
   std::string path_;

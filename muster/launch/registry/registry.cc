@@ -160,8 +160,9 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
   }
   if (restarted == 0)
     return absl::FailedPreconditionError(
-        absl::StrCat("all ", runs, " runs of grid ", number, " have finished; muster rerun ", number,
-                     " runs them again as a new experiment, muster train --experiment ", number, ".1 a single one"));
+        absl::StrCat("all ", runs, " runs of grid ", number,
+                     " have finished; muster rerun runs them again as a new experiment, muster train --experiment "
+                     "with the id of a run that one alone"));
   for (const char* sql :
        {"DELETE FROM runs WHERE number = ? AND run > ?", "DELETE FROM tasks WHERE number = ? AND run > ?"}) {
     ASSIGN_OR_RETURN(SqliteStatement surplus, database_->Prepare(sql));

@@ -1,5 +1,7 @@
 #include "muster/launch/supervise/task_supervisor.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -89,6 +91,19 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   return true;
 }
 
+bool TaskSupervisor::MayReplace(const TaskId& task) const {
+  const bool trains = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
+  return trains && running_.contains(task) && MayHeal(task, {.signal = SIGKILL});
+}
+
+void TaskSupervisor::Replace(const TaskId& task) {
+  idle_.Forget(task);
+  ended_idle_.erase(task);
+  lives_.at(task).last = {.signal = SIGKILL};
+  Tell(task, TaskChange::kStarting);
+  Restart(task);
+}
+
 std::string TaskSupervisor::HowItEnded(const TaskId& task, const ExitStatus& status) const {
   const int restarts = lives_.at(task).restarts;
   return absl::StrCat(NameOf(task), " ", status.ToString(),
@@ -103,6 +118,7 @@ void TaskSupervisor::Restart(const TaskId& task) {
 }
 
 void TaskSupervisor::OnStarted(const TaskId& task) {
+  ended_idle_.erase(task);
   if (running_.contains(task)) Tell(task, TaskChange::kRunning);
 }
 
@@ -110,6 +126,12 @@ void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
   report_(absl::StrCat(NameOf(task), " could not be started again: ", why.message()));
   why_not_started_ = std::string(why.message());
   OnExit(task, {.code = 1});
+  why_not_started_.clear();
+}
+
+void TaskSupervisor::OnNoPlace(const TaskId& task, const absl::Status& why) {
+  why_not_started_ = std::string(why.message());
+  OnExit(task, {.signal = SIGKILL});
   why_not_started_.clear();
 }
 

@@ -101,11 +101,19 @@ class TaskSupervisor {
   TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options, Backend& backend,
                  const Clock& clock, Report report);
 
-  // These two answer `relaunch`. A task that can't be started again ends like a life that failed: it may be restarted
-  // once more, and its end is the run's where such an end is.
+  // These answer `relaunch`. A task that can't be started again, or finds no place on a host, ends like a life that
+  // failed: it may be restarted once more, and its end is the run's where such an end is.
   void OnStarted(const TaskId& task);
   void OnNotStarted(const TaskId& task, const absl::Status& why);
+  void OnNoPlace(const TaskId& task, const absl::Status& why);
   void OnExit(const TaskId& task, const ExitStatus& status);
+  // Returns whether a task that runs would be restarted if it were killed now.
+  bool MayReplace(const TaskId& task) const;
+  // The process of such a task can't be reached, and counts no longer: begins another one (`relaunch`), which isn't
+  // counted as a restart.
+  void Replace(const TaskId& task);
+  // Returns whether the task runs or will be restarted.
+  bool IsOpen(const TaskId& task) const { return running_.contains(task) || restarts_due_.contains(task); }
   // Must be called when a task has written something.
   void OnOutput(const TaskId& task) { idle_.NoteOutput(task, clock_.Now()); }
   // Must be called on SIGINT, SIGTERM or SIGHUP.

@@ -305,6 +305,17 @@ TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
   EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
 }
 
+// As one that was killed, but nobody killed it.
+TEST_F(HealingTest, WhoFindsNoPlaceIsTriedAgainAndSaysWhyInTheEnd) {
+  for (int restart = 0; restart < 4; ++restart) {
+    supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is lost"));
+    AdvanceToDeadline();
+  }
+  EXPECT_EQ(Relaunched().size(), 3);
+  ASSERT_TRUE(supervisor_.first_failure().has_value());
+  EXPECT_EQ(supervisor_.first_failure()->why_not_started, "h3 is lost");
+}
+
 TEST_F(HealingTest, WhoIsBeingStartedAgainCountsAsRunning) {
   supervisor_.OnExit(kChief, {.signal = 9});
   supervisor_.OnExit(kWorker0, {});

@@ -361,7 +361,7 @@ TEST_P(ExperimentLife, AnotherAttemptOfAGridRunsWhatHasNotFinished) {
   EXPECT_EQ(Muster({"train", "--experiment", "1"}).exit_code, 0);
   const Said finished = Muster({"train", "--experiment", "1"});
   EXPECT_EQ(finished.exit_code, 2);
-  EXPECT_THAT(finished.err, HasSubstr("all 3 runs of grid 1 have finished; muster rerun 1"));
+  EXPECT_THAT(finished.err, HasSubstr("all 3 runs of grid 1 have finished; muster rerun runs them again"));
 }
 
 TEST_P(ExperimentLife, APsThatMusterEndsHasEndedWell) {

@@ -76,6 +76,24 @@ TEST_P(SshExperiment, AnotherAttemptRunsWhereItFindsWhatTheLastOneHasWritten) {
   EXPECT_EQ(attempt({"--on", "local"}), "5");
 }
 
+// What was written never came here, so neither this machine nor another host has it.
+TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
+  RunOn("h1");
+  WriteExperiment("run: echo attempt >> $OUTPUT_DIR/log; echo written; sleep 1000");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("written");
+  EXPECT_EQ(Muster({"kill", "--now", "1"}).exit_code, 0);
+  train->Wait();
+  EXPECT_THAT(train->out, HasSubstr("the output on h1 stays there, in /run/home/.muster/output/"));
+  const std::vector<std::string> on_h2 = {"--hosts", "h2", "--ssh_config", hosts().ssh_config()};
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--on", "local"}, on_h2}) {
+    const Said said = Muster(Joined({"train", "--experiment", "1"}, flags));
+    EXPECT_NE(said.exit_code, 0);
+    EXPECT_THAT(said.err,
+                HasSubstr("never came here, and this one would begin anew: it is on h1 in /run/home/.muster"));
+  }
+}
+
 // Each role on a host of its own, with an OUTPUT_DIR that all of them see.
 TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
   RunOn("h1,h2,h3,h4", "placement: {ps: h1, master: h2, worker: [h3, h4]}\n");
@@ -373,7 +391,7 @@ TEST_P(SupervisorElsewhere, ItsExperimentIsShownAndKilledFromHere) {
   RunOn("h1", "supervisor: h1\non: local\n");
   WriteExperiment("run: echo begun on $(uname -n); sleep 1000");
   const auto train = StartMuster({"train"});
-  train->WaitForErr("ends it\n");
+  train->WaitForErr(" ends it");
   train->WaitForOut("begun on h1");
   const std::string name = NameIn(train->err);
   EXPECT_EQ(Muster({"kill", name}).exit_code, 0);
@@ -398,7 +416,14 @@ TEST_P(SupervisorElsewhere, MistakesAreSaidBeforeAnythingStarts) {
   EXPECT_THAT(Mistake({"train", "--host_file", "/etc/hosts"}), HasSubstr("accepted is a file in "));
   EXPECT_THAT(Mistake({"tensorboard", "h1:1"}), HasSubstr("runs on the experiment's own host"));
   EXPECT_THAT(Mistake({"status", "h1:1", "h2:1"}), HasSubstr("accepted are experiments of one host at a time"));
-  EXPECT_THAT(Mistake({"status", "h1:999"}), HasSubstr("no experiment 999"));
+  EXPECT_THAT(Mistake({"status", "--json", "h1:999"}), HasSubstr("no experiment 999"));
+  EXPECT_THAT(Mistake({"kill", "h1:1", "1"}), HasSubstr("accepted: h1:1, or two commands"));
+  EXPECT_THAT(Mistake({"kill", "h1:"}), HasSubstr("which experiment of h1?"));
+  EXPECT_THAT(Mistake({"results", "h1:1", "--html", "page"}), HasSubstr("which would be h1's"));
+  EXPECT_THAT(Mistake({"train", "--experiment", "1"}), HasSubstr("accepted: --experiment h1:1, or --supervisor here"));
+  EXPECT_THAT(Mistake({"train", "--experiment", "h1:"}), HasSubstr("which one?"));
+  EXPECT_THAT(Mistake({"train", "--experiment", "h1:1", "--supervisor", "h2"}), HasSubstr("h1:1 is h1's"));
+  EXPECT_THAT(Mistake({"train", "--supervisor", "fe80::1"}), HasSubstr("~/.ssh/config gives names"));
   EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("echo never"));
 }
 
@@ -408,7 +433,7 @@ TEST_P(SupervisorElsewhere, NeedsThisMachineNoMore) {
   RunOn("h1", "supervisor: h1\non: local\n");
   WriteExperiment("run: echo attempt $MUSTER_ATTEMPT; read line < " + gate.path());
   const auto train = StartMuster({"train"});
-  train->WaitForErr("ends it\n");
+  train->WaitForErr(" ends it");
   train->WaitForOut("attempt");
   const std::string name = NameIn(train->err);
   train->Signal(SIGINT);
@@ -423,6 +448,53 @@ TEST_P(SupervisorElsewhere, NeedsThisMachineNoMore) {
   gate.LetThrough(1);
   EXPECT_EQ(again->Wait(), 0) << again->err;
   EXPECT_EQ(Json({"status", name})["attempt"], 2);
+  EXPECT_EQ(LinesOf(again->out, name.substr(3) + ".master").size(), 3U) << "its own lines alone: " << again->out;
+}
+
+TEST_P(SupervisorElsewhere, ABrokenConnectionIsNoFailure) {
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo begun; sleep 1000");
+  const auto train = StartMuster({"train"});
+  train->WaitForErr(" ends it");
+  train->WaitForOut("begun");
+  const std::string name = NameIn(train->err);
+  hosts().CutSsh("h1");
+  EXPECT_EQ(train->Wait(), 138) << train->err;
+  EXPECT_THAT(train->err, HasSubstr("goes on there without it: muster status " + name + " says how"));
+  EXPECT_EQ(Json({"status", name})["state"], "RUNNING");
+  // What h1 says of it is what a person here can type.
+  EXPECT_THAT(Muster({"train", "--experiment", name}).err, HasSubstr("muster kill " + name + " ends it"));
+  const std::string again = Out({"rerun", name, "--detach"});
+  EXPECT_THAT(again, HasSubstr("muster kill " + NameIn(again) + " ends it"));
+  EXPECT_EQ(Muster({"kill", name, NameIn(again)}).exit_code, 0);
+}
+
+// All that speaks of h1's experiments means one registry, also where the user there keeps it elsewhere.
+TEST_P(SupervisorElsewhere, TheHostsOwnHomeIsUsed) {
+  Process set(hosts().On("h1", {"sh", "-c",
+                                "mkdir -p /run/home/.ssh && echo MUSTER_HOME=/run/home/kept "
+                                "> /run/home/.ssh/environment"}));
+  ASSERT_EQ(set.Wait(), 0) << set.err;
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo done");
+  const Said said = Muster({"train"});
+  Process reset(hosts().On("h1", {"rm", "/run/home/.ssh/environment"}));
+  EXPECT_EQ(reset.Wait(), 0);
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("done\n"));
+  EXPECT_THAT(said.err, HasSubstr("output: /run/home/kept/experiments/1/output on h1\n"));
+}
+
+// ssh doesn't read what is the loop's.
+TEST_P(SupervisorElsewhere, CommandsInALoopLeaveTheListAlone) {
+  RunOn("h1", "supervisor: h1\non: local\n");
+  WriteExperiment("run: echo done");
+  const std::string name = NameIn(Out({"train", "--detach"}));
+  Write("ids", name + "\n" + name + "\n" + name + "\n");
+  const std::string loop = "while read id; do " + BinFolder() + "/muster show $id --json; done < ids";
+  Process shell(hosts().On("h0", {"sh", "-c", loop}), Options());
+  EXPECT_EQ(shell.Wait(), 0) << shell.err;
+  EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 3) << shell.out;
 }
 
 // Returns the blocks of this language in a chapter of a page.

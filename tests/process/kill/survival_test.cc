@@ -38,6 +38,7 @@ class KilledRunTest : public ::testing::TestWithParam<UpdateWay> {
 TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   KilledRun run(1, width(), flags());
   for (int i = 0; i < 6; ++i) run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
+  for (const std::string ps : {"ps:0", "ps:1"}) run.Terminate(ps);
   EXPECT_EQ(run.End(), 0) << run.log();
   const FinalValues final = run.ReadFinal();
   EXPECT_GT(final.global_step, 60);
