@@ -51,17 +51,13 @@ std::vector<TaskRecord> EndedTasks(bool failed) {
   return tasks;
 }
 
-// Makes the folder of an experiment, with the lock that its supervisor has released.
-absl::Status MakeFolder(const Home& home, const ExperimentId& id) {
-  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home.folder(id)));
-  return RunLock::Take(home.lock(id)).status();
-}
-
-absl::Status WriteOne(Registry& registry, const Home& home, const std::string& project, int number) {
+// `written`: the home of the registry; `home`: where it will be.
+absl::Status WriteOne(Registry& registry, const Home& written, const Home& home, const std::string& project,
+                      int number) {
   const bool failed = number % 7 == 0;
   ASSIGN_OR_RETURN(const int64_t created, registry.Create(PastExperiment(project, number)));
   const ExperimentId id{.number = created};
-  RETURN_IF_ERROR(MakeFolder(home, id));
+  RETURN_IF_ERROR(RunLock::Take(written.lock(id)).status());  // as a supervisor that has released it
   RETURN_IF_ERROR(registry.SetTasks(id, EndedTasks(failed)));
   ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
   run.state = failed ? RunState::kFailed : RunState::kFinished;
@@ -71,15 +67,10 @@ absl::Status WriteOne(Registry& registry, const Home& home, const std::string& p
   return registry.SetRun(run);
 }
 
-absl::Status CopyDatabase(const Home& from, const Home& to) {
-  const std::filesystem::path target = std::filesystem::path(to.database()).parent_path();
+absl::Status CopyAll(const Home& from, const Home& to) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(from.path(), error)) {
-    if (!entry.is_regular_file()) continue;
-    std::filesystem::copy_file(entry.path(), target / entry.path().filename(), error);
-    if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot copy ", entry.path().string()));
-  }
-  return absl::OkStatus();
+  std::filesystem::copy(from.path(), to.path(), std::filesystem::copy_options::recursive, error);
+  return error ? absl::ErrnoToStatus(error.value(), absl::StrCat("cannot copy ", from.path())) : absl::OkStatus();
 }
 
 }  // namespace
@@ -93,10 +84,11 @@ absl::Status WritePastExperiments(const Home& home, const std::string& project, 
   {
     auto registry = Registry::Open(has_memory ? fast : home, RealClock());
     written = registry.status();
-    for (int i = 1; i <= count && written.ok(); ++i) written = WriteOne(**registry, home, project, i);
+    for (int i = 1; i <= count && written.ok(); ++i)
+      written = WriteOne(**registry, has_memory ? fast : home, home, project, i);
   }
   if (!has_memory) return written;
-  if (written.ok()) written = CopyDatabase(fast, home);
+  if (written.ok()) written = CopyAll(fast, home);
   written.Update(files.RemoveTree(fast.path()));
   return written;
 }

@@ -20,8 +20,8 @@
 
 namespace muster {
 
-absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home) {
-  ASSIGN_OR_RETURN(std::vector<ExperimentId> lost, registry.Reconcile(home));
+absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry) {
+  ASSIGN_OR_RETURN(std::vector<ExperimentId> lost, registry.Reconcile());
   const std::set<ExperimentId> all(lost.begin(), lost.end());
   for (const ExperimentId& id : lost) {
     if (id.run != 0 && all.contains({id.number, 0})) continue;
@@ -72,7 +72,7 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
   const absl::StatusOr<Home> home = open();
   RETURN_IF_ERROR(home.status());
   ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
-  const absl::Status reconciled = ReconcileAloud(*registry, *home).status();
+  const absl::Status reconciled = ReconcileAloud(*registry).status();
   if (!reconciled.ok()) UsageError("", reconciled);
   OpenedHome opened{*home, std::move(registry), {}};
   auto left = FindLeft(*opened.registry);

@@ -35,7 +35,7 @@ absl::StatusOr<OpenedHome> OpenHome();
 absl::StatusOr<OpenedHome> OpenHomeToRead();
 
 // Calls Registry::Reconcile and reports what it found on stderr; a grid in one line, not each run that waited.
-absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry, const Home& home);
+absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry);
 
 // Ends what is left of an experiment's processes, for a grid of all its runs', and says so on stderr. Returns whether
 // there was any.

@@ -88,13 +88,16 @@ absl::Status ShownLog::CheckState() {
   looked_ = now;
   ASSIGN_OR_RETURN(RunRecord run, registry_.Run(id_));
   bool lost = false;
-  if (!HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_))) {  // lost, or waiting for its turn in a grid
-    ASSIGN_OR_RETURN(const std::vector<ExperimentId> all, ReconcileAloud(registry_, home_));
+  // Another machine's locks and process numbers say nothing here.
+  const bool is_here = registry_.IsHere(run);
+  if (is_here && !HasEnded(run.state) &&
+      !RunLock::IsHeld(home_.lock(id_))) {  // lost, or waiting for its turn in a grid
+    ASSIGN_OR_RETURN(const std::vector<ExperimentId> all, ReconcileAloud(registry_));
     lost = std::find(all.begin(), all.end(), id_) != all.end();
     ASSIGN_OR_RETURN(run, registry_.Run(id_));  // it may have ended meanwhile
   }
-  ended_ = lost || (HasEnded(run.state) && !RunLock::IsHeld(home_.lock(id_)));
-  WatchSupervisor(run.supervisor);
+  ended_ = lost || (HasEnded(run.state) && (!is_here || !RunLock::IsHeld(home_.lock(id_))));
+  if (is_here) WatchSupervisor(run.supervisor);
   return absl::OkStatus();
 }
 

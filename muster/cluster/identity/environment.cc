@@ -35,6 +35,7 @@ Environment ReadEnvironment() {
           .omp_num_threads = Variable("OMP_NUM_THREADS"),
           .slurm_cpus_per_task = Variable("SLURM_CPUS_PER_TASK"),
           .home = home,
+          .index = Variable("MUSTER_INDEX"),
           .output_dir = Variable("OUTPUT_DIR"),
           .experiment_id = Variable("EXPERIMENT_ID"),
           .job_name = Variable("JOB_NAME"),

@@ -29,6 +29,7 @@ struct Environment {
 
   // MUSTER_HOME, where experiments are kept; else HOME/.muster; unset if neither variable is set.
   std::optional<std::string> home;
+  std::optional<std::string> index;  // MUSTER_INDEX: where this host keeps its index of them, if not there
 
   // Where results go, in the variables of sites that run many experiments: see estimator/output_dir.h.
   std::optional<std::string> output_dir;     // OUTPUT_DIR: the folder

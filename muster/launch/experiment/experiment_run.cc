@@ -103,10 +103,12 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                           .plan = WithTransfers(order_.hosts)}},
              *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
-      progress_(order_.run, logs_, RealClock(), [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
-        if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
-        return registry_.SetRun(run);
-      }) {}
+      progress_(order_.run, logs_, RealClock(),
+                [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
+                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
+                  return registry_.SetRun(run);
+                }),
+      pulse_(order_.home, order_.run.id, registry_, RealClock()) {}
 
 int ExperimentRun::Run() {
   progress_.run().supervisor = getpid();
@@ -533,8 +535,9 @@ void ExperimentRun::WaitUntil(absl::Time deadline) {
   if (changed_) progress_.Commit();
   changed_ = false;
   logs_.Flush();
-  tasks_.RunRound(std::min(deadline, progress_.deadline()));
+  tasks_.RunRound(std::min({deadline, progress_.deadline(), pulse_.deadline()}));
   progress_.OnTime();
+  pulse_.OnTime();
 }
 
 absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,

@@ -20,6 +20,7 @@
 #include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/supervisor_pulse.h"
 #include "muster/launch/experiment/supervisor_setting.h"
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/project/build.h"
@@ -134,6 +135,7 @@ class ExperimentRun final : public TaskRunClient {
   TaskRun tasks_;  // first, so that the signals are blocked from here on
   TaskLogs logs_;
   RunProgress progress_;
+  SupervisorPulse pulse_;
   bool changed_ = false;   // since the last Commit
   bool said_why_ = false;  // the logs have the reason for its failure
 

@@ -24,6 +24,7 @@
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/experiment/run_progress.h"
+#include "muster/launch/experiment/supervisor_pulse.h"
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -170,6 +171,7 @@ class GridRun {
         logs_({.folder = home.logs(grid.id)}, RealClock()),
         progress_(grid, logs_, RealClock(),
                   [this](const RunRecord& run, const std::vector<TaskRecord>&) { return registry_.SetRun(run); }),
+        pulse_(home, grid.id, registry, RealClock()),
         schedule_(runs.open, runs.finished, concurrency, [this](int run) { return StartRun(run); }),
         supervisors_(home, {setting.muster_command, setting.users_umask, /*as_child=*/true}, registry, loop_,
                      [this](const ExperimentId& id) { OnEnd(id); }) {}
@@ -181,13 +183,9 @@ class GridRun {
     progress_.run().supervisor = getpid();
     logs_.AddState(RunState::kCreated);
     logs_.Flush();  // before its runs have any line
-    for (const RunState state : {RunState::kPending, RunState::kStarting}) {
-      progress_.SetRun(state);
-      progress_.Commit();
-    }
+    for (const RunState state : {RunState::kPending, RunState::kStarting}) Note(state);
     schedule_.Fill();
-    progress_.SetRun(RunState::kRunning);
-    progress_.Commit();
+    Note(RunState::kRunning);
     while (!schedule_.done()) {
       Wait(retry_.due());
       if (retry_.TakeTurn()) schedule_.Fill();
@@ -198,14 +196,17 @@ class GridRun {
   }
 
  private:
+  void Note(RunState state) {
+    progress_.SetRun(state);
+    progress_.Commit();
+  }
   ExperimentId IdOf(int run) const { return {.number = progress_.id().number, .run = run}; }
 
   RunState StartRun(int run) {
     const absl::Status started = supervisors_.Start(IdOf(run));
     if (started.ok()) retry_.Succeed();
     if (started.ok()) return RunState::kRunning;
-    const auto record = registry_.Run(IdOf(run));
-    if (record.ok() && HasEnded(record->state)) return record->state;
+    if (const auto record = registry_.Run(IdOf(run)); record.ok() && HasEnded(record->state)) return record->state;
     if (StartRetry::Helps(started)) {
       if (retry_.Postpone())
         logs_.Say(absl::StrCat("run ", IdOf(run).ToString(), " waits, trying again and again: ", started.message()));
@@ -219,7 +220,7 @@ class GridRun {
   void OnEnd(const ExperimentId& id) {
     auto record = registry_.Run(id);
     if (record.ok() && !HasEnded(record->state)) {
-      const auto lost = registry_.Reconcile(home_);
+      const auto lost = registry_.Reconcile();
       if (!lost.ok()) logs_.Say(std::string(lost.status().message()));
       record = registry_.Run(id);
     }
@@ -252,28 +253,28 @@ class GridRun {
     run.exit_code = state == RunState::kFinished ? 0 : state == RunState::kKilled ? kGridKilledCode : 1;
     run.supervisor = 0;
     if (!run.reason.empty()) logs_.Say(run.reason);
-    progress_.SetRun(state);
-    progress_.Commit();
-    const int interrupts = interrupts_;
+    Note(state);
     const absl::Time give_up = RealClock().Now() + RunProgress::kLastPatience;
-    while (!progress_.written() && interrupts_ == interrupts && RealClock().Now() < give_up) Wait(give_up);
+    for (const int before = interrupts_; !progress_.written() && interrupts_ == before && RealClock().Now() < give_up;)
+      Wait(give_up);
     logs_.Flush();
   }
 
   void Wait(absl::Time deadline) {
     logs_.Flush();
-    loop_.RunOnce(std::min(deadline, progress_.deadline()));
+    loop_.RunOnce(std::min({deadline, progress_.deadline(), pulse_.deadline()}));
     progress_.OnTime();
+    pulse_.OnTime();
   }
 
   // Constant after construction.
   const Home home_;
   Registry& registry_;
-
   EndingSignals signals_;  // first, so that all processes are forked with them blocked
   FdLoop loop_;
   TaskLogs logs_;
   RunProgress progress_;
+  SupervisorPulse pulse_;
   GridSchedule schedule_;
   GridSupervisors supervisors_;
   int interrupts_ = 0;

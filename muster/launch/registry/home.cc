@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
@@ -49,9 +51,11 @@ absl::Status RefuseWritableByOthers(const std::string& path) {
 // Takes the rights of group and others from what the home holds: the folder itself may be open to them, and an older
 // muster made files that they could read.
 void KeepOthersOut(const Home& home) {
-  const std::string database = home.database();
-  for (const std::string& path : {database, database + "-wal", database + "-shm", home.experiments(), home.trees(),
-                                  home.builds(), home.environments()}) {
+  std::vector<std::string> paths = {home.experiments(), home.open_folder(), home.trees(), home.builds(),
+                                    home.environments()};
+  for (const std::string& database : {home.database(), home.former_database()})
+    for (const char* end : {"", "-wal", "-shm"}) paths.push_back(database + end);
+  for (const std::string& path : paths) {
     struct stat info;
     const bool there = lstat(path.c_str(), &info) == 0 && !S_ISLNK(info.st_mode) && info.st_uid == geteuid();
     if (there && (info.st_mode & 077) != 0) chmod(path.c_str(), info.st_mode & 0700);
@@ -79,12 +83,16 @@ absl::StatusOr<Home> Home::Open(const std::string& path, FileSystem& files) {
 absl::StatusOr<Home> Home::OpenToRead(const std::string& path, FileSystem& files) {
   ASSIGN_OR_RETURN(const std::string absolute, AbsoluteHome(path));
   const Home home(absolute);
-  if (!files.Exists(home.database())) return Open(path, files);
+  if (!files.Exists(home.database()) && !files.Exists(home.former_database()) && !files.Exists(home.experiments()))
+    return Open(path, files);
   KeepOthersOut(home);
   return home;
 }
 
-std::string Home::database() const { return JoinPath(path_, "registry.db"); }
+std::string Home::database() const { return JoinPath(path_, "index.db"); }
+std::string Home::former_database() const { return JoinPath(path_, "registry.db"); }
+std::string Home::open_folder() const { return JoinPath(path_, "open"); }
+std::string Home::open_marker(int64_t number) const { return JoinPath(open_folder(), absl::StrCat(number)); }
 std::string Home::experiments() const { return JoinPath(path_, "experiments"); }
 std::string Home::trees() const { return JoinPath(path_, "code"); }
 std::string Home::builds() const { return JoinPath(path_, "builds"); }
@@ -98,6 +106,12 @@ std::string Home::folder(const ExperimentId& id) const {
 std::string Home::work(const ExperimentId& id) const { return JoinPath(folder(id), "work"); }
 std::string Home::logs(const ExperimentId& id) const { return JoinPath(folder(id), "logs"); }
 std::string Home::output(const ExperimentId& id) const { return JoinPath(folder(id), "output"); }
+std::string Home::experiment_file(int64_t number) const {
+  return JoinPath(folder({.number = number}), "experiment.json");
+}
+std::string Home::records(const ExperimentId& id) const { return JoinPath(folder(id), "records"); }
+std::string Home::state(const ExperimentId& id) const { return JoinPath(folder(id), "state.json"); }
+std::string Home::requests(const ExperimentId& id) const { return JoinPath(folder(id), "requests"); }
 std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
 std::string Home::host_usage(const ExperimentId& id) const { return JoinPath(folder(id), "usage.json"); }
 std::string Home::output_mark(const ExperimentId& id) const { return JoinPath(folder(id), "output_mark"); }

@@ -25,7 +25,10 @@ class Home {
   static absl::StatusOr<Home> OpenToRead(const std::string& path, FileSystem& files);
 
   const std::string& path() const { return path_; }
-  std::string database() const;                           // registry.db
+  std::string database() const;                           // index.db, where it is kept in the home
+  std::string former_database() const;                    // registry.db: of a muster before format 4
+  std::string open_folder() const;                        // open/: which experiments haven't ended
+  std::string open_marker(int64_t number) const;          // open/4
   std::string experiments() const;                        // experiments/
   std::string trees() const;                              // code/: one folder per content hash
   std::string builds() const;                             // builds/: the same, after `install`
@@ -37,6 +40,10 @@ class Home {
   std::string host_usage(const ExperimentId& id) const;   // folder/usage.json: of tasks on hosts, while they run
   std::string output_mark(const ExperimentId& id) const;  // folder/output_mark: of the host that has the newest output
   std::string output_elsewhere(const ExperimentId& id) const;  // folder/output_elsewhere: which host alone has it
+  std::string experiment_file(int64_t number) const;           // experiments/4/experiment.json: what was asked for
+  std::string records(const ExperimentId& id) const;           // folder/records: what has happened
+  std::string state(const ExperimentId& id) const;             // folder/state.json: what is the case
+  std::string requests(const ExperimentId& id) const;          // folder/requests: what other machines ask for
   std::string lock(const ExperimentId& id) const;              // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;    // folder/supervisor.log
 

@@ -28,7 +28,13 @@ TEST(Home, IsMadeAndLeftEmpty) {
 TEST(Home, LiesWhereTheLayoutSays) {
   const Home home("/h");
   const ExperimentId own{4, 0}, run{4, 3};
-  EXPECT_EQ(home.database(), "/h/registry.db");
+  EXPECT_EQ(home.database(), "/h/index.db");
+  EXPECT_EQ(home.former_database(), "/h/registry.db");
+  EXPECT_EQ(home.open_marker(4), "/h/open/4");
+  EXPECT_EQ(home.experiment_file(4), "/h/experiments/4/experiment.json");
+  EXPECT_EQ(home.records(run), "/h/experiments/4/runs/3/records");
+  EXPECT_EQ(home.state(own), "/h/experiments/4/state.json");
+  EXPECT_EQ(home.requests(own), "/h/experiments/4/requests");
   EXPECT_EQ(home.trees(), "/h/code");
   EXPECT_EQ(home.builds(), "/h/builds");
   EXPECT_EQ(home.environments(), "/h/environments");
@@ -67,10 +73,10 @@ TEST(Home, WhatCannotBeWrittenIsAWrongConfiguration) {
 TEST(Home, WhoOnlyReadsNeedsNoMoreThanTheRegistry) {
   MemoryFileSystem files;
   ASSERT_TRUE(files.CreateDirectory("/there").ok());
-  ASSERT_TRUE(WriteFileAtomically(files, "/there/registry.db", {}).ok());
+  ASSERT_TRUE(WriteFileAtomically(files, "/there/index.db", {}).ok());
   files.SetReadOnly(true);
   const auto home = Home::OpenToRead("/there/./", files).value();
-  EXPECT_EQ(home.database(), "/there/registry.db");
+  EXPECT_EQ(home.database(), "/there/index.db");
   EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("/not_there", files).status()));
   EXPECT_TRUE(IsWrongConfiguration(Home::OpenToRead("", files).status()));
 }
@@ -107,7 +113,8 @@ TEST(Home, WhatOthersCouldReadInItIsTakenFromThem) {
       std::filesystem::create_directories(folder);
       std::filesystem::permissions(folder, perms::owner_all | perms::group_read | perms::others_exec);
     }
-    for (const char* name : {"registry.db", "registry.db-wal", "registry.db-shm"}) {
+    for (const char* name :
+         {"index.db", "index.db-wal", "index.db-shm", "registry.db", "registry.db-wal", "registry.db-shm"}) {
       std::ofstream(JoinPath(home.path(), name)).flush();
       std::filesystem::permissions(JoinPath(home.path(), name),
                                    perms::owner_read | perms::owner_write | perms::group_read | perms::others_read);

@@ -1,11 +1,20 @@
 // Registry::Reconcile, which fails experiments whose supervisor is gone.
+#include <unistd.h>
+
 #include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "muster/base/status_macros.h"
+#include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/index_refresh.h"
+#include "muster/launch/registry/index_schema.h"
 #include "muster/launch/registry/registry.h"
-#include "muster/launch/registry/registry_schema.h"
+#include "muster/launch/registry/registry_rows.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/sqlite.h"
+#include "muster/launch/registry/state_change.h"
 
 namespace muster {
 namespace {
@@ -17,7 +26,15 @@ bool WaitsForItsTurn(const ExperimentId& id, RunState state) { return id.run > 0
 // Checks locks. Remembers the last grid's, because thousands of its runs may be waiting.
 class SupervisorLook {
  public:
-  explicit SupervisorLook(const Home& home) : home_(home) {}
+  SupervisorLook(const Home& home, const RegistryPlace& place) : home_(home), place_(place) {}
+
+  // Returns whether a free lock says anything about a run of that machine: another host's lock may be unknown here.
+  bool MayJudge(const ExperimentId& id, const MachineId& its) const {
+    if (!place_.shared || place_.machine.HasSameKernel(its)) return true;
+    if (its.host.empty() || its.host != place_.machine.host) return false;
+    const std::optional<absl::Duration> age = AgeOfFile(home_.state(id));
+    return !age.has_value() || *age > kSurelyGone;
+  }
 
   // Returns whether no supervisor cares for a run that hasn't ended. A grid's supervisor cares for the runs that it
   // hasn't started yet; a run that it has started has a supervisor, and a lock, of its own.
@@ -35,7 +52,11 @@ class SupervisorLook {
     return last_is_held_;
   }
 
+  // Where a host has booted again, its former supervisors' locks go, however late the file system notices.
+  static constexpr absl::Duration kSurelyGone = absl::Seconds(30);
+
   const Home& home_;
+  const RegistryPlace& place_;
   int64_t last_grid_ = 0;  // 0: none yet
   bool last_is_held_ = false;
 };
@@ -45,9 +66,9 @@ constexpr char kGridKilled[] = "the supervisor of its grid was killed";
 constexpr char kTrainKilled[] = "`muster train` was killed before it had started the supervisor";
 constexpr char kSupervisorKilled[] = "its supervisor was killed";
 
-// `boot`: the machine's present boot; `its_boot`: the boot in which the run was last updated.
-std::string ReasonOfLoss(const RunRecord& run, const std::string& its_boot, const std::string& boot) {
-  if (!boot.empty() && !its_boot.empty() && boot != its_boot) return kMachineRestarted;
+std::string ReasonOfLoss(const RunRecord& run, const MachineId& here) {
+  const MachineId its = MachineId::Parse(run.machine);
+  if (!its.boot.empty() && !here.boot.empty() && its.boot != here.boot) return kMachineRestarted;
   if (WaitsForItsTurn(run.id, run.state)) return kGridKilled;
   if (run.state == RunState::kCreated && run.supervisor == 0) return kTrainKilled;
   return kSupervisorKilled;
@@ -61,69 +82,71 @@ bool WasLost(const RunRecord& run) {
          run.reason == kSupervisorKilled;
 }
 
-absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile(const Home& home) {
+absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile() {
+  if (place_.shared) RETURN_IF_ERROR(refresh_->All());
   // Looks first without blocking writers, as there is usually nothing to write.
   std::vector<ExperimentId> suspects;
-  SupervisorLook look(home);
+  SupervisorLook look(home_, place_);
   ASSIGN_OR_RETURN(SqliteStatement open, database_->Prepare(kOpenRunsQuery));
   for (;;) {
     ASSIGN_OR_RETURN(const bool row, open.Step());
     if (!row) break;
     const ExperimentId id{open.Int(0), static_cast<int>(open.Int(1))};
     ASSIGN_OR_RETURN(const RunState state, ParseRunState(open.Text(2)));
-    if (look.FindsNone(id, state)) suspects.push_back(id);
+    if (look.FindsNone(id, state) && look.MayJudge(id, MachineId::Parse(open.Text(3)))) suspects.push_back(id);
   }
-  if (suspects.empty() || database_->read_only()) return suspects;
+  if (suspects.empty() || database_->read_only() || access(home_.experiments().c_str(), W_OK) != 0) return suspects;
 
   const absl::Time now = clock_.Now();
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
   std::vector<ExperimentId> lost;
-  SupervisorLook second_look(home);
+  SupervisorLook second_look(home_, place_);
   for (const ExperimentId& id : suspects) {
+    RETURN_IF_ERROR(refresh_->One(id.number, id.run));
     const absl::StatusOr<RunRecord> run = Run(id);
     if (absl::IsNotFound(run.status())) continue;  // forgotten meanwhile
     RETURN_IF_ERROR(run.status());
     // A supervisor writes its last state and then releases the lock; another attempt takes the lock and then writes
     // CREATED. Nobody else writes now, so a run that hasn't ended and whose lock is free is lost.
     if (HasEnded(run->state) || !second_look.FindsNone(id, run->state)) continue;
-    RETURN_IF_ERROR(MarkLost(*run, now));
+    if (!second_look.MayJudge(id, MachineId::Parse(run->machine))) continue;
+    RETURN_IF_ERROR(MarkLost(change, *run, now));
     lost.push_back(id);
   }
-  RETURN_IF_ERROR(transaction.Commit());
+  RETURN_IF_ERROR(change.Commit(now));
   return lost;
 }
 
-absl::Status Registry::MarkLost(const RunRecord& run, absl::Time now) {
-  ASSIGN_OR_RETURN(SqliteStatement select, database_->Prepare("SELECT boot FROM runs WHERE number = ? AND run = ?"));
-  RETURN_IF_ERROR(select.BindInt(run.id.number).BindInt(run.id.run).Step().status());
-  const std::string reason = ReasonOfLoss(run, select.Text(0), boot_);
-  const int64_t now_us = absl::ToUnixMicros(now);
-
-  ASSIGN_OR_RETURN(SqliteStatement update_run,
-                   database_->Prepare("UPDATE runs SET state = ?, reason = ?, exit_code = ?, supervisor = 0,"
-                                      " ended_us = ? WHERE number = ? AND run = ?"));
-  update_run.BindText(Name(RunState::kFailed)).BindText(reason).BindInt(128 + SIGKILL).BindInt(now_us);
-  RETURN_IF_ERROR(update_run.BindInt(run.id.number).BindInt(run.id.run).Run());
-
-  ASSIGN_OR_RETURN(SqliteStatement update_tasks,
-                   database_->Prepare("UPDATE tasks SET state = ?, reason = ?, since_us = ?, pid = 0"
-                                      " WHERE number = ? AND run = ? AND state NOT IN (?, ?, ?)"));
-  update_tasks.BindText(Name(RunState::kFailed)).BindText(reason).BindInt(now_us);
-  update_tasks.BindInt(run.id.number).BindInt(run.id.run);
-  for (const RunState end : {RunState::kFinished, RunState::kFailed, RunState::kKilled}) {
-    update_tasks.BindText(Name(end));
+absl::Status Registry::MarkLost(StateChange& change, const RunRecord& run, absl::Time now) {
+  RunRecord lost = run;
+  lost.reason = ReasonOfLoss(run, place_.machine);
+  lost.state = RunState::kFailed;
+  lost.exit_code = 128 + SIGKILL;
+  lost.supervisor = 0;
+  lost.ended = now;
+  RETURN_IF_ERROR(UpdateRun(*database_, lost));
+  ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, SelectTasks(*database_, run.id));
+  std::vector<TaskId> changed;
+  for (TaskRecord& task : tasks) {
+    if (HasEnded(task.state)) continue;
+    task.state = RunState::kFailed;
+    task.reason = lost.reason;
+    task.since = now;
+    task.pid = 0;
+    RETURN_IF_ERROR(UpsertTask(*database_, run.id, task));
+    changed.push_back(task.task);
   }
-  RETURN_IF_ERROR(update_tasks.Run());
-  return DropLeases(run.id);
+  RETURN_IF_ERROR(DropLeases(*database_, run.id));
+  return change.WriteRecord(run.id, changed);
 }
 
 absl::StatusOr<std::vector<Registry::LeftRun>> Registry::LeftRuns() {
   ASSIGN_OR_RETURN(SqliteStatement select, database_->Prepare(kLeftRunsQuery));
-  select.BindText(boot_);
   std::vector<LeftRun> left;
   for (;;) {
     ASSIGN_OR_RETURN(const bool row, select.Step());
     if (!row) return left;
+    if (!place_.machine.HasSamePids(MachineId::Parse(select.Text(3)))) continue;
     left.push_back({.id = {select.Int(0), static_cast<int>(select.Int(1))}, .run_id = select.Text(2)});
   }
 }

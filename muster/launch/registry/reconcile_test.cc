@@ -30,7 +30,7 @@ class EventfulClock final : public Clock {
 
 class ReconcileTest : public RegistryFixture {
  protected:
-  std::vector<ExperimentId> Reconcile(Registry& registry) { return registry.Reconcile(home_).value(); }
+  std::vector<ExperimentId> Reconcile(Registry& registry) { return registry.Reconcile().value(); }
   static void Expect(Registry& registry, const ExperimentId& id, RunState state, const std::string& reason) {
     const RunRecord run = Get(registry, id);
     EXPECT_EQ(run.state, state) << id.ToString();
@@ -108,7 +108,8 @@ TEST_F(ReconcileTest, ARebootIsToldFromAKill) {
   const ExperimentId killed{Create(*registry, Single()), 0}, before{Create(*registry, Single()), 0},
       unknown{Create(*registry, Single()), 0};
   for (const ExperimentId& id : {killed, before, unknown}) Bring(*registry, id, RunState::kRunning);
-  Sql("UPDATE runs SET boot = 'another boot' WHERE number = 2; UPDATE runs SET boot = '' WHERE number = 3");
+  Sql("UPDATE runs SET machine = 'host another-boot 1' WHERE number = 2;"
+      "UPDATE runs SET machine = '' WHERE number = 3");
   EXPECT_THAT(Reconcile(*registry), ElementsAre(killed, before, unknown));
   Expect(*registry, killed, RunState::kFailed, "its supervisor was killed");
   Expect(*registry, before, RunState::kFailed, "the machine was restarted");
@@ -119,7 +120,7 @@ TEST_F(ReconcileTest, ARebootIsToldFromAKill) {
 TEST_F(ReconcileTest, ASupervisorSaysWhichBootItBelongsTo) {
   auto registry = Open();
   const ExperimentId first{Create(*registry, Single()), 0}, second{Create(*registry, Single()), 0};
-  Sql("UPDATE runs SET boot = 'another boot'");
+  Sql("UPDATE runs SET machine = 'host another-boot 1'");
   ASSERT_TRUE(SetSupervisor(*registry, first, 5).ok());
   ASSERT_TRUE(SetState(*registry, second, RunState::kPending).ok());
   EXPECT_THAT(Reconcile(*registry), ElementsAre(first, second));
@@ -228,6 +229,7 @@ TEST_F(ReconcileTest, WhoMayOnlyReadIsToldWhichAreLost) {
   ASSERT_EQ(chmod(home_.path().c_str(), 0755), 0);
   const ExperimentId id{Create(*Open(), Single()), 0};
   for (const char* end : {"", "-wal", "-shm"}) ASSERT_EQ(chmod((home_.database() + end).c_str(), 0444), 0);
+  for (const std::string& folder : {home_.experiments(), home_.folder(id)}) ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
   ASSERT_EQ(chmod(home_.path().c_str(), 0555), 0);
   const pid_t reader = fork();
   if (reader == 0) {
@@ -235,7 +237,7 @@ TEST_F(ReconcileTest, WhoMayOnlyReadIsToldWhichAreLost) {
     if (getuid() == 0 && setuid(kNobody) != 0) _exit(1);
     auto registry = Registry::Open(home_, clock_);
     if (!registry.ok()) _exit(2);
-    const auto lost = (*registry)->Reconcile(home_);
+    const auto lost = (*registry)->Reconcile();
     if (!lost.ok() || *lost != std::vector<ExperimentId>{id}) _exit(3);
     const auto run = (*registry)->Run(id);
     if (!run.ok() || run->state != RunState::kCreated) _exit(4);
@@ -262,7 +264,7 @@ TEST_F(ReconcileTest, ALostRunsProcessesAreRemembered) {
   }
   EXPECT_EQ(Get(*registry, {2, 0}).run_id, "");
   EXPECT_TRUE(registry->LeftRuns()->empty()) << "it hasn't been lost";
-  ASSERT_EQ(registry->Reconcile(home_)->size(), 1U);
+  ASSERT_EQ(registry->Reconcile()->size(), 1U);
   const auto left = registry->LeftRuns().value();
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].id, (ExperimentId{1, 0}));

@@ -10,32 +10,19 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/cluster/identity/environment.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/former_registry.h"
+#include "muster/launch/registry/index_refresh.h"
+#include "muster/launch/registry/index_schema.h"
 #include "muster/launch/registry/kept_variables.h"
 #include "muster/launch/registry/registry_rows.h"
-#include "muster/launch/registry/registry_schema.h"
 #include "muster/launch/registry/sqlite.h"
+#include "muster/launch/registry/state_change.h"
 
 namespace muster {
 namespace {
-
-// Returns an id that changes with each boot of the machine.
-std::string BootOfThisMachine() {
-  const auto boot = PosixFileSystem().ReadFile("/proc/sys/kernel/random/boot_id");
-  return boot.ok() ? std::string(absl::StripAsciiWhitespace(*boot)) : "";
-}
-
-// Returns the greatest number of an experiment that has a folder; folders stay behind if a registry is moved away.
-int64_t GreatestNumberOfFolders(const Home& home) {
-  const auto names = PosixFileSystem().ListDirectory(JoinPath(home.path(), "experiments"));
-  int64_t greatest = 0;
-  if (!names.ok()) return greatest;
-  for (const std::string& name : *names) {
-    const auto id = ExperimentId::Parse(name);
-    if (id.ok() && id->run == 0) greatest = std::max(greatest, id->number);
-  }
-  return greatest;
-}
 
 absl::Status CheckNewExperiment(const NewExperiment& experiment) {
   if (experiment.runs.empty()) return absl::InvalidArgumentError("an experiment needs a run; accepted: 1 or more");
@@ -50,64 +37,88 @@ absl::Status StateError(const std::string& whose, RunState from, RunState to) {
                                                  " may not come (docs/experiments.md, \"States\")"));
 }
 
-// Binds the columns of `experiments` that come from a file and its options, in the order used below.
-void BindSpecification(SqliteStatement& statement, const NewExperiment& experiment) {
-  statement.BindText(experiment.project)
-      .BindText(experiment.folder)
-      .BindText(experiment.tree)
-      .BindInt(experiment.grid ? static_cast<int64_t>(experiment.runs.size()) : 0)
-      .BindText(experiment.file_name)
-      .BindText(OptionsText(experiment.options))
-      .BindBytes(EnvironmentBytes(KeptVariables(experiment.environment)))
-      .BindText(experiment.file_text);
+NewExperiment WithKeptVariables(NewExperiment experiment) {
+  experiment.environment = KeptVariables(experiment.environment);
+  return experiment;
+}
+
+int64_t RunsOfGrid(const NewExperiment& experiment) {
+  return experiment.grid ? static_cast<int64_t>(experiment.runs.size()) : 0;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::Open(const Home& home, const Clock& clock) {
-  ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(home.database()));
-  RETURN_IF_ERROR(PrepareRegistry(*database, [&home] { return GreatestNumberOfFolders(home); }));
-  return std::unique_ptr<Registry>(new Registry(std::move(database), clock, BootOfThisMachine()));
+  ASSIGN_OR_RETURN(const RegistryPlace place, FindRegistryPlace(home, ReadEnvironment().index.value_or("")));
+  return OpenAt(home, place, clock);
 }
 
-Registry::Registry(std::unique_ptr<SqliteDatabase> database, const Clock& clock, std::string boot)
-    : database_(std::move(database)), clock_(clock), boot_(std::move(boot)) {}
+absl::StatusOr<std::unique_ptr<Registry>> Registry::OpenAt(const Home& home, const RegistryPlace& place,
+                                                           const Clock& clock) {
+  ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(place.database));
+  RETURN_IF_ERROR(PrepareIndex(*database, [&home] { return GreatestNumberOfFolders(home); }));
+  auto registry = std::unique_ptr<Registry>(new Registry(std::move(database), home, place, clock));
+  if (!registry->database_->read_only()) RETURN_IF_ERROR(TakeOverFormerRegistry(*registry->database_, home));
+  RETURN_IF_ERROR(registry->refresh_->All());
+  return registry;
+}
+
+Registry::Registry(std::unique_ptr<SqliteDatabase> database, const Home& home, RegistryPlace place, const Clock& clock)
+    : database_(std::move(database)),
+      home_(home),
+      place_(std::move(place)),
+      clock_(clock),
+      refresh_(std::make_unique<IndexRefresh>(*database_, home_, place_.machine)) {}
 
 Registry::~Registry() = default;
 
-absl::StatusOr<int64_t> Registry::Create(const NewExperiment& experiment, const Prepare& before_others_see_it) {
-  RETURN_IF_ERROR(CheckNewExperiment(experiment));
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kDisk));
+absl::Status Registry::Freshen(int64_t number, int run) {
+  return place_.shared && !database_->in_transaction() ? refresh_->One(number, run) : absl::OkStatus();
+}
+
+absl::StatusOr<StateChange> Registry::BeginChange(Durability durability) {
+  return StateChange::Begin(*database_, home_, durability);
+}
+
+absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepare& before_others_see_it) {
+  RETURN_IF_ERROR(CheckNewExperiment(asked));
+  const NewExperiment experiment = WithKeptVariables(asked);
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
+  ASSIGN_OR_RETURN(const int64_t above, database_->Value("SELECT seq FROM sqlite_sequence WHERE name = 'experiments'"));
+  ASSIGN_OR_RETURN(const int64_t number, change.ClaimNumber(above));
   ASSIGN_OR_RETURN(SqliteStatement insert,
                    database_->Prepare("INSERT INTO experiments"
-                                      " (project, folder, tree, runs, file_name, options, environment, file_text)"
-                                      " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
-  BindSpecification(insert, experiment);
+                                      " (number, project, folder, tree, runs, file_name, options, environment,"
+                                      " file_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.BindInt(number);
+  BindSpecification(insert, experiment, RunsOfGrid(experiment));
   RETURN_IF_ERROR(insert.Run());
-  const ExperimentId own{database_->last_row(), 0};
+  const ExperimentId own{.number = number};
   RETURN_IF_ERROR(InsertRun(own, experiment.tree, experiment.grid ? ParameterValues() : experiment.runs[0]));
-  for (size_t i = 0; experiment.grid && i < experiment.runs.size(); ++i) {
-    RETURN_IF_ERROR(InsertRun({own.number, static_cast<int>(i) + 1}, experiment.tree, experiment.runs[i]));
-  }
+  for (size_t i = 0; experiment.grid && i < experiment.runs.size(); ++i)
+    RETURN_IF_ERROR(InsertRun({number, static_cast<int>(i) + 1}, experiment.tree, experiment.runs[i]));
   if (before_others_see_it) RETURN_IF_ERROR(before_others_see_it(own));
-  RETURN_IF_ERROR(transaction.Commit());
-  return own.number;
+  RETURN_IF_ERROR(change.WriteExperiment(number));
+  RETURN_IF_ERROR(change.Commit(clock_.Now()));
+  return number;
 }
 
 absl::Status Registry::InsertRun(const ExperimentId& id, const std::string& tree, const ParameterValues& parameters) {
-  ASSIGN_OR_RETURN(const std::string text, ParametersText(parameters));
-  ASSIGN_OR_RETURN(SqliteStatement insert,
-                   database_->Prepare("INSERT INTO runs (number, run, state, attempt, supervisor, boot, created_us,"
-                                      " exit_code, tree, output_dir, reason, parameters)"
-                                      " VALUES (?, ?, ?, 1, 0, ?, ?, 0, ?, '', '', ?)"));
-  insert.BindInt(id.number).BindInt(id.run).BindText(Name(RunState::kCreated)).BindText(boot_);
-  insert.BindInt(absl::ToUnixMicros(clock_.Now())).BindText(tree).BindText(text);
-  return insert.Run();
+  return ApplyAskedRun(*database_, id.number,
+                       {.run = id.run,
+                        .attempt = 1,
+                        .created = clock_.Now(),
+                        .tree = tree,
+                        .parameters = parameters,
+                        .output_dir = "",
+                        .machine = place_.machine.ToString()});
 }
 
-absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& experiment) {
-  RETURN_IF_ERROR(CheckNewExperiment(experiment));
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kDisk));
+absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& asked) {
+  RETURN_IF_ERROR(CheckNewExperiment(asked));
+  const NewExperiment experiment = WithKeptVariables(asked);
+  RETURN_IF_ERROR(Freshen(id.number));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));
   if (!HasEnded(present.state)) {
     return absl::FailedPreconditionError(absl::StrCat("experiment ", id.ToString(), " is ",
@@ -124,19 +135,20 @@ absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& expe
                    database_->Prepare("UPDATE experiments SET project = ?1, folder = ?2, tree = ?3,"
                                       " runs = CASE ?4 WHEN 0 THEN runs ELSE ?4 END, file_name = ?5, options = ?6,"
                                       " environment = ?7, file_text = ?8 WHERE number = ?9"));
-  BindSpecification(update, experiment);
+  BindSpecification(update, experiment, RunsOfGrid(experiment));
   RETURN_IF_ERROR(update.BindInt(id.number).Run());
   if (was_grid) {
     RETURN_IF_ERROR(RestartGrid(present, experiment));
   } else {
     RETURN_IF_ERROR(RestartRun(id, experiment.tree, experiment.runs[0]));
   }
-  return transaction.Commit();
+  RETURN_IF_ERROR(change.WriteExperiment(id.number));
+  return change.Commit(clock_.Now());
 }
 
 absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment& experiment) {
   const int64_t number = present.id.number;
-  ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
+  ASSIGN_OR_RETURN(const int64_t open, CountOpenRuns(*database_, number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         open, " runs of grid ", number, " are still running; wait for their end, or end them with `muster kill`"));
@@ -163,35 +175,25 @@ absl::Status Registry::RestartGrid(const RunRecord& present, const NewExperiment
         absl::StrCat("all ", runs, " runs of grid ", number,
                      " have finished; muster rerun runs them again as a new experiment, muster train --experiment "
                      "with the id of a run that one alone"));
-  for (const char* sql :
-       {"DELETE FROM runs WHERE number = ? AND run > ?", "DELETE FROM tasks WHERE number = ? AND run > ?"}) {
-    ASSIGN_OR_RETURN(SqliteStatement surplus, database_->Prepare(sql));
-    RETURN_IF_ERROR(surplus.BindInt(number).BindInt(runs).Run());
-  }
-  return absl::OkStatus();
+  return DropRunsAbove(*database_, number, runs);
 }
 
 absl::Status Registry::RestartRun(const ExperimentId& id, const std::string& tree, const ParameterValues& parameters) {
-  ASSIGN_OR_RETURN(const std::string text, ParametersText(parameters));
-  ASSIGN_OR_RETURN(
-      SqliteStatement update,
-      database_->Prepare("UPDATE runs SET state = ?, attempt = attempt + 1, supervisor = 0, boot = ?,"
-                         " ended_us = NULL, exit_code = 0, tree = ?, reason = '', parameters = ?, run_id = ''"
-                         " WHERE number = ? AND run = ?"));
-  update.BindText(Name(RunState::kCreated)).BindText(boot_).BindText(tree).BindText(text);
-  RETURN_IF_ERROR(update.BindInt(id.number).BindInt(id.run).Run());
-  ASSIGN_OR_RETURN(SqliteStatement forget, database_->Prepare("DELETE FROM tasks WHERE number = ? AND run = ?"));
-  return forget.BindInt(id.number).BindInt(id.run).Run();
+  ASSIGN_OR_RETURN(const RunRecord present, SelectRun(*database_, id));
+  return ApplyAskedRun(*database_, id.number,
+                       {.run = id.run,
+                        .attempt = present.attempt + 1,
+                        .created = present.created,
+                        .tree = tree,
+                        .parameters = parameters,
+                        .output_dir = present.output_dir,
+                        .machine = place_.machine.ToString()});
 }
 
 absl::StatusOr<RunRecord> Registry::Run(const ExperimentId& id) {
-  ASSIGN_OR_RETURN(SqliteStatement select,
-                   database_->Prepare(absl::StrCat("SELECT ", kRunColumns,
-                                                   " FROM runs r JOIN experiments e ON e.number = r.number"
-                                                   " WHERE r.number = ? AND r.run = ?")));
-  ASSIGN_OR_RETURN(const bool row, select.BindInt(id.number).BindInt(id.run).Step());
-  if (!row) return NoSuchRun(id);
-  return RunOfRow(select);
+  RETURN_IF_ERROR(Freshen(id.number, id.run));
+  absl::StatusOr<RunRecord> run = SelectRun(*database_, id);
+  return absl::IsNotFound(run.status()) ? NoSuchRun(id) : run;
 }
 
 absl::Status Registry::NoSuchRun(const ExperimentId& id) {
@@ -247,17 +249,8 @@ absl::StatusOr<NewExperiment> Registry::Specification(int64_t number) {
 }
 
 absl::StatusOr<std::vector<TaskRecord>> Registry::Tasks(const ExperimentId& id) {
-  ASSIGN_OR_RETURN(SqliteStatement select,
-                   database_->Prepare(
-                       absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE number = ? AND run = ? ORDER BY id")));
-  select.BindInt(id.number).BindInt(id.run);
-  std::vector<TaskRecord> tasks;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, select.Step());
-    if (!row) break;
-    ASSIGN_OR_RETURN(TaskRecord task, TaskOfRow(select));
-    tasks.push_back(std::move(task));
-  }
+  RETURN_IF_ERROR(Freshen(id.number, id.run));
+  ASSIGN_OR_RETURN(std::vector<TaskRecord> tasks, SelectTasks(*database_, id));
   if (tasks.empty()) RETURN_IF_ERROR(Run(id).status());
   return tasks;
 }
@@ -273,6 +266,7 @@ absl::StatusOr<std::vector<RunRecord>> Registry::AllRuns(SqliteStatement& statem
 }
 
 absl::StatusOr<std::vector<RunRecord>> Registry::Runs(int64_t number) {
+  RETURN_IF_ERROR(Freshen(number));
   ASSIGN_OR_RETURN(SqliteStatement select,
                    database_->Prepare(absl::StrCat("SELECT ", kRunColumns,
                                                    " FROM runs r JOIN experiments e ON e.number = r.number"
@@ -304,72 +298,58 @@ absl::StatusOr<ExperimentId> Registry::Last(const std::string& project) {
 
 absl::Status Registry::SetRun(const RunRecord& run) {
   const bool ends = HasEnded(run.state);
-  ASSIGN_OR_RETURN(SqliteTransaction transaction,
-                   SqliteTransaction::Begin(*database_, ends ? Durability::kDisk : Durability::kProcess));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(ends ? Durability::kDisk : Durability::kProcess));
+  RETURN_IF_ERROR(refresh_->One(run.id.number, run.id.run));
   ASSIGN_OR_RETURN(const RunRecord present, Run(run.id));
   const bool follows = !HasEnded(present.state) && MayFollow(present.state, run.state);
   if (run.state != present.state && !follows)
     return StateError("experiment " + run.id.ToString(), present.state, run.state);
-  ASSIGN_OR_RETURN(
-      SqliteStatement update,
-      database_->Prepare("UPDATE runs SET state = ?, reason = ?, output_dir = ?, exit_code = ?,"
-                         " supervisor = ?, boot = ?, run_id = ?, ended_us = ? WHERE number = ? AND run = ?"));
-  update.BindText(Name(run.state)).BindText(run.reason).BindText(run.output_dir).BindInt(run.exit_code);
-  update.BindInt(ends ? 0 : run.supervisor).BindText(boot_).BindText(ends ? "" : run.run_id);
+  RunRecord next = run;
+  next.attempt = present.attempt;
+  next.machine = place_.machine.ToString();
+  next.ended = absl::InfinitePast();
   if (ends) {
-    update.BindInt(absl::ToUnixMicros(HasEnded(present.state) ? present.ended : clock_.Now()));
-  } else {
-    update.BindNull();
+    next.supervisor = 0;
+    next.run_id = "";
+    next.ended = HasEnded(present.state) ? present.ended : clock_.Now();
   }
-  RETURN_IF_ERROR(update.BindInt(run.id.number).BindInt(run.id.run).Run());
-  if (ends) RETURN_IF_ERROR(DropLeases(run.id));
-  return transaction.Commit();
+  RETURN_IF_ERROR(UpdateRun(*database_, next));
+  if (ends) RETURN_IF_ERROR(DropLeases(*database_, run.id));
+  RETURN_IF_ERROR(change.WriteRecord(run.id, {}));
+  return change.Commit(clock_.Now());
 }
 
 absl::Status Registry::SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
+  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
   RETURN_IF_ERROR(Run(id).status());
-  for (const TaskRecord& task : tasks) RETURN_IF_ERROR(SetTask(id, task));
-  return transaction.Commit();
+  std::vector<TaskId> changed;
+  for (const TaskRecord& task : tasks) {
+    RETURN_IF_ERROR(SetTask(id, task));
+    changed.push_back(task.task);
+  }
+  RETURN_IF_ERROR(change.WriteRecord(id, changed));
+  return change.Commit(clock_.Now());
 }
 
 absl::Status Registry::SetTask(const ExperimentId& id, const TaskRecord& task) {
-  ASSIGN_OR_RETURN(SqliteStatement select,
-                   database_->Prepare(absl::StrCat(
-                       "SELECT ", kTaskColumns, " FROM tasks WHERE number = ? AND run = ? AND job = ? AND task = ?")));
-  select.BindInt(id.number).BindInt(id.run).BindText(task.task.job).BindInt(task.task.index);
-  ASSIGN_OR_RETURN(const bool known, select.Step());
-  absl::Time since = task.since == absl::UnixEpoch() ? clock_.Now() : task.since;
-  if (known) {
-    ASSIGN_OR_RETURN(const TaskRecord present, TaskOfRow(select));
-    const bool same = present.state == task.state;
-    if (!same && (HasEnded(present.state) || !MayFollow(present.state, task.state)))
-      return StateError("task " + FullName(id, task.task), present.state, task.state);
-    if (same && task.since == absl::UnixEpoch()) since = present.since;
+  TaskRecord next = task;
+  const bool has_time = task.since != absl::UnixEpoch();
+  if (!has_time) next.since = clock_.Now();
+  const absl::StatusOr<TaskRecord> present = SelectTask(*database_, id, task.task);
+  if (!present.ok() && !absl::IsNotFound(present.status())) return present.status();
+  if (present.ok()) {
+    const bool same = present->state == task.state;
+    if (!same && (HasEnded(present->state) || !MayFollow(present->state, task.state)))
+      return StateError("task " + FullName(id, task.task), present->state, task.state);
+    if (same && !has_time) next.since = present->since;
   }
-  ASSIGN_OR_RETURN(
-      SqliteStatement upsert,
-      database_->Prepare(absl::StrCat("INSERT INTO tasks (number, run, ", kTaskColumns,
-                                      ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                                      " ON CONFLICT (number, run, job, task) DO UPDATE SET state = excluded.state,"
-                                      " since_us = excluded.since_us, pid = excluded.pid, cgroup = excluded.cgroup,"
-                                      " status_address = excluded.status_address, gpus = excluded.gpus,"
-                                      " mem_limit = excluded.mem_limit, restarts = excluded.restarts,"
-                                      " exit_code = excluded.exit_code, exit_signal = excluded.exit_signal,"
-                                      " reason = excluded.reason, host = excluded.host")));
-  upsert.BindInt(id.number).BindInt(id.run).BindText(task.task.job).BindInt(task.task.index);
-  upsert.BindText(Name(task.state)).BindInt(absl::ToUnixMicros(since)).BindInt(task.pid).BindText(task.cgroup);
-  upsert.BindText(task.status_address).BindText(task.gpus).BindInt(task.mem_limit).BindInt(task.restarts);
-  if (task.exit.has_value()) {
-    upsert.BindInt(task.exit->code).BindInt(task.exit->signal);
-  } else {
-    upsert.BindNull().BindNull();
-  }
-  return upsert.BindText(task.reason).BindText(task.host).Run();
+  return UpsertTask(*database_, id, next);
 }
 
 absl::StatusOr<std::vector<int>> Registry::TakeGpus(const ExperimentId& id, int count, const std::vector<int>& all) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
+  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));
   if (HasEnded(present.state)) {
     return absl::FailedPreconditionError(
@@ -388,48 +368,46 @@ absl::StatusOr<std::vector<int>> Registry::TakeGpus(const ExperimentId& id, int 
   }
   if (static_cast<int>(mine.size()) < count) return std::vector<int>();
   ASSIGN_OR_RETURN(SqliteStatement insert,
-                   database_->Prepare("INSERT INTO gpu_leases (gpu, number, run, since_us) VALUES (?, ?, ?, ?)"));
-  const int64_t now = absl::ToUnixMicros(clock_.Now());
+                   database_->Prepare("INSERT INTO gpu_leases (gpu, number, run) VALUES (?, ?, ?)"));
   for (const int gpu : mine) {
-    RETURN_IF_ERROR(insert.BindInt(gpu).BindInt(id.number).BindInt(id.run).BindInt(now).Run());
+    RETURN_IF_ERROR(insert.BindInt(gpu).BindInt(id.number).BindInt(id.run).Run());
     insert.Reset();
   }
-  RETURN_IF_ERROR(transaction.Commit());
+  RETURN_IF_ERROR(change.WriteRecord(id, {}));
+  RETURN_IF_ERROR(change.Commit(clock_.Now()));
   return mine;
 }
 
 absl::Status Registry::ReleaseGpus(const ExperimentId& id) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kProcess));
-  RETURN_IF_ERROR(DropLeases(id));
-  return transaction.Commit();
-}
-
-absl::Status Registry::DropLeases(const ExperimentId& id) {
-  ASSIGN_OR_RETURN(SqliteStatement drop, database_->Prepare("DELETE FROM gpu_leases WHERE number = ? AND run = ?"));
-  return drop.BindInt(id.number).BindInt(id.run).Run();
-}
-
-absl::StatusOr<int64_t> Registry::OpenRunsOf(int64_t number) {
-  ASSIGN_OR_RETURN(SqliteStatement select,
-                   database_->Prepare("SELECT count(*) FROM runs WHERE number = ? AND ended_us IS NULL"));
-  ASSIGN_OR_RETURN(const bool row, select.BindInt(number).Step());
-  return row ? select.Int(0) : 0;
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
+  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
+  RETURN_IF_ERROR(DropLeases(*database_, id));
+  if (database_->changes() == 0) return change.Commit(clock_.Now());
+  RETURN_IF_ERROR(change.WriteRecord(id, {}));
+  return change.Commit(clock_.Now());
 }
 
 absl::Status Registry::Forget(int64_t number) {
-  ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(*database_, Durability::kDisk));
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   RETURN_IF_ERROR(Run({number, 0}).status());
-  ASSIGN_OR_RETURN(const int64_t open, OpenRunsOf(number));
+  ASSIGN_OR_RETURN(const int64_t open, CountOpenRuns(*database_, number));
   if (open > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "experiment ", number, " is still running; wait for its end, or end it with `muster kill ", number, "`"));
   }
-  for (const char* sql : {"DELETE FROM experiments WHERE number = ?", "DELETE FROM runs WHERE number = ?",
-                          "DELETE FROM tasks WHERE number = ?", "DELETE FROM gpu_leases WHERE number = ?"}) {
-    ASSIGN_OR_RETURN(SqliteStatement forget, database_->Prepare(sql));
-    RETURN_IF_ERROR(forget.BindInt(number).Run());
-  }
-  return transaction.Commit();
+  RETURN_IF_ERROR(DropExperiment(*database_, number));
+  RETURN_IF_ERROR(change.ForgetExperiment(number));
+  return change.Commit(clock_.Now());
+}
+
+absl::Status Registry::Renew(const ExperimentId& id) { return WriteState(*database_, home_, id, clock_.Now()); }
+
+bool Registry::IsHere(const RunRecord& run) const {
+  return place_.machine.HasSamePids(MachineId::Parse(run.machine)) || (!place_.shared && place_.machine.boot.empty());
+}
+
+std::optional<absl::Duration> Registry::SinceRenewal(const ExperimentId& id) const {
+  return AgeOfFile(home_.state(id));
 }
 
 }  // namespace muster

@@ -1,7 +1,8 @@
-// Stores what is known of every experiment in an SQLite database below MUSTER_HOME, in WAL mode, one transaction per
-// call, so that commands and supervisors use it at the same time and a kill -9 at any moment leaves it intact.
-// docs/experiments/registry.md describes the tables. Not thread-safe: each thread needs a Registry of its own. A child
-// that was forked while one was open must not use any, unless it has called exec.
+// What is known of every experiment. The files in the experiments' folders are what counts; every host that sees them
+// has an index of them, an SQLite database in WAL mode (docs/experiments/state.md, registry.md). Each call that changes
+// something is one transaction, so commands and supervisors use it at the same time, and a kill -9 at any moment leaves
+// it intact. Not thread-safe: each thread needs a Registry of its own. A child that was forked while one was open must
+// not use any, unless it has called exec.
 //
 // `muster train` creates an experiment. From then on only its supervisor writes its states, or Reconcile in a process
 // that finds that the supervisor is gone.
@@ -26,15 +27,19 @@
 #include "muster/cluster/task_id.h"
 #include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/registry/experiment_id.h"
+#include "muster/launch/registry/files/durability.h"
 #include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry_place.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/spec/parameters.h"
 #include "muster/launch/task/exit_status.h"
 
 namespace muster {
 
+class IndexRefresh;
 class SqliteDatabase;
 class SqliteStatement;
+class StateChange;
 
 // How an experiment was submitted, besides its file. Stored, so that its supervisor and `rerun` do the same.
 struct SubmitOptions {
@@ -58,7 +63,7 @@ struct NewExperiment {
 struct TaskRecord {
   TaskId task;
   RunState state = RunState::kCreated;
-  pid_t pid = 0;               // while it runs, on this machine
+  pid_t pid = 0;               // while it runs, on the supervisor's machine
   std::string host;            // where it runs or has run; empty: this machine
   std::string cgroup;          // its folder, if it has one
   std::string status_address;  // of its status page, "127.0.0.1:9100", if it has one
@@ -87,6 +92,7 @@ struct RunRecord {
   int exit_code = 0;          // once ended: the master's, as a shell has it; 137 if its supervisor was lost
   pid_t supervisor = 0;       // while it runs
   std::string run_id;         // MUSTER_RUN_ID of its processes; empty: none of them is left
+  std::string machine;        // of its supervisor (MachineId::ToString)
   absl::Time created, ended;  // ended: InfinitePast until it has ended
 };
 
@@ -95,10 +101,13 @@ bool WasLost(const RunRecord& run);
 
 class Registry {
  public:
-  // Opens the registry and makes the tables if missing; numbers of existing experiment folders aren't used again. Opens
-  // it for reading only if this user may not write the file. FailedPrecondition: made by a newer muster, or not a
-  // database (both say what to do). `clock` must outlive it.
+  // Opens this host's index, makes its tables if missing, and reads what is new in the files. Opens it for reading only
+  // if this user may not write it. FailedPrecondition: made by a newer muster, not a database, or experiments of an
+  // older muster run (all say what to do). `clock` must outlive it.
   static absl::StatusOr<std::unique_ptr<Registry>> Open(const Home& home, const Clock& clock);
+  // The same where the caller says where the index is, and on which machine it is.
+  static absl::StatusOr<std::unique_ptr<Registry>> OpenAt(const Home& home, const RegistryPlace& place,
+                                                          const Clock& clock);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -155,8 +164,8 @@ class Registry {
 
   // Finds experiments that haven't ended but whose lock nobody holds: their supervisor was lost by a kill -9 or a
   // reboot. Sets them and their tasks to FAILED, with that as the reason. Returns them, runs of grids too. Every
-  // command does this first. A read-only registry isn't changed.
-  absl::StatusOr<std::vector<ExperimentId>> Reconcile(const Home& home);
+  // command does this first. What this user may not write isn't changed. Another host's supervisors aren't judged.
+  absl::StatusOr<std::vector<ExperimentId>> Reconcile();
   // Returns the runs that were lost in this boot of the machine and of which processes may be left: with their run_id.
   // Usually none.
   struct LeftRun {
@@ -167,11 +176,21 @@ class Registry {
   // Must be called when the processes of a lost run are known to be gone.
   [[nodiscard]] absl::Status ForgetProcesses(const ExperimentId& id);
 
- private:
-  Registry(std::unique_ptr<SqliteDatabase> database, const Clock& clock, std::string boot);
+  // Renews state.json, by which others see that the run's supervisor lives; for it, every kRenewEvery.
+  static constexpr absl::Duration kRenewEvery = absl::Seconds(5);
+  [[nodiscard]] absl::Status Renew(const ExperimentId& id);
+  // Returns whether process numbers of the run's supervisor and tasks are this machine's.
+  bool IsHere(const RunRecord& run) const;
+  // Returns how long ago its supervisor renewed state.json, by the file system's own clock; nullopt: unknown.
+  std::optional<absl::Duration> SinceRenewal(const ExperimentId& id) const;
 
+ private:
+  Registry(std::unique_ptr<SqliteDatabase> database, const Home& home, RegistryPlace place, const Clock& clock);
+
+  // Reads what other hosts have written of it, if they can write.
+  [[nodiscard]] absl::Status Freshen(int64_t number, int run = 0);
+  absl::StatusOr<StateChange> BeginChange(Durability durability);
   absl::Status NoSuchRun(const ExperimentId& id);
-  absl::StatusOr<int64_t> OpenRunsOf(int64_t number);
   absl::StatusOr<std::vector<RunRecord>> AllRuns(SqliteStatement& statement);
   [[nodiscard]] absl::Status InsertRun(const ExperimentId& id, const std::string& tree,
                                        const ParameterValues& parameters);
@@ -179,13 +198,14 @@ class Registry {
                                         const ParameterValues& parameters);
   [[nodiscard]] absl::Status RestartGrid(const RunRecord& present, const NewExperiment& experiment);
   [[nodiscard]] absl::Status SetTask(const ExperimentId& id, const TaskRecord& task);
-  [[nodiscard]] absl::Status MarkLost(const RunRecord& run, absl::Time now);
-  [[nodiscard]] absl::Status DropLeases(const ExperimentId& id);
+  [[nodiscard]] absl::Status MarkLost(StateChange& change, const RunRecord& run, absl::Time now);
 
   // Constant after construction.
   const std::unique_ptr<SqliteDatabase> database_;
+  const Home home_;
+  const RegistryPlace place_;
   const Clock& clock_;
-  const std::string boot_;  // id of this boot of the machine; empty: unknown
+  const std::unique_ptr<IndexRefresh> refresh_;
 };
 
 }  // namespace muster

@@ -194,7 +194,7 @@ TEST_F(RegistryProcessesTest, AKilledWriterLeavesItWhole) {
     ExpectWhole(created);
     auto registry = Open();
     ASSERT_NE(registry, nullptr);
-    ASSERT_TRUE(registry->Reconcile(home_).ok());
+    ASSERT_TRUE(registry->Reconcile().ok());
     EXPECT_THAT(*registry->List({.only_open = true}), IsEmpty());
     EXPECT_THAT(Sql("SELECT * FROM gpu_leases"), IsEmpty());
   }
@@ -210,7 +210,7 @@ TEST_F(RegistryProcessesTest, ALossIsFoundOnce) {
   const std::vector<int> found = AtOnce(kProcesses, [this](int /*which*/) {
     auto registry = Registry::Open(home_, clock_);
     if (!registry.ok()) return 101;
-    const auto lost = (*registry)->Reconcile(home_);
+    const auto lost = (*registry)->Reconcile();
     return lost.ok() ? static_cast<int>(lost->size()) : 102;
   });
   int sum = 0;

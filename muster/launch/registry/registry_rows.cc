@@ -1,12 +1,14 @@
 #include "muster/launch/registry/registry_rows.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/registry/index_schema.h"
 
 namespace muster {
 namespace {
@@ -138,6 +140,7 @@ absl::StatusOr<RunRecord> RunOfRow(const SqliteStatement& row) {
   run.created = absl::FromUnixMicros(row.Int(13));
   run.ended = row.IsNull(14) ? absl::InfinitePast() : absl::FromUnixMicros(row.Int(14));
   run.run_id = row.Text(15);
+  run.machine = row.Text(16);
   return run;
 }
 
@@ -156,6 +159,161 @@ absl::StatusOr<TaskRecord> TaskOfRow(const SqliteStatement& row) {
   task.reason = row.Text(12);
   task.host = row.Text(13);
   return task;
+}
+
+absl::StatusOr<RunRecord> SelectRun(SqliteDatabase& database, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(SqliteStatement select,
+                   database.Prepare(absl::StrCat("SELECT ", kRunColumns,
+                                                 " FROM runs r JOIN experiments e ON e.number = r.number"
+                                                 " WHERE r.number = ? AND r.run = ?")));
+  ASSIGN_OR_RETURN(const bool row, select.BindInt(id.number).BindInt(id.run).Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no run ", id.ToString()));
+  return RunOfRow(select);
+}
+
+absl::StatusOr<TaskRecord> SelectTask(SqliteDatabase& database, const ExperimentId& id, const TaskId& task) {
+  ASSIGN_OR_RETURN(SqliteStatement select,
+                   database.Prepare(absl::StrCat("SELECT ", kTaskColumns,
+                                                 " FROM tasks WHERE number = ? AND run = ? AND job = ? AND task = ?")));
+  select.BindInt(id.number).BindInt(id.run).BindText(task.job).BindInt(task.index);
+  ASSIGN_OR_RETURN(const bool row, select.Step());
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no task ", FullName(id, task)));
+  return TaskOfRow(select);
+}
+
+absl::StatusOr<std::vector<TaskRecord>> SelectTasks(SqliteDatabase& database, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(
+      SqliteStatement select,
+      database.Prepare(absl::StrCat("SELECT ", kTaskColumns, " FROM tasks WHERE number = ? AND run = ? ORDER BY id")));
+  select.BindInt(id.number).BindInt(id.run);
+  std::vector<TaskRecord> tasks;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return tasks;
+    ASSIGN_OR_RETURN(TaskRecord task, TaskOfRow(select));
+    tasks.push_back(std::move(task));
+  }
+}
+
+absl::StatusOr<int64_t> CountOpenRuns(SqliteDatabase& database, int64_t number) {
+  ASSIGN_OR_RETURN(SqliteStatement select,
+                   database.Prepare("SELECT count(*) FROM runs WHERE number = ? AND ended_us IS NULL"));
+  ASSIGN_OR_RETURN(const bool row, select.BindInt(number).Step());
+  return row ? select.Int(0) : 0;
+}
+
+void BindSpecification(SqliteStatement& statement, const NewExperiment& experiment, int64_t runs) {
+  statement.BindText(experiment.project)
+      .BindText(experiment.folder)
+      .BindText(experiment.tree)
+      .BindInt(runs)
+      .BindText(experiment.file_name)
+      .BindText(OptionsText(experiment.options))
+      .BindBytes(EnvironmentBytes(experiment.environment))
+      .BindText(experiment.file_text);
+}
+
+absl::Status UpdateRun(SqliteDatabase& database, const RunRecord& run) {
+  ASSIGN_OR_RETURN(SqliteStatement update,
+                   database.Prepare("UPDATE runs SET state = ?, reason = ?, output_dir = ?, exit_code = ?,"
+                                    " supervisor = ?, machine = ?, run_id = ?, ended_us = ?"
+                                    " WHERE number = ? AND run = ? AND attempt = ?"));
+  update.BindText(Name(run.state)).BindText(run.reason).BindText(run.output_dir).BindInt(run.exit_code);
+  update.BindInt(run.supervisor).BindText(run.machine).BindText(run.run_id);
+  if (run.ended == absl::InfinitePast()) {
+    update.BindNull();
+  } else {
+    update.BindInt(absl::ToUnixMicros(run.ended));
+  }
+  return update.BindInt(run.id.number).BindInt(run.id.run).BindInt(run.attempt).Run();
+}
+
+absl::Status UpsertTask(SqliteDatabase& database, const ExperimentId& id, const TaskRecord& task) {
+  ASSIGN_OR_RETURN(
+      SqliteStatement upsert,
+      database.Prepare(absl::StrCat("INSERT INTO tasks (number, run, ", kTaskColumns,
+                                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                                    " ON CONFLICT (number, run, job, task) DO UPDATE SET state = excluded.state,"
+                                    " since_us = excluded.since_us, pid = excluded.pid, cgroup = excluded.cgroup,"
+                                    " status_address = excluded.status_address, gpus = excluded.gpus,"
+                                    " mem_limit = excluded.mem_limit, restarts = excluded.restarts,"
+                                    " exit_code = excluded.exit_code, exit_signal = excluded.exit_signal,"
+                                    " reason = excluded.reason, host = excluded.host")));
+  upsert.BindInt(id.number).BindInt(id.run).BindText(task.task.job).BindInt(task.task.index);
+  upsert.BindText(Name(task.state)).BindInt(absl::ToUnixMicros(task.since)).BindInt(task.pid).BindText(task.cgroup);
+  upsert.BindText(task.status_address).BindText(task.gpus).BindInt(task.mem_limit).BindInt(task.restarts);
+  if (task.exit.has_value()) {
+    upsert.BindInt(task.exit->code).BindInt(task.exit->signal);
+  } else {
+    upsert.BindNull().BindNull();
+  }
+  return upsert.BindText(task.reason).BindText(task.host).Run();
+}
+
+absl::Status ApplyAskedRun(SqliteDatabase& database, int64_t number, const AskedRun& asked) {
+  const ExperimentId id{.number = number, .run = asked.run};
+  ASSIGN_OR_RETURN(const std::string parameters, ParametersText(asked.parameters));
+  ASSIGN_OR_RETURN(SqliteStatement known, database.Prepare("SELECT attempt FROM runs WHERE number = ? AND run = ?"));
+  ASSIGN_OR_RETURN(const bool row, known.BindInt(number).BindInt(asked.run).Step());
+  if (row && known.Int(0) >= asked.attempt) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      SqliteStatement upsert,
+      database.Prepare(
+          "INSERT INTO runs (number, run, state, attempt, supervisor, machine, created_us, exit_code, tree,"
+          " output_dir, reason, parameters) VALUES (?, ?, ?, ?, 0, ?, ?, 0, ?, ?, '', ?)"
+          " ON CONFLICT (number, run) DO UPDATE SET state = excluded.state, attempt = excluded.attempt,"
+          " supervisor = 0, machine = excluded.machine, ended_us = NULL, exit_code = 0,"
+          " tree = excluded.tree, reason = '', parameters = excluded.parameters, run_id = ''"));
+  upsert.BindInt(number).BindInt(asked.run).BindText(Name(RunState::kCreated)).BindInt(asked.attempt);
+  upsert.BindText(asked.machine).BindInt(absl::ToUnixMicros(asked.created)).BindText(asked.tree);
+  RETURN_IF_ERROR(upsert.BindText(asked.output_dir).BindText(parameters).Run());
+  RETURN_IF_ERROR(DropTasks(database, id));
+  return DropLeases(database, id);
+}
+
+absl::Status ApplyChange(SqliteDatabase& database, const ExperimentId& id, const RunChange& change, bool leases) {
+  RunRecord run = change.run;
+  run.id = id;
+  RETURN_IF_ERROR(UpdateRun(database, run));
+  if (database.changes() == 0) return absl::OkStatus();
+  for (const TaskRecord& task : change.tasks) RETURN_IF_ERROR(UpsertTask(database, id, task));
+  RETURN_IF_ERROR(DropLeases(database, id));
+  if (!leases || HasEnded(run.state)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(SqliteStatement insert,
+                   database.Prepare("INSERT OR IGNORE INTO gpu_leases (gpu, number, run) VALUES (?, ?, ?)"));
+  for (const int gpu : change.gpus) {
+    RETURN_IF_ERROR(insert.BindInt(gpu).BindInt(id.number).BindInt(id.run).Run());
+    insert.Reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DropLeases(SqliteDatabase& database, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(SqliteStatement drop, database.Prepare("DELETE FROM gpu_leases WHERE number = ? AND run = ?"));
+  return drop.BindInt(id.number).BindInt(id.run).Run();
+}
+
+absl::Status DropTasks(SqliteDatabase& database, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(SqliteStatement drop, database.Prepare("DELETE FROM tasks WHERE number = ? AND run = ?"));
+  return drop.BindInt(id.number).BindInt(id.run).Run();
+}
+
+absl::Status DropExperiment(SqliteDatabase& database, int64_t number) {
+  for (const char* sql : {"DELETE FROM experiments WHERE number = ?", "DELETE FROM runs WHERE number = ?",
+                          "DELETE FROM tasks WHERE number = ?", "DELETE FROM gpu_leases WHERE number = ?"}) {
+    ASSIGN_OR_RETURN(SqliteStatement drop, database.Prepare(sql));
+    RETURN_IF_ERROR(drop.BindInt(number).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DropRunsAbove(SqliteDatabase& database, int64_t number, int64_t runs) {
+  for (const char* sql :
+       {"DELETE FROM runs WHERE number = ? AND run > ?", "DELETE FROM tasks WHERE number = ? AND run > ?"}) {
+    ASSIGN_OR_RETURN(SqliteStatement surplus, database.Prepare(sql));
+    RETURN_IF_ERROR(surplus.BindInt(number).BindInt(runs).Run());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -433,14 +433,15 @@ TEST_F(RegistryTest, ListsTheNewestOfTenThousand) {
   auto registry = Open();
   ASSERT_EQ(Create(*registry, Single("p0")), 1);
   registry.reset();
+  for (int i = 2; i <= 10000; ++i) ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder({.number = i})).ok());
   Sql("INSERT INTO experiments (number, project, folder, tree, runs, file_name, options, environment, file_text)"
       " WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
       " SELECT i, 'p' || (i % 7), '/f', 't', (i % 100 == 0) * 3, 'f', '{}', x'', '' FROM n;"
-      "INSERT INTO runs (number, run, state, attempt, supervisor, boot, created_us, ended_us, exit_code, tree,"
+      "INSERT INTO runs (number, run, state, attempt, supervisor, machine, created_us, ended_us, exit_code, tree,"
       " output_dir, reason, parameters) SELECT number, 0, CASE number % 11 WHEN 0 THEN 'RUNNING' ELSE 'FINISHED' END, "
       "1, 0, '', 1,"
       " CASE number % 11 WHEN 0 THEN NULL ELSE 2 END, 0, 't', '', '', '{}' FROM experiments WHERE number > 1;"
-      "INSERT INTO runs (number, run, state, attempt, supervisor, boot, created_us, ended_us, exit_code, tree,"
+      "INSERT INTO runs (number, run, state, attempt, supervisor, machine, created_us, ended_us, exit_code, tree,"
       " output_dir, reason, parameters) SELECT e.number, k.value, 'RUNNING', 1, 0, '', 1, NULL, 0, 't', '', '', '{}'"
       " FROM experiments e, json_each('[1,2,3]') k WHERE e.runs = 3");
   registry = Open();

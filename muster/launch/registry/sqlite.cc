@@ -188,6 +188,7 @@ absl::Status SqliteDatabase::WipeDeleted() {
 }
 
 bool SqliteDatabase::read_only() const { return sqlite3_db_readonly(database_, "main") != 0; }
+bool SqliteDatabase::in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
 int64_t SqliteDatabase::last_row() const { return sqlite3_last_insert_rowid(database_); }
 int64_t SqliteDatabase::changes() const { return sqlite3_changes64(database_); }
 

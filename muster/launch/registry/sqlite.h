@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/launch/registry/files/durability.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -67,8 +68,6 @@ class SqliteStatement {
   int bind_error_ = 0;
 };
 
-enum class Durability { kProcess, kDisk };
-
 class SqliteDatabase {
  public:
   static constexpr absl::Duration kBusyTimeout = absl::Seconds(10);
@@ -92,6 +91,7 @@ class SqliteDatabase {
 
   const std::string& path() const { return path_; }
   bool read_only() const;
+  bool in_transaction() const;
   // Returns the INTEGER PRIMARY KEY that the last INSERT made.
   int64_t last_row() const;
   // Returns how many rows the last statement changed.

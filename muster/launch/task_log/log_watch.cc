@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "muster/base/os/local_file_system.h"
+
 namespace muster {
 namespace {
 
@@ -35,6 +37,8 @@ LogWatch::Seen LogWatch::Add(const std::string& folder, size_t key, bool files) 
   if (fd_ < 0) return Seen::kCannotWatch;
   for (;;) {
     const int watch = Watch(folder, files);
+    // What other hosts write isn't reported.
+    if (watch >= 0 && !IsOnLocalFileSystem(folder)) return Seen::kCannotWatch;
     if (watch >= 0) {
       watched_[watch].push_back(key);
       return Seen::kWatched;
@@ -47,6 +51,7 @@ LogWatch::Seen LogWatch::Add(const std::string& folder, size_t key, bool files) 
       if (parent == missing) return Seen::kCannotWatch;
       above = Watch(parent, false);
       if (above < 0 && errno != ENOENT) return Seen::kCannotWatch;
+      if (above >= 0 && !IsOnLocalFileSystem(parent)) return Seen::kCannotWatch;
       if (above < 0) missing = parent;
     }
     // It may have appeared before it was watched.

@@ -23,7 +23,7 @@ class LogWatch {
   enum class Seen {
     kWatched,     // every later change is reported
     kNotThere,    // reported once when it, or a folder above it, appears: call Add again then
-    kCannotWatch  // look now and then instead
+    kCannotWatch  // look now and then instead: as on a network file system, where other hosts write unnoticed
   };
   // `key` is what Changed returns for it. `files`: report also changes of its files, not only new entries.
   Seen Add(const std::string& folder, size_t key, bool files);

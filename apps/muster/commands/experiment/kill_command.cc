@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,6 +22,8 @@
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/registry/files/machine_id.h"
+#include "muster/launch/registry/files/requests.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/system/pid_fd.h"
@@ -34,7 +37,8 @@ constexpr char kKillDescription[] = "End experiments, or runs of grids, and wait
 constexpr char kKillFooter[] = R"(
 Also ends what an experiment without a supervisor has left behind (muster status names it).
 Asks all tasks to end (SIGTERM), parameter servers last, and kills them when their time is over (--stop-grace of muster
-train). With --now, or on Ctrl-C while this command waits, kills them at once.
+train). With --now, or on Ctrl-C while this command waits, kills them at once. A supervisor on another machine that shares
+MUSTER_HOME is asked by a file there; Ctrl-C then only ends the waiting.
 
 Examples:
   muster kill 4
@@ -49,6 +53,8 @@ constexpr int kExitKilled = 143;  // 128 + SIGTERM, as an experiment that was as
 // The longest time between an experiment's first row in the registry and its supervisor's pid there.
 constexpr absl::Duration kStartWait = absl::Seconds(10);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(10);
+// Each look at a run on another machine makes a file.
+constexpr absl::Duration kLookElsewhere = absl::Milliseconds(200);
 
 struct KillFlags {
   std::vector<std::string> ids;
@@ -201,6 +207,59 @@ absl::Status AwaitEnds(const Victims& victims, bool show, bool now) {
   return absl::OkStatus();
 }
 
+// A supervisor on another machine that has been asked to end its run.
+struct AskedSupervisor {
+  ExperimentId id;
+  std::string host;
+  std::string request;  // not answered yet; empty: it was
+};
+
+// How long a supervisor elsewhere may be silent before it can't be expected to do anything.
+constexpr absl::Duration kSilenceElsewhere = absl::Seconds(30);
+
+absl::StatusOr<AskedSupervisor> Ask(const OpenedHome& opened, const RunRecord& run, bool now) {
+  const std::string host = MachineId::Parse(run.machine).host;
+  if (run.state == RunState::kCreated && run.id.run > 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run.id.ToString(), " waits for its turn under its grid's supervisor on ", host,
+                     "; accepted: the grid, muster kill ", run.id.number, ", or the same on ", host));
+  ASSIGN_OR_RETURN(std::string request, WriteKillRequest(opened.home.requests(run.id), now));
+  return AskedSupervisor{.id = run.id, .host = host, .request = std::move(request)};
+}
+
+// Returns whether the run has ended. An error: its supervisor can't be expected to end it.
+absl::StatusOr<bool> HasEndedElsewhere(const OpenedHome& opened, AskedSupervisor& asked) {
+  const std::string folder = opened.home.requests(asked.id);
+  if (!asked.request.empty()) {
+    ASSIGN_OR_RETURN(const bool answered, TakeAnswer(folder, asked.request));
+    if (answered) asked.request.clear();
+  }
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(asked.id));
+  if (HasEnded(run.state)) return true;
+  const std::optional<absl::Duration> silent = opened.registry->SinceRenewal(asked.id);
+  if (!silent.has_value() || *silent < kSilenceElsewhere) return false;
+  if (!asked.request.empty()) TakeRequestBack(folder, asked.request);
+  return absl::UnavailableError(absl::StrCat("experiment ", asked.id.ToString(), ": nothing was heard from its ",
+                                             "supervisor on ", asked.host, " for ", ShownAge(*silent),
+                                             "; muster kill there ends it, or finds that it is gone"));
+}
+
+absl::Status AwaitEndsElsewhere(const OpenedHome& opened, std::vector<AskedSupervisor> asked) {
+  absl::Status failed;
+  for (const AskedSupervisor& one : asked)
+    std::fprintf(stderr, "asked the supervisor of experiment %s on %s to end it\n", one.id.ToString().c_str(),
+                 one.host.c_str());
+  while (!asked.empty()) {
+    std::erase_if(asked, [&](AskedSupervisor& one) {
+      const absl::StatusOr<bool> ended = HasEndedElsewhere(opened, one);
+      failed.Update(ended.status());
+      return !ended.ok() || *ended;
+    });
+    if (!asked.empty()) absl::SleepFor(kLookElsewhere);
+  }
+  return failed;
+}
+
 // Reports what has become of them. Returns whether this command has ended all of them.
 absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& ids,
                           const std::map<ExperimentId, RunState>& before, const std::set<ExperimentId>& left,
@@ -230,11 +289,18 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
   std::map<ExperimentId, RunState> before;
   std::set<ExperimentId> left;  // of which only processes without a supervisor were left
   Victims victims;
+  std::vector<AskedSupervisor> elsewhere;
   absl::Status failed;  // reported after the others have been ended
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
     before[id] = run.state;
     if (EndLeftProcesses(opened, id)) left.insert(id);
+    if (!HasEnded(run.state) && !opened.registry->IsHere(run)) {
+      absl::StatusOr<AskedSupervisor> asked = Ask(opened, run, flags.now);
+      failed.Update(asked.status());
+      if (asked.ok()) elsewhere.push_back(*std::move(asked));
+      continue;
+    }
     absl::StatusOr<std::unique_ptr<Victim>> victim = Hold(opened, id);
     failed.Update(victim.status());
     if (!victim.ok() || *victim == nullptr) continue;
@@ -244,8 +310,9 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
     victims.push_back(*std::move(victim));
   }
   RETURN_IF_ERROR(AwaitEnds(victims, !flags.json, flags.now));
+  failed.Update(AwaitEndsElsewhere(opened, std::move(elsewhere)));
   // A supervisor that was killed meanwhile hasn't written its end.
-  RETURN_IF_ERROR(opened.registry->Reconcile(opened.home).status());
+  RETURN_IF_ERROR(opened.registry->Reconcile().status());
   RETURN_IF_ERROR(failed);
   ASSIGN_OR_RETURN(const bool all, Tell(*opened.registry, ids, before, left, flags.json));
   return all ? 0 : kExitEndedBefore;

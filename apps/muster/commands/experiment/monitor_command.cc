@@ -107,7 +107,7 @@ class Watched {
 
   absl::StatusOr<Reading> Read() {
     // Otherwise an experiment whose supervisor is killed meanwhile would seem to run for ever.
-    RETURN_IF_ERROR(opened_.registry->Reconcile(opened_.home).status());
+    RETURN_IF_ERROR(opened_.registry->Reconcile().status());
     ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(name_.id));
     ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, IdsOf(run));
     ASSIGN_OR_RETURN(const auto tasks, TasksOf(ids));
@@ -162,7 +162,11 @@ class Watched {
   absl::StatusOr<std::vector<std::pair<std::string, TaskRecord>>> TasksOf(const std::vector<ExperimentId>& ids) const {
     std::vector<std::pair<std::string, TaskRecord>> tasks;
     for (const ExperimentId& id : ids) {
-      ASSIGN_OR_RETURN(const std::vector<TaskRecord> of_run, opened_.registry->Tasks(id));
+      ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(id));
+      ASSIGN_OR_RETURN(std::vector<TaskRecord> of_run, opened_.registry->Tasks(id));
+      // Another machine's process numbers are other processes here.
+      if (!opened_.registry->IsHere(run))
+        for (TaskRecord& task : of_run) task.pid = 0;
       for (const TaskRecord& task : of_run)
         if (!name_.task.has_value() || task.task == *name_.task) tasks.emplace_back(FullName(id, task.task), task);
     }

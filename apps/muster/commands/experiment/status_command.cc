@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/output/aligned_lines.h"
+#include "muster/launch/registry/files/machine_id.h"
 
 namespace muster {
 namespace {
@@ -53,9 +55,17 @@ std::string ParametersText(const ParameterValues& parameters) {
 
 void PrintJson(const nlohmann::json& value) { std::printf("%s\n", OneLineJson(value).c_str()); }
 
-// Returns why a run ended so, what is left of it, and how it goes on.
+// Returns where a run goes on and how old that news is, if its supervisor is on another machine.
+std::string ElsewhereText(const OpenedHome& opened, const RunRecord& run) {
+  if (HasEnded(run.state) || opened.registry->IsHere(run)) return "";
+  const std::optional<absl::Duration> age = opened.registry->SinceRenewal(run.id);
+  return absl::StrCat("on ", MachineId::Parse(run.machine).host,
+                      age.has_value() ? absl::StrCat(", as of ", ShownAge(*age), " ago") : "");
+}
+
+// Returns why a run ended so, where it is, what is left of it, and how it goes on.
 std::string WhyText(const OpenedHome& opened, const RunRecord& run) {
-  return absl::StrCat(run.reason, GoOnText(run), LeftText(opened, run.id));
+  return absl::StrCat(run.reason, ElsewhereText(opened, run), GoOnText(run), LeftText(opened, run.id));
 }
 
 // Returns the experiments that haven't ended and the newest of the others, in order.

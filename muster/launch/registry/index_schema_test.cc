@@ -1,4 +1,4 @@
-#include "muster/launch/registry/registry_schema.h"
+#include "muster/launch/registry/index_schema.h"
 
 #include <gmock/gmock.h>
 #include <sqlite3.h>
@@ -10,13 +10,13 @@
 
 #include "muster/launch/testing/registry_fixture.h"
 
-namespace muster::registry_schema_test {
+namespace muster::index_schema_test {
 namespace {
 
 using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
     ::testing::Not;
 
-class RegistrySchemaTest : public RegistryFixture {
+class IndexSchemaTest : public RegistryFixture {
  protected:
   absl::Status OpenStatus() { return Registry::Open(home_, clock_).status(); }
   std::string OpenMessage() { return std::string(OpenStatus().message()); }
@@ -39,40 +39,40 @@ class RegistrySchemaTest : public RegistryFixture {
   }
 };
 
-TEST_F(RegistrySchemaTest, IsMadeOnceInWalModeAndMarked) {
+TEST_F(IndexSchemaTest, IsMadeOnceInWalModeAndMarked) {
   ASSERT_TRUE(OpenStatus().ok()) << OpenStatus();
   EXPECT_THAT(Sql("PRAGMA journal_mode"), ElementsAre("wal"));
-  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
+  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kIndexFormat)));
   EXPECT_THAT(Sql("PRAGMA application_id"), ElementsAre(std::to_string(kRegistryApplication)));
   const auto made = Sql("SELECT sql FROM sqlite_schema");
   ASSERT_TRUE(OpenStatus().ok()) << OpenStatus();
   EXPECT_EQ(Sql("SELECT sql FROM sqlite_schema"), made);
 }
 
-TEST_F(RegistrySchemaTest, AnEmptyFileBecomesARegistry) {
+TEST_F(IndexSchemaTest, AnEmptyFileBecomesARegistry) {
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), home_.database(), {}).ok());
   EXPECT_TRUE(OpenStatus().ok()) << OpenStatus();
 }
 
 // Folders stay behind if a registry is moved away or removed; their checkpoints must not become another experiment's.
-TEST_F(RegistrySchemaTest, NumbersGoOnAfterTheFoldersThatAreThere) {
+TEST_F(IndexSchemaTest, NumbersGoOnAfterTheFoldersThatAreThere) {
   for (const char* name : {"experiments/7", "experiments/40", "experiments/39/runs/99", "experiments/100x"})
     ASSERT_TRUE(PosixFileSystem().CreateDirectory(JoinPath(home_.path(), name)).ok());
   EXPECT_EQ(Create(*Open(), Single()), 41);
   EXPECT_EQ(Create(*Open(), Single()), 42);
 }
 
-TEST_F(RegistrySchemaTest, ANewerFormatIsRefusedAndLeftAsItIs) {
+TEST_F(IndexSchemaTest, ANewerFormatIsRefusedAndLeftAsItIs) {
   Create(*Open(), Single());
-  Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat + 1));
+  Sql("PRAGMA user_version = " + std::to_string(kIndexFormat + 1));
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 4; this one knows 3)"));
+  EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " was made by a newer muster (format 5; this one knows 4)"));
   EXPECT_THAT(OpenMessage(), HasSubstr("use that one, or set MUSTER_HOME to another folder"));
-  Sql("PRAGMA user_version = " + std::to_string(kRegistryFormat));
+  Sql("PRAGMA user_version = " + std::to_string(kIndexFormat));
   EXPECT_EQ(Open()->List({})->size(), 1U);
 }
 
-TEST_F(RegistrySchemaTest, ItsFilesAreTheirOwnersAloneWhateverTheUmask) {
+TEST_F(IndexSchemaTest, ItsFilesAreTheirOwnersAloneWhateverTheUmask) {
   const mode_t before = umask(0);
   Create(*Open(), Single());
   umask(before);
@@ -91,7 +91,7 @@ bool Holds(const Home& home, const std::string& text) {
   return false;
 }
 
-TEST_F(RegistrySchemaTest, KeepsOnlyHarmlessVariables) {
+TEST_F(IndexSchemaTest, KeepsOnlyHarmlessVariables) {
   NewExperiment experiment = Single();
   experiment.environment = {"AWS_SECRET_ACCESS_KEY=verysecret", "PATH=/bin", "MUSTER_JOB_TOKEN=verysecret"};
   Create(*Open(), experiment);
@@ -99,52 +99,7 @@ TEST_F(RegistrySchemaTest, KeepsOnlyHarmlessVariables) {
   EXPECT_FALSE(Holds(home_, "verysecret"));
 }
 
-// A registry of an older muster loses what it should never have kept, also from the free pages of its file.
-TEST_F(RegistrySchemaTest, Format1LosesItsSecretsAndGetsTheNewColumn) {
-  Create(*Open(), Single());
-  Create(*Open(), Single());
-  const std::string secret = "verysecret" + std::string(9000, 'x');
-  Sql("DROP INDEX runs_left; ALTER TABLE runs DROP COLUMN run_id; PRAGMA user_version = 1;"
-      "UPDATE experiments SET environment = CAST('PATH=/bin' || x'00' || 'KEY=" +
-      secret +
-      "' || x'00' AS BLOB);"
-      "DELETE FROM experiments WHERE number = 2; DELETE FROM runs WHERE number = 2");
-  ASSERT_TRUE(Holds(home_, "verysecret"));
-  EXPECT_THAT(Open()->Specification(1)->environment, ElementsAre("PATH=/bin"));
-  EXPECT_FALSE(Holds(home_, "verysecret"));
-  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
-  auto run = Open()->Run({1, 0}).value();
-  run.run_id = "abc";
-  EXPECT_TRUE(Open()->SetRun(run).ok());
-  EXPECT_EQ(Open()->Run({1, 0})->run_id, "abc");
-}
-
-TEST_F(RegistrySchemaTest, Format2GetsTheHostsOfTasks) {
-  Create(*Open(), Single());
-  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
-  Sql("ALTER TABLE tasks DROP COLUMN host; PRAGMA user_version = 2");
-  EXPECT_EQ(Open()->Tasks({1, 0})->at(0).host, "");
-  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
-  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}, .host = "h1"}}).ok());
-  EXPECT_EQ(Open()->Tasks({1, 0})->at(0).host, "h1");
-}
-
-// While others use the file it can't be wiped; the next who opens it tries again.
-TEST_F(RegistrySchemaTest, Format1ThatIsInUseIsWipedLater) {
-  Create(*Open(), Single());
-  Sql("PRAGMA user_version = 1; UPDATE experiments SET environment = CAST('KEY=verysecret' || x'00' AS BLOB)");
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(home_.database().c_str(), &reader), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM runs", nullptr, nullptr, nullptr), SQLITE_OK);
-  EXPECT_THAT(Open()->Specification(1)->environment, IsEmpty());
-  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre("1"));
-  ASSERT_EQ(sqlite3_close(reader), SQLITE_OK);
-  EXPECT_TRUE(OpenStatus().ok());
-  EXPECT_THAT(Sql("PRAGMA user_version"), ElementsAre(std::to_string(kRegistryFormat)));
-  EXPECT_FALSE(Holds(home_, "verysecret"));
-}
-
-TEST_F(RegistrySchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAsItIs) {
+TEST_F(IndexSchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAsItIs) {
   Sql("CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')");
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(OpenMessage(), HasSubstr("is a database of another program"));
@@ -152,14 +107,14 @@ TEST_F(RegistrySchemaTest, AnotherProgramsDatabaseIsRefusedAndLeftAsItIs) {
   EXPECT_THAT(Sql("SELECT name FROM sqlite_schema"), ElementsAre("notes"));
 }
 
-TEST_F(RegistrySchemaTest, WhatIsNoDatabaseIsRefused) {
+TEST_F(IndexSchemaTest, WhatIsNoDatabaseIsRefused) {
   const std::string text(5000, 'x');
   ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), home_.database(), AsBytes(text.data(), text.size())).ok());
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(OpenMessage(), HasSubstr(home_.database() + " is not a database; move it away"));
 }
 
-TEST_F(RegistrySchemaTest, AValueThatNobodyWritesIsDataLoss) {
+TEST_F(IndexSchemaTest, AValueThatNobodyWritesIsDataLoss) {
   Create(*Open(), Single());
   ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
   for (const char* sql : {"UPDATE runs SET state = 'ASLEEP'", "UPDATE runs SET state = 'CREATED', parameters = '[1]'",
@@ -174,7 +129,7 @@ TEST_F(RegistrySchemaTest, AValueThatNobodyWritesIsDataLoss) {
   EXPECT_EQ(Open()->Tasks({1, 0}).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
+TEST_F(IndexSchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   Create(*Open(), Single());
   Sql("UPDATE experiments SET options = '{\"no_gpus\":true,\"of_later\":1}'");
   const auto experiment = Open()->Specification(1).value();
@@ -183,7 +138,7 @@ TEST_F(RegistrySchemaTest, OptionsThatAreNotThereHaveTheirDefaults) {
   EXPECT_EQ(experiment.options.hosts, HostSetting());
 }
 
-TEST_F(RegistrySchemaTest, HostsAreKeptAsTheyWere) {
+TEST_F(IndexSchemaTest, HostsAreKeptAsTheyWere) {
   NewExperiment experiment = Single();
   experiment.options.hosts = {.hosts = {{.name = "a", .slots = 2, .gpus = 0, .address = "10.0.0.1"}, {.name = "b"}},
                               .placement = {{kPsJob, {"b", "a"}}},
@@ -196,7 +151,7 @@ TEST_F(RegistrySchemaTest, HostsAreKeptAsTheyWere) {
 }
 
 // However many experiments there were, the queries search by an index, in its order, and sort nothing.
-TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
+TEST_F(IndexSchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
   ASSERT_TRUE(OpenStatus().ok());
   for (const bool of_project : {false, true}) {
     for (const bool only_open : {false, true}) {
@@ -216,4 +171,4 @@ TEST_F(RegistrySchemaTest, WhatIsAskedOftenReadsNoMoreThanItNeeds) {
 }
 
 }  // namespace
-}  // namespace muster::registry_schema_test
+}  // namespace muster::index_schema_test

@@ -1,0 +1,23 @@
+// Where a host keeps its index of a MUSTER_HOME (docs/experiments/state.md): in it, unless it is on a network file
+// system, where SQLite isn't safe, or this user can't write there.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/launch/registry/files/machine_id.h"
+#include "muster/launch/registry/home.h"
+
+namespace muster {
+
+struct RegistryPlace {
+  std::string database;  // the index's file
+  bool shared = false;   // other hosts may write MUSTER_HOME, too
+  MachineId machine;     // this one
+};
+
+// `index_folder`: the folder that MUSTER_INDEX names; empty: not set. Makes the index's folder. FailedPrecondition: the
+// folder belongs to somebody else, or others may write there.
+absl::StatusOr<RegistryPlace> FindRegistryPlace(const Home& home, const std::string& index_folder);
+
+}  // namespace muster

@@ -1,0 +1,271 @@
+// Tests registries of several hosts that share a MUSTER_HOME, and an index that is behind its files or is lost.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/testing/registry_fixture.h"
+
+namespace muster::shared_home_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::SizeIs;
+
+MachineId MachineOf(const std::string& host, const std::string& boot) {
+  return {.host = host, .boot = boot, .pid_numbers = "1"};
+}
+
+class SharedHomeTest : public RegistryFixture {
+ protected:
+  std::unique_ptr<Registry> OpenOn(const std::string& host, const std::string& boot = "") {
+    const std::string its_boot = boot.empty() ? "boot-of-" + host : boot;
+    const RegistryPlace place{
+        .database = indexes_ / (host + ".db"), .shared = true, .machine = MachineOf(host, its_boot)};
+    return Registry::OpenAt(home_, place, clock_).value();
+  }
+  static std::vector<int64_t> NumbersOf(Registry& registry, bool only_open = false) {
+    std::vector<int64_t> numbers;
+    const std::vector<RunRecord> runs = registry.List({.only_open = only_open}).value();
+    for (const RunRecord& run : runs) numbers.push_back(run.id.number);
+    return numbers;
+  }
+  void Age(const std::string& file, absl::Duration by) {
+    const auto time = std::filesystem::last_write_time(file) - std::chrono::nanoseconds(absl::ToInt64Nanoseconds(by));
+    std::filesystem::last_write_time(file, time);
+  }
+
+  const ScratchFolder indexes_;
+};
+
+TEST_F(SharedHomeTest, AnotherHostSeesWhatIsStartedChangedAndEnded) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  const ExperimentId id{Create(*a, Single()), 0};
+  EXPECT_THAT(*b->Reconcile(), IsEmpty());
+  EXPECT_THAT(NumbersOf(*b), ElementsAre(1));
+  EXPECT_EQ(b->Specification(1)->file_text, Single().file_text);
+  Bring(*a, id, RunState::kRunning);
+  ASSERT_TRUE(a->SetTasks(id, {{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 7, .host = "h"}}).ok());
+  EXPECT_EQ(Get(*b, id).state, RunState::kRunning);
+  ASSERT_THAT(*b->Tasks(id), SizeIs(1));
+  EXPECT_EQ(b->Tasks(id)->at(0), a->Tasks(id)->at(0));
+  EXPECT_TRUE(a->IsHere(Get(*a, id)));
+  EXPECT_FALSE(b->IsHere(Get(*b, id))) << "its process numbers are a's";
+  Bring(*a, id, RunState::kFinished);
+  EXPECT_EQ(Get(*b, id).state, RunState::kFinished);
+  EXPECT_EQ(Get(*b, id).ended, clock_.Now());
+}
+
+TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  EXPECT_EQ(Create(*a, Single()), 1);
+  EXPECT_EQ(Create(*b, Single()), 2) << "though its index knows of none";
+  EXPECT_EQ(Create(*a, Single()), 3);
+  Bring(*a, {3, 0}, RunState::kFinished);
+  ASSERT_TRUE(a->Forget(3).ok());
+  EXPECT_EQ(Create(*OpenOn("c"), Single()), 4);
+}
+
+TEST_F(SharedHomeTest, WhatIsForgottenVanishesElsewhere) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  for (int i = 0; i < 2; ++i) Create(*a, Single());
+  ASSERT_TRUE(b->Reconcile().ok());
+  EXPECT_THAT(NumbersOf(*b), ElementsAre(1, 2));
+  Bring(*a, {1, 0}, RunState::kFinished);
+  ASSERT_TRUE(PosixFileSystem().RemoveTree(home_.folder({1, 0})).ok());
+  ASSERT_TRUE(a->Forget(1).ok());
+  ASSERT_TRUE(b->Reconcile().ok());
+  EXPECT_THAT(NumbersOf(*b), ElementsAre(2));
+  EXPECT_EQ(b->Run({1, 0}).status().code(), absl::StatusCode::kNotFound);
+}
+
+// All that ended long ago isn't looked at, so a host must be told of what begins again.
+TEST_F(SharedHomeTest, AnotherAttemptIsSeenElsewhere) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  const ExperimentId id{Create(*a, Single()), 0};
+  ASSERT_TRUE(a->SetTasks(id, {{.task = {kWorkerJob, 0}, .state = RunState::kFinished}}).ok());
+  Bring(*a, id, RunState::kFailed);
+  ASSERT_TRUE(b->Reconcile().ok());
+  EXPECT_THAT(NumbersOf(*b, /*only_open=*/true), IsEmpty());
+  NewExperiment again = Single();
+  again.file_text = "project: again\n";
+  ASSERT_TRUE(a->Restart(id, again).ok());
+  b = OpenOn("b");
+  EXPECT_THAT(NumbersOf(*b, /*only_open=*/true), ElementsAre(1));
+  const RunRecord run = Get(*b, id);
+  EXPECT_EQ(run.attempt, 2);
+  EXPECT_EQ(run.state, RunState::kCreated);
+  EXPECT_EQ(run.ended, absl::InfinitePast());
+  EXPECT_THAT(*b->Tasks(id), IsEmpty());
+  EXPECT_EQ(b->Specification(1)->file_text, again.file_text);
+  Bring(*a, id, RunState::kRunning);
+  EXPECT_EQ(Get(*b, id).state, RunState::kRunning);
+}
+
+TEST_F(SharedHomeTest, AGridsRunsAreSeenElsewhere) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  const int64_t number = Create(*a, Grid(3));
+  Bring(*a, {number, 0}, RunState::kRunning);
+  Bring(*a, {number, 2}, RunState::kFinished);
+  auto runs = b->Runs(number).value();
+  ASSERT_THAT(runs, SizeIs(3));
+  EXPECT_EQ(runs[0].state, RunState::kCreated);
+  EXPECT_EQ(runs[1].state, RunState::kFinished);
+  EXPECT_EQ(runs[1].parameters, Grid(3).runs[1]);
+  for (const int run : {1, 3, 0}) Bring(*a, {number, run}, RunState::kKilled);
+  EXPECT_EQ(Get(*b, {number, 0}).state, RunState::kKilled);
+  ASSERT_TRUE(a->Restart({number, 0}, Grid(4)).ok());
+  runs = b->Runs(number).value();
+  ASSERT_THAT(runs, SizeIs(4));
+  EXPECT_EQ(runs[1].state, RunState::kFinished) << "it had finished with the same parameters";
+  for (const int other : {0, 2, 3}) EXPECT_EQ(runs[static_cast<size_t>(other)].state, RunState::kCreated) << other;
+  EXPECT_EQ(runs[0].attempt, 2);
+}
+
+TEST_F(SharedHomeTest, AnotherHostNeverJudgesASupervisor) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  const ExperimentId id{Create(*a, Single()), 0};
+  Bring(*a, id, RunState::kRunning);
+  Age(home_.state(id), absl::Hours(10));
+  EXPECT_THAT(*b->Reconcile(), IsEmpty()) << "nobody holds the lock, but that is a's lock";
+  EXPECT_EQ(Get(*b, id).state, RunState::kRunning);
+  EXPECT_GE(b->SinceRenewal(id).value(), absl::Hours(10));
+  EXPECT_THAT(*a->Reconcile(), ElementsAre(id));
+  EXPECT_EQ(Get(*b, id).reason, "its supervisor was killed");
+}
+
+TEST_F(SharedHomeTest, AHostThatHasBootedAgainJudgesWhatIsNotRenewed) {
+  auto a = OpenOn("a");
+  const ExperimentId id{Create(*a, Single()), 0};
+  Bring(*a, id, RunState::kRunning);
+  auto after = OpenOn("a", "another-boot");
+  EXPECT_THAT(*after->Reconcile(), IsEmpty()) << "another host may have the same name";
+  Age(home_.state(id), absl::Seconds(40));
+  {
+    const RunLock lock = TakeLock(id);
+    EXPECT_THAT(*after->Reconcile(), IsEmpty());
+  }
+  EXPECT_THAT(*after->Reconcile(), ElementsAre(id));
+  EXPECT_EQ(Get(*after, id).reason, "the machine was restarted");
+}
+
+TEST_F(SharedHomeTest, ARenewalKeepsTheState) {
+  auto a = OpenOn("a");
+  const ExperimentId id{Create(*a, Single()), 0};
+  Bring(*a, id, RunState::kRunning);
+  Age(home_.state(id), absl::Minutes(1));
+  ASSERT_TRUE(a->Renew(id).ok());
+  EXPECT_LT(a->SinceRenewal(id).value(), absl::Minutes(1));
+  const std::string text = PosixFileSystem().ReadFile(home_.state(id)).value();
+  EXPECT_THAT(text, ::testing::HasSubstr("\"state\": \"RUNNING\""));
+}
+
+TEST_F(SharedHomeTest, AnIndexThatIsLostIsMadeAnew) {
+  {
+    auto registry = Open();
+    Create(*registry, Single());
+    const int64_t grid = Create(*registry, Grid(2));
+    Create(*registry, Single("other"));
+    Bring(*registry, {1, 0}, RunState::kRunning);
+    TaskRecord task{.task = {kWorkerJob, 1},
+                    .state = RunState::kFailed,
+                    .restarts = 3,
+                    .exit = ExitStatus{.code = 3},
+                    .reason = "\xff reason"};
+    ASSERT_TRUE(registry->SetTasks({1, 0}, {task}).ok());
+    ASSERT_THAT(*registry->TakeGpus({1, 0}, 2, {0, 1, 2}), SizeIs(2));
+    Bring(*registry, {grid, 1}, RunState::kFailed);
+    Bring(*registry, {3, 0}, RunState::kKilled);
+  }
+  const auto all = [this] {
+    auto registry = Open();
+    std::vector<std::string> rows;
+    for (const char* sql :
+         {"SELECT project || folder || tree || runs || file_name || options || hex(environment) || file_text"
+          " FROM experiments ORDER BY number",
+          "SELECT number || run || state || attempt || supervisor || machine || created_us || coalesce(ended_us, '')"
+          " || exit_code || tree || output_dir || reason || parameters || run_id || records FROM runs"
+          " ORDER BY number, run",
+          "SELECT number || run || job || task || state || since_us || restarts || coalesce(exit_code, '')"
+          " || hex(reason) FROM tasks ORDER BY id",
+          "SELECT gpu || number || run FROM gpu_leases ORDER BY gpu"})
+      for (const std::string& row : Sql(sql)) rows.push_back(row);
+    return rows;
+  };
+  const auto before = all();
+  EXPECT_THAT(before, SizeIs(3 + 5 + 1 + 2));
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(home_.database() + end);
+  EXPECT_EQ(all(), before);
+  EXPECT_EQ(Create(*Open(), Single()), 4);
+}
+
+// As when it dies between the two: the file has the change, the index hasn't.
+TEST_F(SharedHomeTest, WhatAWriterLeftBehindItsIndexIsReadByTheNext) {
+  ExperimentId id;
+  {
+    auto registry = Open();
+    id.number = Create(*registry, Single());
+    Bring(*registry, id, RunState::kRunning);
+  }
+  const std::string copy = indexes_ / "copy.db";
+  std::filesystem::copy_file(home_.database(), copy);
+  std::filesystem::copy_file(home_.database() + "-wal", copy + "-wal");
+  Bring(*Open(), id, RunState::kFinished);
+  const RegistryPlace behind{.database = copy, .shared = false, .machine = MachineId::This()};
+  auto registry = Registry::OpenAt(home_, behind, clock_).value();
+  EXPECT_EQ(Get(*registry, id).state, RunState::kFinished);
+}
+
+TEST_F(SharedHomeTest, AFileThatCannotBeReadIsPassedOver) {
+  auto registry = Open();
+  Create(*registry, Single());
+  Create(*registry, Single());
+  ASSERT_TRUE(ReplaceFile(home_.experiment_file(1), "{\"format\": 99}", Durability::kProcess).ok());
+  auto other = OpenOn("other");
+  EXPECT_THAT(NumbersOf(*other), ElementsAre(2));
+}
+
+// A process is killed at any moment while it writes; whatever it has said is there, in any host's index.
+TEST_F(SharedHomeTest, AKilledWriterLeavesFilesThatEveryIndexReads) {
+  constexpr int kRounds = 30;
+  for (int round = 0; round < kRounds; ++round) {
+    int said[2];
+    ASSERT_EQ(pipe(said), 0);
+    const pid_t writer = fork();
+    if (writer == 0) {
+      auto registry = OpenOn("a");
+      for (;;) {
+        const ExperimentId id{Create(*registry, round % 2 == 0 ? Single() : Grid(2)), 0};
+        for (const RunState state : {RunState::kPending, RunState::kStarting, RunState::kRunning, RunState::kFinished})
+          if (!SetState(*registry, id, state).ok()) _exit(1);
+        if (write(said[1], &id.number, sizeof id.number) != sizeof id.number) _exit(2);
+      }
+    }
+    close(said[1]);
+    int64_t ended = 0;
+    for (int i = 0; i <= round % 3; ++i) ASSERT_EQ(read(said[0], &ended, sizeof ended), sizeof ended);
+    for (int i = 0; i < round * 5; ++i) sched_yield();
+    ASSERT_EQ(kill(writer, SIGKILL), 0);
+    ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
+    while (read(said[0], &ended, sizeof ended) == sizeof ended) continue;
+    close(said[0]);
+    auto b = OpenOn("b");
+    EXPECT_EQ(Get(*b, {ended, 0}).state, RunState::kFinished);
+    auto a = OpenOn("a");
+    ASSERT_TRUE(a->Reconcile().ok());
+    ASSERT_TRUE(b->Reconcile().ok());
+    EXPECT_EQ(NumbersOf(*a), NumbersOf(*b));
+    EXPECT_THAT(NumbersOf(*b, /*only_open=*/true), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace muster::shared_home_test
