@@ -140,8 +140,11 @@ absl::StatusOr<SlurmStep> ReadStep(const SlurmVariables& variables) {
   if (sum != static_cast<int64_t>(tasks))
     return BadSlurmVariable("SLURM_STEP_TASKS_PER_NODE", absl::StrCat(Quoted(*variables.step_counts), " makes ", sum,
                                                                       " tasks, and SLURM_STEP_NUM_TASKS ", tasks));
-  ASSIGN_OR_RETURN(step.places, DealOutTasks(*nodes, *counts, variables.distribution.value_or(""),
-                                             variables.plane_size.value_or("")));
+  // The parts of a heterogeneous job are dealt out one after the other, each by a distribution of its own ("cyclic"
+  // where a node has one task), which is block as a whole unless the user wants something else. CheckOwnPlace finds
+  // that out.
+  const std::string distribution = IsSet(variables.het_size) ? "block" : variables.distribution.value_or("");
+  ASSIGN_OR_RETURN(step.places, DealOutTasks(*nodes, *counts, distribution, variables.plane_size.value_or("")));
   RETURN_IF_ERROR(CheckOwnPlace(variables, step, *nodes));
   return step;
 }

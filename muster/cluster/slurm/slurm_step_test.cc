@@ -106,8 +106,9 @@ TEST(SlurmStep, TheSecondPartOfAHeterogeneousJobHasItsOwnJobId) {
   part.step_counts = "2,1";
   part.proc_id = "2";
   part.het_size = "2";
+  part.distribution = "cyclic";  // srun's own choice for one task on one node; the first part has "block"
   part.process.stepd = "18.0";
-  EXPECT_TRUE(ReadSlurm(part, false)->step.has_value());
+  EXPECT_EQ(ReadSlurm(part, false)->step->places[2], (SlurmPlace{"node2", 0}));
   part.process.stepd = "18.batch";
   EXPECT_THAT(Alone(part), HasSubstr("inherited"));
 }
