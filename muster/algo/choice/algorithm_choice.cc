@@ -73,7 +73,7 @@ absl::Status CheckCluster(const AlgorithmInfo& info, const AlgorithmCluster& clu
     return AlgorithmMistake(
         info,
         "needs a ps, and this cluster has none; accepted: a cluster with a ps (a 'ps' job in TF_CONFIG, "
-        "--ps_hosts, muster run --ps 1), or the algorithm all_reduce, which needs none");
+        "--ps_hosts, muster run --ps 1, srun -n 3 … --ps 1), or the algorithm all_reduce, which needs none");
   // One worker with one ps may be a process that is its own ps: such a process may be a whole all-reduce group.
   if (!info.needs_ps && cluster.num_ps > 0 && (cluster.num_ps > 1 || cluster.workers > 1))
     return AlgorithmMistake(

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "muster/cluster/identity/role_source.h"
+
 namespace muster {
 
 // The default root folder for results.
@@ -13,6 +15,7 @@ inline constexpr char kDefaultOutputRoot[] = "/data/tensorflow-output";
 
 struct Environment {
   std::optional<std::string> tf_config;     // TF_CONFIG
+  RoleVariables roles;                      // MUSTER_RESOLVE, and what torchrun and Slurm set
   std::optional<std::string> job_token;     // MUSTER_JOB_TOKEN: the shared secret of a job's tasks
   std::optional<std::string> run_id;        // MUSTER_RUN_ID: `muster run` started this process and names it in its log
   std::optional<std::string> arena_fd;      // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps

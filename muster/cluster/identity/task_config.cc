@@ -184,11 +184,51 @@ absl::Status ValidateAlone(const Sayings& sayings) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ComputeDevice> ReadDevice(const std::string& text) {
+  auto device = ComputeDevice::Parse(text);
+  if (device.ok()) return device;
+  return absl::InvalidArgumentError(absl::StrCat("--device: ", device.status().message()));
+}
+
+absl::StatusOr<StatusAddress> ReadStatusPort(const std::string& text) {
+  auto address = ParseStatusAddress(text);
+  if (address.ok()) return address;
+  return absl::InvalidArgumentError(absl::StrCat("--status_port: ", address.status().message()));
+}
+
+absl::StatusOr<absl::Duration> ReadStallLimit(const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds) && seconds >= 0) return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--stall_limit: ", Quoted(text), " is no number of seconds; accepted: 0 (never) and more"));
+}
+
+// Asks where the role comes from, and puts what it is in place of what flags and TF_CONFIG say, if it comes from
+// elsewhere.
+absl::StatusOr<Role> ResolveRole(const TaskConfigInputs& inputs, bool tf_config_says, Sayings& sayings) {
+  const TaskFlags& flags = inputs.flags;
+  const bool flags_say =
+      flags.ps_hosts || flags.worker_hosts || flags.chief_hosts || flags.job_name || flags.task_index;
+  ASSIGN_OR_RETURN(
+      Role role,
+      FindRole({.flags = flags_say, .tf_config = tf_config_says, .ps = flags.ps, .first_port = flags.first_port},
+               inputs.roles));
+  if (role.source == RoleSource::kFlags || role.source == RoleSource::kTfConfig) return role;
+  sayings.cluster.reset();
+  sayings.job.reset();
+  sayings.index.reset();
+  if (!role.ranks) return role;
+  sayings.cluster = role.ranks->cluster;
+  sayings.job = role.ranks->task.job;
+  sayings.index = role.ranks->task.index;
+  return role;
+}
+
 // A launcher sets how a task is watched by environment variables, because the flags belong to the program.
 TaskConfigInputs InputsOf(TaskFlags flags, const Environment& environment) {
   if (!flags.trace && !environment.trace.value_or("").empty()) flags.trace = environment.trace;
   if (!flags.status_port && !environment.status_port.value_or("").empty()) flags.status_port = environment.status_port;
-  return {environment.tf_config, std::move(flags)};
+  return {environment.tf_config, std::move(flags), environment.roles};
 }
 
 }  // namespace
@@ -203,26 +243,22 @@ std::string TaskConfig::trace_part() const {
 
 absl::StatusOr<TaskConfig> ResolveTaskConfig(const TaskConfigInputs& inputs) {
   ASSIGN_OR_RETURN(Sayings sayings, ReadTfConfig(inputs.tf_config.value_or("")));
+  const bool tf_config_says = sayings.cluster || sayings.job || sayings.index;
   RETURN_IF_ERROR(ApplyFlags(inputs.flags, sayings));
   TaskConfig config;
+  ASSIGN_OR_RETURN(const Role role, ResolveRole(inputs, tf_config_says, sayings));
+  config.notice_ = role.notice;
+  config.first_port_ = role.ranks ? role.ranks->first_port : 0;
   config.model_dir_ = sayings.model_dir.value_or("");
   config.trace_ = inputs.flags.trace.value_or("");
   if (inputs.flags.device) {
-    const auto device = ComputeDevice::Parse(*inputs.flags.device);
-    if (!device.ok()) return absl::InvalidArgumentError(absl::StrCat("--device: ", device.status().message()));
-    config.device_ = *device;
+    ASSIGN_OR_RETURN(config.device_, ReadDevice(*inputs.flags.device));
   }
   if (inputs.flags.status_port) {
-    const auto address = ParseStatusAddress(*inputs.flags.status_port);
-    if (!address.ok()) return absl::InvalidArgumentError(absl::StrCat("--status_port: ", address.status().message()));
-    config.status_address_ = *address;
+    ASSIGN_OR_RETURN(config.status_address_, ReadStatusPort(*inputs.flags.status_port));
   }
   if (inputs.flags.stall_limit) {
-    double seconds = 0;
-    if (!absl::SimpleAtod(*inputs.flags.stall_limit, &seconds) || !std::isfinite(seconds) || seconds < 0)
-      return absl::InvalidArgumentError(absl::StrCat("--stall_limit: ", Quoted(*inputs.flags.stall_limit),
-                                                     " is no number of seconds; accepted: 0 (never) and more"));
-    config.stall_limit_ = absl::Seconds(seconds);
+    ASSIGN_OR_RETURN(config.stall_limit_, ReadStallLimit(*inputs.flags.stall_limit));
   }
   if (!sayings.cluster || sayings.cluster->empty()) {
     RETURN_IF_ERROR(ValidateAlone(sayings));
@@ -248,9 +284,9 @@ TaskConfig TaskConfig::FromCommandLine(int& argc, char** argv) {
   absl::StatusOr<TaskFlags> flags = TakeTaskFlags(argc, argv);
   absl::StatusOr<TaskConfig> config =
       flags.ok() ? ResolveTaskConfig(InputsOf(*std::move(flags), ReadEnvironment())) : flags.status();
+  const std::string line = config.ok() ? config->notice() : std::string(config.status().message());
+  if (!line.empty()) std::fprintf(stderr, "%s: %s\n", ProgramName(argc > 0 ? argv[0] : "muster").c_str(), line.c_str());
   if (config.ok()) return *std::move(config);
-  std::fprintf(stderr, "%s: %s\n", ProgramName(argc > 0 ? argv[0] : "muster").c_str(),
-               std::string(config.status().message()).c_str());
   std::exit(2);
 }
 
@@ -259,8 +295,8 @@ TaskConfig TaskConfig::FromWholeCommandLine(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (absl::string_view(argv[i]) != "--help" && absl::string_view(argv[i]) != "-h") continue;
     std::printf(
-        "%s: a training program. How it learns its place in the cluster (or TF_CONFIG, or nothing for one "
-        "process):\n%s",
+        "%s: a training program. How it learns its place in the cluster (or TF_CONFIG, srun, torchrun, or nothing for "
+        "one process):\n%s",
         program.c_str(), TaskFlagsHelp().c_str());
     std::exit(0);
   }
@@ -311,6 +347,13 @@ std::string TaskConfig::Summary() const {
   const absl::StatusOr<std::string> address = cluster_.TaskAddress(task_);
   return absl::StrCat(task_.ToString(), " at ", address.value_or("an unknown address"), ", in a cluster of ",
                       cluster_.Summary(), "; the chief is ", is_chief() ? "this task" : chief_.ToString());
+}
+
+absl::Status TaskConfig::ExplainBusyPort(absl::Status status) const {
+  if (!absl::IsAlreadyExists(status) || first_port_ == 0) return status;
+  return absl::AlreadyExistsError(absl::StrCat(status.message(), ". The tasks' ports begin at ", first_port_,
+                                               "; --first_port=PORT or MUSTER_FIRST_PORT, the same in all tasks, moves "
+                                               "them"));
 }
 
 std::string TaskConfig::Definition() const {

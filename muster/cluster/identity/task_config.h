@@ -1,7 +1,8 @@
 // Which task of which cluster this process is, and what follows from that: whether it is the chief, how many workers
-// there are, where the parameter servers are. Read from flags, from TF_CONFIG, or from neither (one process alone). The
-// rules are those of TensorFlow's Estimator RunConfig, with one difference on purpose: in a cluster with neither chief
-// nor master, worker 0 is the chief. A plain value: const methods may be called from any thread.
+// there are, where the parameter servers are. Read from flags, from TF_CONFIG, from what srun or torchrun set
+// (role_source.h), or from none of these (one process alone). The rules are those of TensorFlow's Estimator RunConfig,
+// with one difference on purpose: in a cluster with neither chief nor master, worker 0 is the chief. A plain value:
+// const methods may be called from any thread.
 //
 // Flags win over TF_CONFIG, in three independent groups. The cluster: if one of --ps_hosts, --worker_hosts,
 // --chief_hosts is given, TF_CONFIG's cluster and task are ignored. The task: if --job_name or --task_index is given,
@@ -19,6 +20,7 @@
 #include "muster/cluster/cluster_spec.h"
 #include "muster/cluster/identity/compute_device.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/cluster/identity/role_source.h"
 #include "muster/cluster/identity/task_flags.h"
 #include "muster/cluster/task_id.h"
 
@@ -27,6 +29,7 @@ namespace muster {
 struct TaskConfigInputs {
   std::optional<std::string> tf_config;  // the text of TF_CONFIG; empty is the same as unset
   TaskFlags flags;
+  RoleVariables roles = {};
 };
 
 class TaskConfig {
@@ -35,7 +38,8 @@ class TaskConfig {
   TaskConfig() = default;
 
   // Reads the environment and takes the task's flags (task_flags.h) out of argc and argv, leaving the program's own.
-  // For main: on a mistake it writes one line to stderr and exits with 2, before anything is started.
+  // Writes the notice() to stderr. For main: on a mistake it writes one line to stderr and exits with 2, before
+  // anything is started.
   static TaskConfig FromCommandLine(int& argc, char** argv);
   // Does the same for a program that has no flags of its own: --help shows the task's flags and exits with 0, and any
   // other argument is a mistake.
@@ -77,6 +81,11 @@ class TaskConfig {
   std::string master() const;
   // One line for the log: "worker:1 at b:2, in a cluster of ps:0, worker:0-1; the chief is worker:0".
   std::string Summary() const;
+  // One line about where the role comes from, if it isn't from flags or TF_CONFIG, or if several sources say something;
+  // else empty. FromCommandLine shows it on stderr; who calls FromArguments shows it itself.
+  const std::string& notice() const { return notice_; }
+  // Returns the status, with the way out if a port is in use that was computed from a job's number.
+  absl::Status ExplainBusyPort(absl::Status status) const;
   // For people: the task, then every task of the cluster on a line with its address, the own one marked by *.
   std::string Definition() const;
   // True if several processes train together, so that the task has a server. False for an evaluator.
@@ -99,6 +108,8 @@ class TaskConfig {
   std::string trace_;
   std::optional<StatusAddress> status_address_;
   std::optional<absl::Duration> stall_limit_;
+  std::string notice_;
+  int first_port_ = 0;  // where the ports of the tasks begin, if they were computed
 };
 
 // Returns the file of a task's part of the trace `trace`: "run.json.worker-0".

@@ -1,6 +1,7 @@
 // The flags that tell a training program its place in the cluster, as in TensorFlow's distributed examples: --ps_hosts
-// --worker_hosts --chief_hosts --job_name --task_index --model_dir; on what it computes: --device; how it is
-// watched: --trace --status_port; how long synchronous training waits for it: --stall_limit. Each is written
+// --worker_hosts --chief_hosts --job_name --task_index --model_dir; where srun or torchrun start it: --ps --first_port;
+// on what it computes: --device; how it is watched: --trace --status_port; how long synchronous training waits for it:
+// --stall_limit. Each is written
 // `--flag=value` or `--flag value`. All other flags belong to the program. Pure functions, thread-safe.
 #pragma once
 
@@ -20,6 +21,8 @@ struct TaskFlags {
   std::optional<std::string> chief_hosts;   // one address
   std::optional<std::string> job_name;
   std::optional<std::string> task_index;
+  std::optional<std::string> ps;          // a number; see role_source.h
+  std::optional<std::string> first_port;  // a number; see role_source.h
   std::optional<std::string> model_dir;
   std::optional<std::string> trace;        // a file
   std::optional<std::string> status_port;  // see StatusAddress

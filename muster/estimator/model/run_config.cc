@@ -60,6 +60,7 @@ absl::StatusOr<TaskConfig> RunConfigTask(const Environment& environment) {
   std::vector<std::string> no_flags;
   absl::StatusOr<TaskConfig> task = TaskConfig::FromArguments(no_flags, environment);
   if (!task.ok()) return AsWrongConfiguration(task.status());
+  if (!task->notice().empty()) LogLineOnce(LogLevel::kInfo, task->notice());
   return task;
 }
 

@@ -123,7 +123,9 @@ AllReduceAlgorithm::Join AllReduceJoinOf(Server& server) {
     const auto processors = ProcessorsOfJob(ReadEnvironment());
     if (!processors.ok()) return processors.status();
     group->processors = processors->count;
-    return JoinGroup(*group, deadline);
+    auto joined = JoinGroup(*group, deadline);
+    if (!joined.ok()) return node.task().ExplainBusyPort(joined.status());
+    return joined;
   };
 }
 

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));
   RETURN_IF_ERROR(node->StartObserving());
   if (task.is_ps()) {
-    RETURN_IF_ERROR(node->StartPs());
+    RETURN_IF_ERROR(task.ExplainBusyPort(node->StartPs()));
     return node;
   }
   if (task.is_evaluator()) return node;
@@ -255,7 +255,7 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
   if (algorithm_->trains_on_ps() && HasOwnCopy())
     return WrongConfigurationError(
         "this cluster has no ps, and this way to train needs at least one: add a 'ps' job to TF_CONFIG, or --ps_hosts, "
-        "or train by AllReduce, which needs none");
+        "or --ps N where srun or torchrun start the tasks, or train by AllReduce, which needs none");
   if (!algorithm_->trains_on_ps() && task_.num_ps() > 0)
     return WrongConfigurationError(absl::StrCat(
         "all-reduce has no use for a ps, and this cluster has ", task_.num_ps(),

@@ -32,7 +32,8 @@ std::vector<std::string> EnvironmentFor(const ProcessOptions& options) {
                        [own](const auto& variable) { return absl::StartsWith(own, variable.first + "="); });
   };
   for (char** own = environ; *own != nullptr; ++own)
-    if (!absl::StartsWith(*own, "TF_CONFIG=") && !absl::StartsWith(*own, "MUSTER_") && !is_replaced(*own))
+    if (!absl::StartsWith(*own, "TF_CONFIG=") && !absl::StartsWith(*own, "MUSTER_") &&
+        !absl::StartsWith(*own, "SLURM_") && !is_replaced(*own))
       variables.emplace_back(*own);
   for (const auto& [name, value] : options.environment) variables.push_back(absl::StrCat(name, "=", value));
   return variables;

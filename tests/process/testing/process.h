@@ -12,7 +12,8 @@
 namespace muster {
 
 struct ProcessOptions {
-  // Set for the process, in addition to the test's own environment without TF_CONFIG and MUSTER_*.
+  // Set for the process, in addition to the test's own environment without TF_CONFIG, MUSTER_* and
+  // SLURM_*.
   std::vector<std::pair<std::string, std::string>> environment;
   std::string directory;         // working directory; empty: the test's
   bool output_together = false;  // both outputs go to `out`

@@ -18,7 +18,8 @@ namespace {
 constexpr char kClusterDescription[] = "Show how a process reads TF_CONFIG and the cluster flags";
 
 constexpr char kClusterFooter[] = R"(
-Without flags and TF_CONFIG the process is alone: worker 0, its own chief. Flags override TF_CONFIG. The chief of a
+Flags override TF_CONFIG, TF_CONFIG torchrun's variables, and these the ones of Slurm's step; MUSTER_RESOLVE (none,
+tf_config, torchrun or slurm) chooses another. Without any the process is alone: worker 0, its own chief. The chief of a
 cluster is its chief task, or its master (the old name), or otherwise worker 0.
 
 Examples:
@@ -49,8 +50,9 @@ int RunCluster(std::vector<std::string> arguments) {
     return UsageError("cluster", absl::InvalidArgumentError(
                                      absl::StrCat("unknown argument ", Quoted(arguments[0]),
                                                   "; accepted: --ps_hosts, --worker_hosts, --chief_hosts, --job_name, "
-                                                  "--task_index, --model_dir")));
+                                                  "--task_index, --ps, --first_port, --model_dir")));
   }
+  if (!config->notice().empty()) std::fprintf(stderr, "muster cluster: %s\n", config->notice().c_str());
   std::printf("%s\n", ToJson(*config).c_str());
   return 0;
 }

@@ -59,6 +59,7 @@ int Serve(std::vector<std::string> arguments, const std::string& apply, const st
                                 "this process is ", task->task().ToString(),
                                 ", not a ps; give --job_name=ps, or a TF_CONFIG whose task type is \"ps\"")));
   SetUpLog(environment.run_id ? "" : task->task().ToString());
+  if (!task->notice().empty()) LogInfo(task->notice());
   auto node = Node::Create(*task, {.token = {.secret = environment.job_token.value_or(""),
                                              .cluster_file = environment.cluster_file.value_or("")},
                                    .apply = ParseApplyChoice(apply).value(),
