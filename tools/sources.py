@@ -12,7 +12,7 @@ CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
 RECENT_SECONDS = 4 * 3600
 DUE_SHARE = 16
 # ... and no more than so many files of code in all: a commit that touches everything is for `./dev check --all`.
-DUE_MOST = 160
+DUE_MOST = 80
 
 
 def git(root, *arguments):
