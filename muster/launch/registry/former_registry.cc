@@ -1,8 +1,9 @@
 #include "muster/launch/registry/former_registry.h"
 
-#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,7 @@ absl::Status RefuseWhileOneRuns(SqliteDatabase& former, const Home& home) {
 
 absl::Status WriteFiles(SqliteDatabase& former, const Home& home) {
   FileSystem& files = PosixFileSystem();
+  std::error_code unimportant;
   ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids,
                    AllRunsOf(former, "SELECT number, run FROM runs ORDER BY number, run DESC"));
   for (const ExperimentId& id : ids) {
@@ -110,7 +112,7 @@ absl::Status WriteFiles(SqliteDatabase& former, const Home& home) {
     const bool has_begun = state.run.state != RunState::kCreated;
     if (id.run == 0 || has_begun) RETURN_IF_ERROR(files.CreateDirectory(home.folder(id)));
     if (has_begun) {
-      TakeRecordBack(home.records(id), 0);  // of a take-over that was cut off
+      std::filesystem::remove(home.records(id), unimportant);  // of a take-over that was cut off
       RETURN_IF_ERROR(AppendRecord(home.records(id), 0, RecordText(state), Durability::kProcess).status());
       RETURN_IF_ERROR(ReplaceFile(home.state(id), StateText(state, state.run.created), Durability::kProcess));
     }

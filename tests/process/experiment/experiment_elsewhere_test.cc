@@ -89,7 +89,7 @@ TEST_F(ExperimentElsewhere, ASilentSupervisorIsNamedAndNotJudged) {
   ASSERT_EQ(kill(supervisor, SIGSTOP), 0);
   const std::string state = home() + "/experiments/1/state.json";
   std::filesystem::last_write_time(state, std::filesystem::last_write_time(state) - std::chrono::hours(3));
-  EXPECT_THAT(There({"status", "1"}).out, ContainsRegex("RUNNING, on [^ ]+, as of 3h"));
+  EXPECT_THAT(There({"status", "1"}).out, ContainsRegex("RUNNING, on [^ ]+, as of 3 h ago"));
   const Said killed = There({"kill", "1"});
   EXPECT_EQ(killed.exit_code, 1) << killed.out;
   EXPECT_THAT(killed.err, HasSubstr("nothing was heard from its supervisor on "));

@@ -154,11 +154,12 @@ absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const Exp
   }
   PrintHead(opened, run);
   // Tasks on hosts have their host in place of a process's number, which would be another process here.
+  const bool is_here = opened.registry->IsHere(run);
   const bool on_hosts =
       std::any_of(tasks.begin(), tasks.end(), [](const TaskRecord& task) { return !task.host.empty(); });
   std::vector<std::vector<std::string>> rows = {{"ID", "STATE", "SINCE", on_hosts ? "HOST" : "PID", "RESTARTS", "WHY"}};
   for (const TaskRecord& task : tasks) {
-    const std::string pid = task.pid > 0 ? absl::StrCat(task.pid) : "";
+    const std::string pid = task.pid > 0 && is_here ? absl::StrCat(task.pid) : "";
     rows.push_back({FullName(run.id, task.task), std::string(Name(task.state)), ShownTime(task.since),
                     on_hosts ? task.host : pid, absl::StrCat(task.restarts), WhyText(task)});
   }
