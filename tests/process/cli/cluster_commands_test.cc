@@ -62,9 +62,12 @@ TEST_F(ClusterCommands, ClusterOfTfConfig) {
 }
 
 TEST_F(ClusterCommands, ClusterOfFlagsAndOfNothing) {
-  EXPECT_EQ(Json({"cluster", "--ps_hosts", "p:1", "--worker_hosts=w:1,v:1", "--job_name", "worker", "--task_index=0",
-                  "--model_dir=/flag", "--chief_hosts="},
-                 TfConfig("ps", 1)),
+  const Said flags = RunMuster({"cluster", "--ps_hosts", "p:1", "--worker_hosts=w:1,v:1", "--job_name", "worker",
+                                "--task_index=0", "--model_dir=/flag", "--chief_hosts="},
+                               With(TfConfig("ps", 1)));
+  EXPECT_EQ(flags.exit_code, 0);
+  EXPECT_EQ(flags.err, "muster cluster: role from flags; not used: TF_CONFIG\n");
+  EXPECT_EQ(json::parse(flags.out, nullptr, false),
             json::parse(R"({"cluster":{"ps":["p:1"],"worker":["w:1","v:1"]},"task":{"type":"worker","index":0},
                             "is_chief":true,"num_ps":1,"num_workers":2,"global_id":0,"master":"w:1","model_dir":"/flag"})"));
   EXPECT_EQ(Json({"cluster"}),
