@@ -30,6 +30,7 @@ using ::testing::AllOf, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not
 const std::string kMuster = BinFolder() + "/muster";
 const std::string kProgram = BinFolder() + "/train_and_evaluate";
 constexpr int kSteps = 300;
+constexpr int kManySteps = 600;  // after which even late gradients have done their work
 
 // Processes by task.
 using Cluster = std::map<std::string, std::unique_ptr<Process>>;
@@ -134,14 +135,14 @@ INSTANTIATE_TEST_SUITE_P(Orders, InOrder,
 
 TEST_P(InOrder, AllFourEndByThemselvesAndItIsAsGoodAsAlone) {
   ByHand by_hand(1, 1, /*chief=*/true);
-  Cluster cluster = StartInOrder(by_hand, GetParam(), Program(kSteps));
+  Cluster cluster = StartInOrder(by_hand, GetParam(), Program(kManySteps));
   ExpectAllEndByThemselves(cluster);
   const Measured together = MeasuredBy(cluster["evaluator"]->out);
-  EXPECT_GE(together.steps, kSteps);
+  EXPECT_GE(together.steps, kManySteps);
   for (const char* job : {"ps", "chief", "worker"}) EXPECT_EQ(cluster[job]->out, "") << job;
 
   ASSERT_TRUE(PosixFileSystem().RemoveTree(model_dir()).ok());
-  Process alone(Program(kSteps), Options());
+  Process alone(Program(kManySteps), Options());
   EXPECT_EQ(alone.Wait(), 0) << alone.err;
   EXPECT_NEAR(together.accuracy, MeasuredBy(alone.out).accuracy, 0.05);
 }
