@@ -368,7 +368,7 @@ void ExperimentRun::OnUsage(const TaskId& task, const ProcessUsage& usage) {
                    .mem_bytes = usage.resident_bytes,
                    .restarts = progress_.task(task).restarts,
                    .when = now};
-  if (now - usages_written_ < kUsagePause) return;
+  if (now - usages_written_ < kUsagePause || !pulse_.IsWatched()) return;
   usages_written_ = now;
   WriteHostUsage(order_.home.host_usage(order_.run.id), usages_).IgnoreError();  // the next one tries again
 }

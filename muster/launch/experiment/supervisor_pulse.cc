@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "muster/launch/registry/files/requests.h"
 
@@ -30,6 +31,10 @@ void SupervisorPulse::OnTime() {
   }
   if (now < look_at_) return;
   look_at_ = now + kLookEvery;
+  if (std::string mark = WatchedMark(requests_); mark != watched_mark_) {
+    watched_mark_ = std::move(mark);
+    watched_until_ = now + kWatchedFor;
+  }
   for (const KillRequest& request : AnswerRequests(requests_)) {
     kill(getpid(), SIGTERM);
     if (request.now) kill(getpid(), SIGINT);

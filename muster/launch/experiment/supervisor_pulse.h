@@ -14,6 +14,8 @@ namespace muster {
 class SupervisorPulse {
  public:
   static constexpr absl::Duration kLookEvery = absl::Seconds(1);
+  // How long somebody is taken to watch after he has said so.
+  static constexpr absl::Duration kWatchedFor = absl::Seconds(15);
 
   // Drops requests to earlier attempts. Borrows `registry` and `clock`, which must outlive it.
   SupervisorPulse(const Home& home, const ExperimentId& id, Registry& registry, const Clock& clock);
@@ -23,6 +25,8 @@ class SupervisorPulse {
   // Does what is due. A request to end the run becomes a signal to this process, as `muster kill` on its own machine
   // sends it.
   void OnTime();
+  // Returns whether somebody watches the run's usage, or has until a moment ago.
+  bool IsWatched() const { return clock_.Now() < watched_until_; }
 
  private:
   const std::string requests_;
@@ -32,6 +36,8 @@ class SupervisorPulse {
 
   absl::Time renew_at_;
   absl::Time look_at_;
+  std::string watched_mark_;
+  absl::Time watched_until_ = absl::InfinitePast();
 };
 
 }  // namespace muster

@@ -23,6 +23,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/registry/files/requests.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/watch/live_text.h"
 #include "muster/launch/watch/progress.h"
@@ -111,6 +112,7 @@ class Watched {
     ASSIGN_OR_RETURN(const RunRecord run, opened_.registry->Run(name_.id));
     ASSIGN_OR_RETURN(const std::vector<ExperimentId> ids, IdsOf(run));
     ASSIGN_OR_RETURN(const auto tasks, TasksOf(ids));
+    SayThatIWatch(ids);
     if (name_.task.has_value() && tasks.empty())
       return absl::NotFoundError(absl::StrCat(FullName(name_.id, *name_.task), ": experiment ", name_.id.ToString(),
                                               " has no such task; muster status ", ShownId(name_.id), " lists them"));
@@ -150,6 +152,14 @@ class Watched {
     }
     ids.push_back(run.id);  // of a grid, has the build task, common to all runs
     return ids;
+  }
+
+  // Tells the supervisors of runs that have begun to write what their tasks on hosts use.
+  void SayThatIWatch(const std::vector<ExperimentId>& ids) const {
+    for (const ExperimentId& id : ids) {
+      const absl::StatusOr<RunRecord> run = opened_.registry->Run(id);
+      if (run.ok() && run->supervisor > 0) SayWatched(opened_.home.requests(id));
+    }
   }
 
   std::map<std::string, HostUsage> UsagesOnHosts(const std::vector<ExperimentId>& ids) const {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kRequestEnd[] = ".json";
 constexpr char kAnswerEnd[] = ".done";
+constexpr char kWatchedName[] = "watched";
 constexpr char kKillKind[] = "kill";
 constexpr size_t kMostRequestBytes = 4096;
 
@@ -59,6 +60,13 @@ absl::StatusOr<bool> TakeAnswer(const std::string& folder, const std::string& na
 }
 
 void TakeRequestBack(const std::string& folder, const std::string& name) { unlink(RequestPath(folder, name).c_str()); }
+
+void SayWatched(const std::string& folder) {
+  if (!PosixFileSystem().CreateDirectory(folder).ok()) return;
+  static_cast<void>(ReplaceFile(JoinPath(folder, kWatchedName), "", Durability::kProcess));
+}
+
+std::string WatchedMark(const std::string& folder) { return SignatureOf(JoinPath(folder, kWatchedName)); }
 
 std::vector<KillRequest> AnswerRequests(const std::string& folder) {
   std::vector<KillRequest> known;

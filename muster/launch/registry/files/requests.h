@@ -24,6 +24,12 @@ absl::StatusOr<bool> TakeAnswer(const std::string& folder, const std::string& na
 // Takes back a request that nobody has answered.
 void TakeRequestBack(const std::string& folder, const std::string& name);
 
+// Says that somebody watches the run, for as long as this is called every few seconds. Makes the folder if it is
+// missing; without the right to write, nothing is said.
+void SayWatched(const std::string& folder);
+// For the supervisor: changes whenever somebody has said that he watches; "": nobody has.
+std::string WatchedMark(const std::string& folder);
+
 // For the supervisor: answers all requests, removes them, and returns those that it knows.
 std::vector<KillRequest> AnswerRequests(const std::string& folder);
 // For the supervisor, at its start: removes what was asked of an earlier attempt.

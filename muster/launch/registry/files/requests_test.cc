@@ -55,6 +55,18 @@ TEST_F(RequestsTest, UnknownOnesAreAnsweredWithAnError) {
   }
 }
 
+TEST_F(RequestsTest, AMarkChangesWhileSomebodyWatches) {
+  EXPECT_EQ(WatchedMark(folder_), "");
+  SayWatched(folder_);
+  const std::string first = WatchedMark(folder_);
+  EXPECT_NE(first, "");
+  EXPECT_EQ(WatchedMark(folder_), first);
+  SayWatched(folder_);
+  EXPECT_NE(WatchedMark(folder_), first);
+  EXPECT_THAT(AnswerRequests(folder_), IsEmpty()) << "it isn't a request";
+  EXPECT_EQ(WatchedMark(folder_), WatchedMark(folder_));
+}
+
 TEST_F(RequestsTest, AnEarlierAttemptsAreDropped) {
   const std::string name = WriteKillRequest(folder_, false).value();
   DropRequests(folder_);
