@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kPiece = 1 << 18;  // elements read at a time
+constexpr int64_t kStatisticsPiece = 1 << 18;  // elements read at a time
 
 class Accumulator {
  public:
@@ -78,11 +78,11 @@ absl::StatusOr<TensorStatistics> StatisticsOf(const CheckpointReader& checkpoint
   if (of_slot != nullptr && of_slot->stride != 1) return OfCounter(checkpoint, variable, elements, *of_slot);
 
   const DType dtype = of_slot != nullptr ? of_slot->dtype : found->dtype;
-  std::vector<std::byte> bytes(std::min(kPiece, elements) * DTypeSize(dtype));
-  std::vector<double> values(std::min(kPiece, elements));
+  std::vector<std::byte> bytes(std::min(kStatisticsPiece, elements) * DTypeSize(dtype));
+  std::vector<double> values(std::min(kStatisticsPiece, elements));
   Accumulator accumulator;
-  for (int64_t first = 0; first < elements; first += kPiece) {
-    const int64_t count = std::min(kPiece, elements - first);
+  for (int64_t first = 0; first < elements; first += kStatisticsPiece) {
+    const int64_t count = std::min(kStatisticsPiece, elements - first);
     const MutableByteSpan into = MutableByteSpan(bytes).first(count * DTypeSize(dtype));
     RETURN_IF_ERROR(of_slot != nullptr ? checkpoint.ReadSlotRange(variable, slot, first, count, into)
                                        : checkpoint.ReadVariableRange(variable, first, count, into));
