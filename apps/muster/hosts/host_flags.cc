@@ -12,6 +12,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/choice/make_backend.h"
+#include "muster/launch/engines/slurm/allocation.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -28,6 +29,13 @@ absl::StatusOr<absl::Duration> ParseGrace(const std::string& text) {
                                                  absl::ToInt64Seconds(kMostGrace)));
 }
 
+// Where experiments run. Not on Slurm: their supervisor outlives the command, and may not outlive its allocation.
+std::vector<std::string> EnginesOfExperiments() {
+  std::vector<std::string> names = BackendNames();
+  std::erase(names, kSlurmEngine);
+  return names;
+}
+
 absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
   const std::vector<std::string> names = BackendNames();
   if (std::find(names.begin(), names.end(), flags.on) == names.end())
@@ -38,7 +46,21 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
   if (flags.on == kThisMachine && has_hosts)
     return absl::InvalidArgumentError(
         "--on local: runs on this machine only; accepted without --hosts and --host_file");
+  if (flags.on == kSlurmEngine && (has_hosts || !flags.ssh_config.empty()))
+    return absl::InvalidArgumentError(
+        "--on slurm: the hosts are the nodes of the allocation; accepted without --hosts, --host_file and "
+        "--ssh_config");
   return absl::OkStatus();
+}
+
+// As many tasks as there are go to each node: how many a program wants for its CPUs is not Slurm's to say.
+absl::StatusOr<std::vector<Host>> NodesOfSlurm(const std::vector<std::string>& environment) {
+  const absl::StatusOr<SlurmAllocation> allocation = AllocationIn(environment);
+  if (!allocation.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--on slurm: ", std::string(allocation.status().message())));
+  std::vector<Host> hosts;
+  for (const AllocatedNode& node : allocation->nodes) hosts.push_back({.name = node.name});
+  return hosts;
 }
 
 bool AllAmong(const std::map<std::string, std::vector<std::string>>& placement, const std::vector<Host>& hosts) {
@@ -71,7 +93,7 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
   command
       ->add_option("--on", flags.on,
                    absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
-                                " (default: ssh if hosts are given, else local)"))
+                                " (the nodes of this allocation; default: ssh if hosts are given, else local)"))
       ->type_name("ENGINE");
   AddHostListFlags(command, flags);
   command
@@ -85,10 +107,11 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
       ->type_name("SIZE");
 }
 
-absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags) {
+absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment) {
   const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   if (!flags.on.empty())
     if (const absl::Status engine = CheckEngine(flags, has_hosts); !engine.ok()) return engine;
+  if (flags.on == kSlurmEngine) return NodesOfSlurm(environment);
   if (!flags.hosts.empty() && !flags.host_file.empty())
     return absl::InvalidArgumentError("--hosts and --host_file: accepted is one of them");
   if (!flags.host_file.empty()) return ReadHostFile(flags.host_file);
@@ -117,6 +140,10 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   // A flag for hosts is for hosts, whatever the file says; --on local is for this machine, whatever hosts the file has.
   if (wanted.on.empty() && !flags_have_hosts) wanted.on = spec.on;
   if (wanted.on.empty() && file_has_hosts) wanted.on = kSshEngine;
+  if (wanted.on == kSlurmEngine)
+    return absl::InvalidArgumentError(absl::StrCat("--on slurm: accepted for experiments are ",
+                                                   absl::StrJoin(EnginesOfExperiments(), ", "),
+                                                   "; muster run --on slurm runs in an allocation"));
   HostSetting setting;
   if (!flags_have_hosts && wanted.on == kThisMachine) return setting;
   if (!flags_have_hosts && !file_has_hosts && wanted.on == kSshEngine)
@@ -125,7 +152,7 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
         "file");
   if (!flags_have_hosts && !spec.host_file.empty()) wanted.host_file = JoinPath(folder, spec.host_file);
   if (flags_have_hosts || spec.hosts.empty()) {
-    ASSIGN_OR_RETURN(setting.hosts, HostsOf(wanted));
+    ASSIGN_OR_RETURN(setting.hosts, HostsOf(wanted, {}));
   } else {
     RETURN_IF_ERROR(CheckEngine(wanted, /*has_hosts=*/true));
     setting.hosts = spec.hosts;

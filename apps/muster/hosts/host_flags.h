@@ -30,9 +30,10 @@ void AddHostFlags(CLI::App* command, HostFlags& flags);
 // Those of them that only name the hosts.
 void AddHostListFlags(CLI::App* command, HostFlags& flags);
 
-// Returns the hosts that the flags name; none: this machine is meant. InvalidArgument, or NotFound for a host file that
-// isn't there, names the flag and what is accepted.
-absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags);
+// Returns the hosts that the flags name, with --on slurm those that Slurm has told this process in `environment`
+// ("NAME=VALUE"); none: this machine is meant. InvalidArgument, or NotFound for a host file that isn't there, names the
+// flag and what is accepted.
+absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment);
 
 // What was given of where an experiment runs, by key of the experiment file ("hosts", "on").
 std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags);

@@ -71,6 +71,23 @@ TEST_F(HostSettingTest, WhatDoesntFitIsSaid) {
   EXPECT_THAT(WhyNot({.ssh_config = "/none"}, file_), HasSubstr("--ssh_config '/none': there is no such file"));
 }
 
+TEST(HostsOfSlurmTest, AreTheNodesOfTheAllocation) {
+  const std::vector<std::string> job = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2],m"};
+  const auto hosts = HostsOf({.on = "slurm", .grace = "20"}, job);
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_THAT(*hosts, ElementsAre(Host{.name = "n1"}, Host{.name = "n2"}, Host{.name = "m"}));
+  EXPECT_THAT(*HostsOf({}, job), IsEmpty());
+  const auto why_not = [&](const HostFlags& flags, const std::vector<std::string>& environment) {
+    return std::string(HostsOf(flags, environment).status().message());
+  };
+  EXPECT_THAT(why_not({.on = "slurm"}, {}), HasSubstr("--on slurm: this isn't within an allocation of Slurm"));
+  EXPECT_THAT(why_not({.on = "slurm", .hosts = "n1"}, job), HasSubstr("accepted without --hosts"));
+  EXPECT_THAT(why_not({.on = "slurm", .ssh_config = "c"}, job), HasSubstr("accepted without --hosts"));
+  EXPECT_THAT(why_not({.on = "slrum"}, job), HasSubstr("--on 'slrum' (nearest: slurm); accepted: local, ssh, slurm"));
+  EXPECT_THAT(std::string(HostSettingOf({.on = "slurm"}, {}, "/").status().message()),
+              HasSubstr("--on slurm: accepted for experiments are local, ssh"));
+}
+
 TEST(GivenHostFlagsTest, AreNamedAsTheFilesKeys) {
   EXPECT_THAT(GivenHostFlags({.on = "ssh", .host_file = "h"}), ElementsAre(Pair("host_file", "h"), Pair("on", "ssh")));
 }

@@ -14,6 +14,17 @@ TEST(AgentEnvironmentTest, TasksGetNothingOfTheLoginAndOfMuster) {
               ElementsAre("NOT_MUSTER_=1", "MUSTER_HOME=/kept", "HOME=/root", "PATH=/copy:/bin"));
 }
 
+TEST(AgentEnvironmentTest, TasksLearnOfSlurmsJobAndNotOfTheAgentsStep) {
+  EXPECT_THAT(TaskEnvironment(
+                  {"SLURM_JOB_ID=7", "SLURM_JOBID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_PROCID=1", "SLURM_NTASKS=2",
+                   "SLURM_CPUS_ON_NODE=4", "SLURM_STEP_ID=3", "SLURM_LOCALID=0", "SRUN_DEBUG=3", "SLURMD_NODENAME=n2",
+                   "SLURM_CONF=/x", "SLURM_ARRAY_TASK_ID=4", "CUDA_VISIBLE_DEVICES=2,3", "PATH=/bin"},
+                  "/copy"),
+              ElementsAre("SLURM_JOB_ID=7", "SLURM_JOBID=7", "SLURM_JOB_NODELIST=n[1-2]", "MUSTER_PROCESSORS=4",
+                          "SLURMD_NODENAME=n2", "SLURM_CONF=/x", "SLURM_ARRAY_TASK_ID=4", "CUDA_VISIBLE_DEVICES=2,3",
+                          "PATH=/copy:/bin"));
+}
+
 TEST(AgentEnvironmentTest, TasksFindTheAgentsOwnMuster) {
   EXPECT_THAT(TaskEnvironment({}, "/copy"), ElementsAre("PATH=/copy:/usr/local/bin:/usr/bin:/bin"));
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/os/uninterrupted.h"
+#include "muster/launch/backends/local/detached_process.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/transport/io/socket.h"
 
@@ -24,6 +26,7 @@ namespace {
 constexpr char kReady[] = "+";
 constexpr std::string_view kNotExecuted = "its program can't be executed";
 constexpr size_t kMostWords = 4096;
+constexpr int kSignalCode = 128;  // what a shell adds to a signal's number
 constexpr int kFirstFreeFd = kReadinessFd + 1;
 
 // All that happens between fork and exec. Only async-signal-safe calls are allowed there (signal-safety(7)), so
@@ -100,6 +103,18 @@ absl::Status StartDetached(const std::string& program, std::vector<std::string> 
   end.Close();
   writing.Close();
   return AwaitReadiness(reading.fd(), patience);
+}
+
+absl::Status GoOnInChild(const std::string& job) {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "cannot become a subreaper");
+  const pid_t child = fork();
+  if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
+  if (child == 0) return absl::OkStatus();
+  DetachProcess(absl::StrCat("run-wait agent ", job), {}, /*needs_environment=*/false);
+  int code = 0;
+  for (int wait_status = 0; Uninterrupted([&] { return waitpid(-1, &wait_status, 0); }) > 0;)
+    code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  _exit(code);
 }
 
 void TellReadiness(const absl::Status& status) {

@@ -21,6 +21,11 @@ inline constexpr int kReadinessFd = 3;
 [[nodiscard]] absl::Status StartDetached(const std::string& program, std::vector<std::string> arguments, int log_fd,
                                          absl::Duration patience);
 
+// Goes on in a child of this process. The process itself (`run-wait agent JOB`) waits until the child and all that this
+// leaves behind have ended, and exits with the code of the one that has ended last. So whoever has started it, as a
+// step of Slurm, which kills what is left when its process has ended, sees it live as long as any life of the agent.
+[[nodiscard]] absl::Status GoOnInChild(const std::string& job);
+
 // Tells, in the started process, what came of its start, and closes the pipe. Has no effect if there is none.
 void TellReadiness(const absl::Status& status);
 

@@ -29,6 +29,8 @@ namespace muster {
 inline constexpr char kThisMachine[] = "local";
 // The engine that runs them on hosts that the user reaches by ssh (hosts/).
 inline constexpr char kSshEngine[] = "ssh";
+// The engine that runs them on the nodes of this process's job of Slurm (hosts/).
+inline constexpr char kSlurmEngine[] = "slurm";
 
 // An unset field means no limit.
 struct ProcessLimits {
@@ -116,7 +118,10 @@ struct HostPlan {
   std::vector<Host> hosts;
   std::map<TaskId, std::string> placement;  // by name; tasks that aren't in it run on this machine
   std::string ssh_config;                   // a file for `ssh -F`; empty: the user's own
-  std::string muster;                       // the file of muster that hosts get a copy of
+  // The file of muster: hosts by ssh get a copy of it, nodes of Slurm must see it under this path.
+  std::string muster;
+  // A folder that the nodes of Slurm see, in which the run keeps where its supervisor is.
+  std::string shared_folder = "";
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
 };

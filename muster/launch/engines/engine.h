@@ -1,5 +1,5 @@
 // Where agents come from. An engine starts an agent on a host that the run has, and gives the stream to it: the user's
-// own ssh, later a batch system or a cluster's API. It supervises nothing, restarts nothing and reads no log. Used by
+// own ssh, a batch system, later a cluster's API. It supervises nothing, restarts nothing and reads no log. Used by
 // the thread that runs the FdLoop with which it watches its descriptors.
 #pragma once
 
@@ -20,6 +20,8 @@ struct AgentStream {
   // The key of the host's streams over TCP (KeyOfHost), with which frames have MACs. Empty: other means have made sure
   // who is at the other end (TokenOfLocalStream).
   std::string key = "";
+  // Where the host is, in digits, as the agent's connection shows it; "" where that isn't known here.
+  std::string address = "";
   // Keeps the descriptors open, and whatever carries the stream alive.
   std::shared_ptr<void> carrier;
   // Returns what the carrier said last, in parentheses, for the line that says why the stream has ended; "" if nothing.
@@ -31,7 +33,8 @@ class EngineEvents {
   virtual ~EngineEvents() = default;
   // Exactly one of these two answers each Connect, from the loop or from OnTime.
   virtual void OnStream(const std::string& host, AgentStream stream) = 0;
-  // `why` is a sentence that begins with the host and says what to do.
+  // `why` is a sentence that says what to do; it begins with the host, unless it is the same for all.
+  // FailedPrecondition: nothing of the run is there any more, and nothing will be. Otherwise the host may come back.
   virtual void OnNoStream(const std::string& host, const absl::Status& why) = 0;
 };
 

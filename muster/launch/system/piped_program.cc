@@ -141,6 +141,10 @@ ExitStatus PipedProgram::Wait() {
   return status_;
 }
 
+void PipedProgram::Signal(int number) const {
+  if (pid_ != 0) kill(pid_, number);
+}
+
 void PipedProgram::Kill() {
   if (pid_ != 0) kill(-pid_, SIGKILL);
 }

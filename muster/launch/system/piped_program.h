@@ -36,6 +36,8 @@ class PipedProgram {
   // Waits for the end, which must have come or be near (after Kill, or when end_fd is readable). Later calls return the
   // same.
   ExitStatus Wait();
+  // Sends a signal to it alone. Has no effect after Wait.
+  void Signal(int number) const;
   // Kills it and its process group. Has no effect after Wait.
   void Kill();
 

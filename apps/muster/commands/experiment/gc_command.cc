@@ -109,7 +109,7 @@ absl::StatusOr<int> CleanHosts(const GcFlags& flags) {
   if (flags.json || flags.of_home)
     return absl::InvalidArgumentError(
         "--hosts: accepted without --json, --older-than, --experiments-older-than, --keep");
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts));
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOf(flags.hosts, {}));
   if (hosts.empty()) return absl::InvalidArgumentError("--ssh_config: accepted with --hosts or --host_file only");
   ASSIGN_OR_RETURN(const HostPlan plan, HostPlanOf(flags.hosts, hosts));
   int exit_code = 0;

@@ -1,5 +1,5 @@
-// `muster agent`: what `muster run` starts on each host of a run over ssh. Not started by users: --help doesn't name
-// it.
+// `muster agent`: what `muster run` starts on each host of a run over ssh or Slurm. Not started by users: --help
+// doesn't name it.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ namespace muster {
 namespace {
 
 constexpr char kAgentDescription[] =
-    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh)";
+    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh or by Slurm)";
 
 constexpr char kAgentFooter[] = R"(
 An agent starts, watches and ends the tasks of one job on its host, as the job's supervisor on another host tells it. It
@@ -42,7 +42,8 @@ outlives the ssh connection that started it: without a supervisor for the grace 
 
 --attach connects stdin and stdout with the job's agent, which it starts if there is none. What is spoken there is the
 protocol of docs/agents.md, not for people. --serve is the agent itself; with --rendezvous it connects to its
-supervisor, where hosts reach that. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
+supervisor, where hosts reach that: so it is started by Slurm on all nodes, whose names it has in a variable. The
+agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
 the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later.
 
 Example, as muster itself runs it:
@@ -58,6 +59,7 @@ struct AgentFlags {
   std::string serve;
   std::string rendezvous;
   std::string host;
+  std::string host_variable;
   int grace_seconds = 30;
 };
 
@@ -173,7 +175,7 @@ int Live(const AgentServerOptions& options, const AgentServer::Place& place, std
   }
   if (agent.lost_keeper()) AgentLog(options.job, "its guard was killed, and the tasks with it: it ends");
   loop.Forget(signals.fd());
-  return 0;
+  return agent.lost_keeper() ? 1 : 0;
 }
 
 // Its stderr was closed with the first life's.
@@ -187,6 +189,8 @@ int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place
 
 int Serve(const AgentFlags& flags) {
   const std::string& job = flags.serve;
+  if (!flags.rendezvous.empty())
+    if (const absl::Status went_on = GoOnInChild(job); !went_on.ok()) return DoesNotServe(job, went_on);
   const PrivateFiles private_files;
   signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
   const AgentServerOptions options = OptionsOf(flags, private_files.users_umask());
@@ -211,9 +215,12 @@ int RunAgent(const AgentFlags& flags) {
     return UsageError(
         "agent", absl::InvalidArgumentError(absl::StrCat(
                      "--grace ", flags.grace_seconds, ": accepted is a number of seconds from ", kLeastGraceSeconds)));
-  if (flags.rendezvous.empty() != flags.host.empty())
-    return UsageError("agent", absl::InvalidArgumentError("--rendezvous and --host are accepted together only"));
-  return serves ? Serve(flags) : Attach(job, flags.grace_seconds);
+  AgentFlags named = flags;
+  if (!flags.host_variable.empty()) named.host = OwnVariable(flags.host_variable);
+  if (flags.rendezvous.empty() != named.host.empty())
+    return UsageError("agent", absl::InvalidArgumentError(
+                                   "--rendezvous is accepted with --host, or with a --host_variable that is set"));
+  return serves ? Serve(named) : Attach(job, flags.grace_seconds);
 }
 
 }  // namespace
@@ -232,7 +239,13 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
                    "With --serve: connect to the supervisor over TCP, as this file says")
       ->type_name("FILE")
       ->excludes(attach);
-  command->add_option("--host", flags->host, "With --rendezvous: the name of this host in the run")->type_name("NAME");
+  CLI::Option* host = command->add_option("--host", flags->host, "With --rendezvous: the name of this host in the run")
+                          ->type_name("NAME");
+  command
+      ->add_option("--host_variable", flags->host_variable,
+                   "Instead of --host: the environment variable that has the name")
+      ->type_name("VARIABLE")
+      ->excludes(host);
   command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
       ->type_name("SECONDS");
   command->footer(kAgentFooter);

@@ -29,6 +29,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/job_token.h"
+#include "muster/launch/engines/slurm/allocation.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/foreground/foreground_run.h"
@@ -45,7 +46,9 @@ namespace muster {
 namespace {
 
 constexpr char kRunDescription[] =
-    "Run a program as a cluster of processes on this machine, or on hosts by ssh, in the foreground";
+    "Run a program as a cluster of processes on this machine, on hosts by ssh, or on the nodes of a job of Slurm, in "
+    "the "
+    "foreground";
 
 constexpr char kRunFooter[] = R"(
 Usage: muster run [FLAGS] -- PROGRAM [ARGUMENTS]
@@ -70,6 +73,7 @@ Examples:
   muster run --hosts h1,h2:4 --ps 2 --workers 6 -- build/release/bin/digits
   muster run --hosts h1,h2 --copy . --ps 1 --workers 2 -- ./train.sh
   muster run --layout node --hosts h1,h2 --devices 8 -- ./experiment
+  salloc -N 2 muster run --on slurm --ps 1 --workers 4 -- ./train
 
 The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
 this command) among themselves. Two jobs on one machine know nothing of each other: give each its part by --processors,
@@ -193,6 +197,12 @@ absl::Status TakeLayout(const RunFlags& flags, const std::vector<std::string>& e
       absl::StrCat("--devices ", wanted.devices, ": this machine has ", gpus, " GPUs; accepted are 1 to ", gpus));
 }
 
+// Returns a folder that all nodes see: the one in which the tasks start, otherwise the user's home.
+std::string SharedFolder(const std::string& directory, const std::vector<std::string>& environment) {
+  const std::string home = VariableIn(environment, "HOME");
+  return access(directory.c_str(), W_OK) == 0 || home.empty() ? directory : home;
+}
+
 // Says on which host each task runs, and applies what follows from that.
 absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRequest& request,
                        ForegroundOptions& options) {
@@ -214,11 +224,17 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
     ASSIGN_OR_RETURN(request.hosts, PlaceOnHosts(placement));
   }
   options.restart_all = flags.restart_all;
+  const std::string muster = request.muster_command;
   request.directory = std::filesystem::current_path().string();
   request.muster_command = "muster";  // each agent has its own first in the PATH
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
   options.plan.placement = request.hosts;
-  options.engine = kSshEngine;
+  options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
+  if (options.engine != kSlurmEngine) return absl::OkStatus();
+  options.plan.muster = muster;
+  options.plan.shared_folder = SharedFolder(request.directory, options.environment);
+  ASSIGN_OR_RETURN(const SlurmAllocation allocation, AllocationIn(options.environment));
+  options.notes.push_back(DescribeAllocation(allocation, absl::LocalTimeZone()));
   return absl::OkStatus();
 }
 
@@ -334,8 +350,8 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
 }
 
 // Unavailable: a line for each mistake in a host file, as for hosts that can't be used.
-absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags) {
-  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts);
+absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, const std::vector<std::string>& environment) {
+  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, environment);
   if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
   return hosts;
 }
@@ -352,7 +368,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags));
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options.environment));
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)

@@ -30,8 +30,6 @@ using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
-// Agents that connect to their supervisor.
-constexpr char kOverTcp[] = "tcp";
 
 sockaddr_in Loopback(const std::string& address) {
   int port = 0;
@@ -72,9 +70,9 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (GetParam() == kSshEngine || GetParam() == kOverTcp) {  // but for ssh itself
+    } else if (IsOnHosts()) {  // but for ssh and Slurm themselves
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
-      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() == kOverTcp);
+      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() == kSlurmEngine);
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
     } else {
       backend_ = MakeBackend(GetParam(), options, loop_, *this).value();
@@ -83,6 +81,8 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     ASSERT_EQ(backend_->Start(), absl::OkStatus());
   }
   void TearDown() override { backend_->Stop(); }
+  // Agents of Slurm connect to their supervisor over TCP.
+  static bool IsOnHosts() { return GetParam() == kSshEngine || GetParam() == kSlurmEngine; }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
     EXPECT_FALSE(in_call_);
@@ -329,7 +329,7 @@ TEST_P(BackendContractTest, StopLeavesNothingOfTheRun) {
 }
 
 TEST_P(BackendContractTest, WithoutLimitsThereIsNothingToDoByTheClock) {
-  if (GetParam() == kSshEngine || GetParam() == kOverTcp) GTEST_SKIP() << "hosts are to be heard";
+  if (IsOnHosts()) GTEST_SKIP() << "hosts are to be heard";
   ASSERT_EQ(Launch(kTask, {"sleep", "1000"}), absl::OkStatus());
   EXPECT_EQ(backend_->deadline(), absl::InfiniteFuture());
   backend_->OnTime();
@@ -340,7 +340,6 @@ TEST_P(BackendContractTest, WithoutLimitsThereIsNothingToDoByTheClock) {
 INSTANTIATE_TEST_SUITE_P(Engines, BackendContractTest, ::testing::ValuesIn([] {
                            std::vector<std::string> names = BackendNames();
                            names.emplace_back("fake");
-                           names.emplace_back(kOverTcp);
                            return names;
                          }()),
                          [](const auto& info) { return info.param; });
@@ -355,9 +354,10 @@ TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
     void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
     void OnExit(const TaskId&, const ExitStatus&) override {}
   } events;
-  EXPECT_THAT(std::string(MakeBackend("locla", {}, loop, events).status().message()),
-              AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"), HasSubstr("accepted: local, ssh")));
-  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine));
+  EXPECT_THAT(
+      std::string(MakeBackend("locla", {}, loop, events).status().message()),
+      AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"), HasSubstr("accepted: local, ssh, slurm")));
+  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine));
 }
 
 }  // namespace

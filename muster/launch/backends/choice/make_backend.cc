@@ -5,6 +5,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/hosts/hosts_backend.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/slurm/slurm_engine.h"
 #include "muster/launch/engines/ssh/ssh_engine.h"
 
 namespace muster {
@@ -25,12 +26,26 @@ std::unique_ptr<Backend> MakeSsh(const BackendOptions& options, FdLoop& loop, Ba
                                         loop, events);
 }
 
+std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  SlurmEngineOptions slurm{.hosts = {},
+                           .environment = options.environment,
+                           .job = options.run_id,
+                           .grace = options.plan.grace,
+                           .muster = options.plan.muster,
+                           .folder = options.plan.shared_folder};
+  for (const Host& host : options.plan.hosts) slurm.hosts.push_back(host.name);
+  if (options.note) slurm.note = options.note;
+  return std::make_unique<HostsBackend>(options, std::make_unique<SlurmEngine>(std::move(slurm), loop, *options.clock),
+                                        loop, events);
+}
+
 constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
     {kThisMachine, Make<LocalBackend>},
     {kSshEngine, MakeSsh},
+    {kSlurmEngine, MakeSlurm},
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ void HostAgent::OnStream(AgentStream stream) {
   // A new stream may be as silent as the one before.
   if (link_->suspect()) hang_up_at_ = clock_.Now() + options_.limits.suspect + kSilentStream;
   stream_ = std::move(stream);
+  if (seen_at_.empty()) seen_at_ = stream_.address;
   StreamOwner owner;
   owner.passed = [this](const std::string& hellos) {
     link_->OnNumberRead(clock_.Now());
@@ -96,7 +97,8 @@ void HostAgent::OnStream(AgentStream stream) {
 void HostAgent::OnNoStream(const absl::Status& why) {
   connecting_ = false;
   if (state_ == State::kGone) return;
-  if (state_ == State::kConnecting) return BecomeGone(why, /*lost=*/clock_.Now() >= tasks_end_by_);
+  const bool for_ever = absl::IsFailedPrecondition(why);
+  if (for_ever || state_ == State::kConnecting) return BecomeGone(why, for_ever || clock_.Now() >= tasks_end_by_);
   last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
   Redial();
 }
@@ -263,8 +265,8 @@ void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) 
 }
 
 void HostAgent::SendReserve(const Asked& asked, const std::vector<uint16_t>& ports) {
-  const auto command =
-      link_->Reserve({.task = asked.task, .ports = {ports.begin(), ports.end()}, .address = host_.address});
+  const std::string& address = host_.address.empty() ? seen_at_ : host_.address;
+  const auto command = link_->Reserve({.task = asked.task, .ports = {ports.begin(), ports.end()}, .address = address});
   if (command.ok()) {
     asked_[*command] = asked;
   } else if (!asked.renewed) {

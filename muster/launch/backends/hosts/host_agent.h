@@ -150,6 +150,7 @@ class HostAgent final : public AgentLinkEvents {
   bool connecting_ = false;                         // the engine has been asked
   absl::Time hang_up_at_ = absl::InfiniteFuture();  // a silent stream
   absl::Time looked_ = absl::InfinitePast();        // OnTime's last call
+  std::string seen_at_;                             // the address of the first stream; "": the agent knows it
   std::string last_try_;                            // why the host couldn't be reached again
   uint64_t seen_ = 0;                               // events, when the last connection ended
   int futile_ = 0;                                  // connections since
@@ -164,8 +165,7 @@ class HostAgent final : public AgentLinkEvents {
   absl::Time tasks_end_by_ = absl::InfinitePast();    // those of earlier agents have ended by then
   std::string hosts_file_;                            // for agents that come later
   std::map<TaskId, std::vector<uint16_t>> reserved_;  // ports by their numbers
-  bool paused_ = false;
-  bool stopping_ = false, stopped_ = false;
+  bool paused_ = false, stopping_ = false, stopped_ = false;
   int strays_ = 0;
 };
 

@@ -137,7 +137,9 @@ absl::Status HostsBackend::WhyNotAllHosts() const {
   std::vector<std::string> lines;
   for (const Host& host : options_.plan.hosts) {
     const HostAgent& agent = *agents_.at(host.name);
-    if (agent.state() == HostAgent::State::kGone) lines.emplace_back(agent.why_gone().message());
+    if (agent.state() != HostAgent::State::kGone) continue;
+    const std::string why(agent.why_gone().message());
+    if (std::find(lines.begin(), lines.end(), why) == lines.end()) lines.push_back(why);
   }
   if (lines.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrJoin(lines, "\n"));

@@ -1,0 +1,93 @@
+#include "muster/launch/engines/slurm/allocation.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/cluster/slurm/node_list.h"
+
+namespace muster {
+namespace {
+
+constexpr char kJobVariable[] = "SLURM_JOB_ID";
+constexpr char kNodesVariable[] = "SLURM_JOB_NODELIST";
+constexpr char kCpusVariable[] = "SLURM_JOB_CPUS_PER_NODE";
+constexpr char kGpusVariable[] = "SLURM_GPUS_PER_NODE";
+constexpr char kEndVariable[] = "SLURM_JOB_END_TIME";
+constexpr size_t kMostCpusShown = 8;
+
+std::string SlurmValue(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string_view variable : environment)
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('='))
+      return std::string(variable.substr(name.size() + 1));
+  return "";
+}
+
+absl::Status BadVariable(std::string_view name, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(AbslView(name), ": ", OneLine(why)));
+}
+
+// "2", "a100:2"; nothing for what has several types.
+std::optional<int> GpusIn(const std::string& text) {
+  int gpus = 0;
+  if (absl::SimpleAtoi(text.substr(text.rfind(':') + 1), &gpus) && gpus >= 0 && text.find(',') == std::string::npos)
+    return gpus;
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& environment) {
+  SlurmAllocation allocation{
+      .job = SlurmValue(environment, kJobVariable), .nodes = {}, .gpus_on_node = {}, .ends_at = {}};
+  if (allocation.job.empty())
+    return absl::NotFoundError(
+        "this isn't within an allocation of Slurm; get one with salloc -N 2 and repeat this in its shell, or write "
+        "this into a script for sbatch");
+  if (!std::all_of(allocation.job.begin(), allocation.job.end(), absl::ascii_isdigit))
+    return BadVariable(kJobVariable, absl::StrCat("'", allocation.job, "' isn't the number of a job"));
+  const std::string list = SlurmValue(environment, kNodesVariable);
+  if (list.empty()) return BadVariable(kNodesVariable, "isn't set, though this is a process of a job");
+  const auto names = ExpandNodeList(list);
+  if (!names.ok()) return BadVariable(kNodesVariable, std::string(names.status().message()));
+  for (const std::string& name : *names) allocation.nodes.push_back({.name = name});
+  if (const std::string cpus = SlurmValue(environment, kCpusVariable); !cpus.empty()) {
+    const auto counts = ExpandCounts(cpus);
+    if (!counts.ok()) return BadVariable(kCpusVariable, std::string(counts.status().message()));
+    if (counts->size() != names->size())
+      return BadVariable(kCpusVariable, absl::StrCat("tells of ", counts->size(), " nodes, and ", kNodesVariable,
+                                                     " of ", names->size()));
+    for (size_t i = 0; i < counts->size(); ++i) allocation.nodes[i].cpus = (*counts)[i];
+  }
+  allocation.gpus_on_node = GpusIn(SlurmValue(environment, kGpusVariable));
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(SlurmValue(environment, kEndVariable), &seconds) && seconds > 0)
+    allocation.ends_at = absl::FromUnixSeconds(seconds);
+  return allocation;
+}
+
+std::string DescribeAllocation(const SlurmAllocation& allocation, absl::TimeZone zone) {
+  std::vector<int> cpus;
+  for (const AllocatedNode& node : allocation.nodes) cpus.push_back(node.cpus);
+  const size_t nodes = cpus.size();
+  std::string text = absl::StrCat("job ", allocation.job, " of Slurm: ", nodes, nodes == 1 ? " node" : " nodes");
+  const bool known = std::find(cpus.begin(), cpus.end(), 0) == cpus.end();
+  const bool same = std::all_of(cpus.begin(), cpus.end(), [&](int one) { return one == cpus.front(); });
+  if (known && same)
+    absl::StrAppend(&text, nodes == 1 ? " with " : " with each ", cpus.front(), cpus.front() == 1 ? " CPU" : " CPUs");
+  if (known && !same) {
+    cpus.resize(std::min(nodes, kMostCpusShown));
+    absl::StrAppend(&text, " with ", absl::StrJoin(cpus, ", "), cpus.size() < nodes ? ", …" : "", " CPUs");
+  }
+  if (allocation.ends_at.has_value())
+    absl::StrAppend(&text, ", until ", absl::FormatTime("%Y-%m-%d %H:%M", *allocation.ends_at, zone));
+  return text;
+}
+
+}  // namespace muster

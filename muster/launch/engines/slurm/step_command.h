@@ -1,0 +1,32 @@
+// The command line and the environment with which srun starts agents. Every resource is said anew, and srun gets none
+// of the variables that a salloc, a batch script or a step around it has set: they are options of srun, too, and those
+// of one step contradict those of another (since Slurm 22.05 also cpus-per-task). Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// What each node runs; nothing in it is secret, since everybody sees the words of a process.
+struct AgentProgram {
+  std::string muster;      // the file, as the nodes see it
+  std::string job;         // the agents' job
+  std::string rendezvous;  // the file
+  absl::Duration grace = absl::Seconds(30);
+};
+
+// Returns srun's words for an agent on each of the job's `nodes` nodes.
+std::vector<std::string> StepOnAllNodes(const AgentProgram& program, size_t nodes);
+// Returns srun's words for an agent on one node, beside the steps that are there.
+std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::string& node);
+
+// Returns srun's environment: `own` ("NAME=VALUE") without Slurm's variables but those that tell of the job and its
+// cluster and are no options of srun, and without muster's, of which one may be the job's secret. Tasks get all the
+// rest.
+std::vector<std::string> StepEnvironment(const std::vector<std::string>& own);
+
+}  // namespace muster
