@@ -160,6 +160,11 @@ class BuildAhead:
         idle = ["chrt", "--idle", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
         self.process = subprocess.Popen([*idle, "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, start_new_session=True)
+        # Linux shares the processors among sessions first, whatever the priorities within each are (sched(7), autogroup).
+        try:
+            pathlib.Path(f"/proc/{self.process.pid}/autogroup").write_text("19", encoding="ascii")
+        except OSError:
+            pass  # a system without it, or one that wants pauses between such changes
 
     def end(self):
         """What is missing, or went wrong, is for the parts themselves, at full speed."""
