@@ -106,7 +106,8 @@ absl::StatusOr<Role> FromSlurm(const RoleNumbers& numbers, const SlurmStep& step
   if (!one_node && !has_token)
     return absl::InvalidArgumentError(absl::StrCat("the tasks of Slurm's step ", step.Name(),
                                                    " are on several nodes and have no secret in common: before srun, "
-                                                   "export MUSTER_JOB_TOKEN=$(openssl rand -hex 32)"));
+                                                   "export MUSTER_JOB_TOKEN=$(openssl rand -hex 32); or train alone in "
+                                                   "each of them: MUSTER_RESOLVE=none"));
   std::vector<RankPlace> places;
   for (const SlurmPlace& place : step.places) places.push_back({one_node ? "127.0.0.1" : place.node, place.local});
   const uint64_t key = step.job_id + kKeysOfAStep * step.step_id;
@@ -156,7 +157,9 @@ std::string NotUsed(RoleSource chosen, const RoleSayings& sayings, const RoleVar
   if (chosen == RoleSource::kTfConfig && variables.has_launcher) return "";
   std::vector<std::string> names;
   for (const RoleSourceName& name : kRoleSources) {
-    const bool says = (name.source == RoleSource::kTfConfig && sayings.tf_config) ||
+    // Flags for the task alone leave the cluster to TF_CONFIG.
+    const bool has_tf_config = sayings.tf_config && (chosen != RoleSource::kFlags || sayings.cluster_flags);
+    const bool says = (name.source == RoleSource::kTfConfig && has_tf_config) ||
                       (name.source == RoleSource::kTorchrun && found.has_torchrun()) ||
                       (name.source == RoleSource::kSlurm && found.has_slurm());
     if (!says || name.source == chosen) continue;
@@ -192,13 +195,15 @@ void TellOthers(Role& role, RoleSource chosen, const std::string& ignored_resolv
 absl::StatusOr<Role> FindRole(const RoleSayings& sayings, const RoleVariables& variables) {
   const std::string word = variables.resolve.value_or("");
   ASSIGN_OR_RETURN(const std::optional<RoleSource> asked, ParseResolve(word));
-  ASSIGN_OR_RETURN(const RoleNumbers numbers, ReadRoleNumbers(sayings, variables));
   // What was said to this very process counts more than a variable that a shell exports to all of its programs.
   const bool is_told = sayings.flags || (variables.has_launcher && sayings.tf_config);
   const bool demanded = asked.has_value() && !is_told;
   const FoundRoles found{.torchrun = ReadTorchrun(variables.torchrun, demanded && asked == RoleSource::kTorchrun),
                          .slurm = ReadSlurm(variables.slurm, demanded && asked == RoleSource::kSlurm)};
   const RoleSource chosen = demanded ? *asked : FirstThatSaysSomething(sayings, variables, found);
+  // What a shell exports for other programs must not stop one that doesn't use it.
+  const bool by_number = chosen == RoleSource::kTorchrun || chosen == RoleSource::kSlurm;
+  ASSIGN_OR_RETURN(const RoleNumbers numbers, ReadRoleNumbers(sayings, by_number ? variables : RoleVariables{}));
   ASSIGN_OR_RETURN(Role role, FromSource(chosen, demanded, sayings, variables, found, numbers));
   const bool resolve_ignored = asked.has_value() && !demanded && asked != chosen;
   TellOthers(role, chosen, resolve_ignored ? word : "", sayings, NotUsed(chosen, sayings, variables, found));

@@ -26,8 +26,9 @@ struct RoleVariables {
 
 // What the flags and TF_CONFIG say about roles.
 struct RoleSayings {
-  bool flags = false;      // the flags name hosts or this task
-  bool tf_config = false;  // TF_CONFIG has a cluster or a task
+  bool flags = false;          // the flags name hosts or this task
+  bool cluster_flags = false;  // the flags name hosts
+  bool tf_config = false;      // TF_CONFIG has a cluster or a task
   std::optional<std::string> ps;
   std::optional<std::string> first_port;
 };

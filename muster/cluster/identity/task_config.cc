@@ -207,12 +207,14 @@ absl::StatusOr<absl::Duration> ReadStallLimit(const std::string& text) {
 // elsewhere.
 absl::StatusOr<Role> ResolveRole(const TaskConfigInputs& inputs, bool tf_config_says, Sayings& sayings) {
   const TaskFlags& flags = inputs.flags;
-  const bool flags_say =
-      flags.ps_hosts || flags.worker_hosts || flags.chief_hosts || flags.job_name || flags.task_index;
-  ASSIGN_OR_RETURN(
-      Role role,
-      FindRole({.flags = flags_say, .tf_config = tf_config_says, .ps = flags.ps, .first_port = flags.first_port},
-               inputs.roles));
+  const bool cluster_flags = flags.ps_hosts || flags.worker_hosts || flags.chief_hosts;
+  const bool flags_say = cluster_flags || flags.job_name || flags.task_index;
+  ASSIGN_OR_RETURN(Role role, FindRole({.flags = flags_say,
+                                        .cluster_flags = cluster_flags,
+                                        .tf_config = tf_config_says,
+                                        .ps = flags.ps,
+                                        .first_port = flags.first_port},
+                                       inputs.roles));
   if (role.source == RoleSource::kFlags || role.source == RoleSource::kTfConfig) return role;
   sayings.cluster.reset();
   sayings.job.reset();

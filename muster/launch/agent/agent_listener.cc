@@ -37,9 +37,11 @@ Socket BindAnyPort() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AgentListener>> AgentListener::Listen(std::set<std::string> hosts, FdLoop& loop,
-                                                                     const Clock& clock, Arrived arrived) {
-  std::unique_ptr<AgentListener> listener(new AgentListener(std::move(hosts), loop, clock, std::move(arrived)));
+absl::StatusOr<std::unique_ptr<AgentListener>> AgentListener::Listen(std::set<std::string> hosts, std::string secret,
+                                                                     FdLoop& loop, const Clock& clock,
+                                                                     Arrived arrived) {
+  std::unique_ptr<AgentListener> listener(
+      new AgentListener(std::move(hosts), std::move(secret), loop, clock, std::move(arrived)));
   listener->listening_ = BindAnyPort();
   const int fd = listener->listening_.fd();
   if (fd < 0 || listen(fd, kArrivalBacklog) != 0) return absl::ErrnoToStatus(errno, "cannot listen for agents");
@@ -48,8 +50,9 @@ absl::StatusOr<std::unique_ptr<AgentListener>> AgentListener::Listen(std::set<st
   return listener;
 }
 
-AgentListener::AgentListener(std::set<std::string> hosts, FdLoop& loop, const Clock& clock, Arrived arrived)
-    : hosts_(std::move(hosts)), loop_(loop), clock_(clock), arrived_(std::move(arrived)) {}
+AgentListener::AgentListener(std::set<std::string> hosts, std::string secret, FdLoop& loop, const Clock& clock,
+                             Arrived arrived)
+    : hosts_(std::move(hosts)), secret_(std::move(secret)), loop_(loop), clock_(clock), arrived_(std::move(arrived)) {}
 
 AgentListener::~AgentListener() {
   if (listening_.valid()) loop_.Forget(listening_.fd());
@@ -89,6 +92,7 @@ void AgentListener::Read(std::list<Arriving>::iterator one) {
   const absl::StatusOr<Greeting> greeting = ParseGreeting(one->received);
   if (greeting.ok() && greeting->bytes == 0) return;
   if (!greeting.ok() || !hosts_.contains(greeting->host)) return Close(one);
+  if (!IsProven(*greeting, KeyOfHost(secret_, greeting->host))) return Close(one);
   loop_.Forget(one->socket.fd());
   Arriving arrived = std::move(*one);
   arriving_.erase(one);

@@ -1,6 +1,7 @@
 // Where agents that connect to their supervisor over TCP arrive: listens, reads each one's greeting (rendezvous.h), and
-// keeps the newest connection of each host until it is wanted. Only the handshake, with the host's key, shows
-// who is at the other end. For engines whose hosts reach the supervisor. Used by the loop's thread.
+// keeps the newest connection of each host until it is wanted. A greeting without its host's key is turned away; only
+// the handshake shows for certain who is at the other end. For engines whose hosts reach the supervisor. Used by the
+// loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,10 @@ class AgentListener {
   // greeting. The socket doesn't block.
   using Arrived = std::function<void(const std::string& host, Socket socket, const std::string& rest)>;
 
-  // Listens on all addresses of this machine, on any port. Borrows `loop` and `clock`, which must outlive it.
-  static absl::StatusOr<std::unique_ptr<AgentListener>> Listen(std::set<std::string> hosts, FdLoop& loop,
-                                                               const Clock& clock, Arrived arrived);
+  // Listens on all addresses of this machine, on any port. `secret`: the rendezvous'. Borrows `loop` and `clock`, which
+  // must outlive it.
+  static absl::StatusOr<std::unique_ptr<AgentListener>> Listen(std::set<std::string> hosts, std::string secret,
+                                                               FdLoop& loop, const Clock& clock, Arrived arrived);
   ~AgentListener();
   AgentListener(const AgentListener&) = delete;
   AgentListener& operator=(const AgentListener&) = delete;
@@ -51,7 +53,7 @@ class AgentListener {
     absl::Time until;
   };
 
-  AgentListener(std::set<std::string> hosts, FdLoop& loop, const Clock& clock, Arrived arrived);
+  AgentListener(std::set<std::string> hosts, std::string secret, FdLoop& loop, const Clock& clock, Arrived arrived);
   void Accept();
   void Read(std::list<Arriving>::iterator one);
   void Close(std::list<Arriving>::iterator one);
@@ -59,6 +61,7 @@ class AgentListener {
 
   // Constant after construction.
   const std::set<std::string> hosts_;
+  const std::string secret_;
   FdLoop& loop_;
   const Clock& clock_;
   const Arrived arrived_;

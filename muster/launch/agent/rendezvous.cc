@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/bytes.h"
-#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/system/random_hex.h"
@@ -29,9 +28,14 @@ constexpr char kSecretWord[] = "secret ";
 constexpr char kAgentGreeting[] = "muster agent of ";
 constexpr size_t kMostRendezvousBytes = 64 << 10;
 constexpr size_t kMostHostNameBytes = 256;
+constexpr size_t kProofDigits = 64;
 
 absl::Status NoRendezvous(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(path, " tells of no supervisor: ", why));
+}
+
+std::string ProofOf(const std::string& host, const std::string& key) {
+  return absl::BytesToHexString(HmacSha256(key, absl::StrCat("muster agent greeting 1", std::string(1, '\0'), host)));
 }
 
 // Returns "" unless all are hexadecimal digits.
@@ -64,10 +68,20 @@ absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvo
   std::string text = absl::StrCat(kFirstLine, "\n");
   for (const std::string& address : rendezvous.addresses) absl::StrAppend(&text, kAddressWord, address, "\n");
   absl::StrAppend(&text, kSecretWord, absl::BytesToHexString(rendezvous.secret), "\n");
-  const mode_t before = umask(077);
-  const absl::Status written = WriteFileAtomically(PosixFileSystem(), path, AsBytes(text.data(), text.size()));
-  umask(before);
-  return written;
+  const std::string beside = absl::StrCat(path, ".tmp", RandomHex(8));
+  const auto failed = [&beside](int error) {
+    unlink(beside.c_str());
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", beside));
+  };
+  const Socket file(open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", beside));
+  // A folder's default ACL may give rights to others, whatever the mode asked for. A full disk is noticed by what is
+  // written, at the latest by fsync.
+  if (fchmod(file.fd(), 0600) != 0) return failed(errno);
+  const ssize_t put = Uninterrupted([&] { return write(file.fd(), text.data(), text.size()); });
+  if (put != static_cast<ssize_t>(text.size())) return failed(put < 0 ? errno : ENOSPC);
+  if (fsync(file.fd()) != 0 || rename(beside.c_str(), path.c_str()) != 0) return failed(errno);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Rendezvous> ReadRendezvous(const std::string& path) {
@@ -84,10 +98,16 @@ absl::StatusOr<Rendezvous> ReadRendezvous(const std::string& path) {
   return rendezvous;
 }
 
-std::string GreetingOf(const std::string& host) { return absl::StrCat(kAgentGreeting, host, "\n"); }
-
 std::string KeyOfHost(const std::string& secret, const std::string& host) {
   return HmacSha256(secret, absl::StrCat("muster agent host 1", std::string(1, '\0'), host));
+}
+
+std::string GreetingOf(const std::string& host, const std::string& key) {
+  return absl::StrCat(kAgentGreeting, host, " ", ProofOf(host, key), "\n");
+}
+
+bool IsProven(const Greeting& greeting, const std::string& key) {
+  return EqualInConstantTime(greeting.proof, ProofOf(greeting.host, key));
 }
 
 absl::StatusOr<Greeting> ParseGreeting(const std::string& received) {
@@ -96,12 +116,16 @@ absl::StatusOr<Greeting> ParseGreeting(const std::string& received) {
   if (received.compare(0, known, expected, 0, known) != 0) return absl::InvalidArgumentError("it isn't an agent");
   const size_t end = received.find('\n');
   if (end == std::string::npos) {
-    if (received.size() > expected.size() + kMostHostNameBytes)
+    if (received.size() > expected.size() + kMostHostNameBytes + 1 + kProofDigits)
       return absl::InvalidArgumentError("a host's name is too long");
     return Greeting{};
   }
-  Greeting greeting{.host = received.substr(expected.size(), end - expected.size()), .bytes = end + 1};
-  if (greeting.host.size() > kMostHostNameBytes) return absl::InvalidArgumentError("a host's name is too long");
+  const std::string words = received.substr(expected.size(), end - expected.size());
+  const size_t space = words.find(' ');
+  if (space == std::string::npos || words.size() - space - 1 != kProofDigits)
+    return absl::InvalidArgumentError("it proves nothing");
+  if (space > kMostHostNameBytes) return absl::InvalidArgumentError("a host's name is too long");
+  Greeting greeting{.host = words.substr(0, space), .proof = words.substr(space + 1), .bytes = end + 1};
   return greeting;
 }
 

@@ -61,19 +61,24 @@ TEST_F(RendezvousTest, WhatIsMissingIsNamed) {
 }
 
 TEST(GreetingTest, NamesTheHost) {
-  const std::string greeting = GreetingOf("node-7");
+  const std::string greeting = GreetingOf("node-7", "key");
   for (size_t bytes = 0; bytes < greeting.size(); ++bytes)
     EXPECT_EQ(ParseGreeting(greeting.substr(0, bytes)).value().bytes, 0U);
   const auto whole = ParseGreeting(greeting + "MUSTER");
   ASSERT_EQ(whole.status(), absl::OkStatus());
   EXPECT_EQ(whole->host, "node-7");
   EXPECT_EQ(whole->bytes, greeting.size());
+  EXPECT_TRUE(IsProven(*whole, "key"));
+  EXPECT_FALSE(IsProven(*whole, "other key"));
+  EXPECT_FALSE(IsProven(ParseGreeting(GreetingOf("node-8", "other key")).value(), "key"));
 }
 
 TEST(GreetingTest, AnythingElseIsRefused) {
   EXPECT_FALSE(ParseGreeting("GET / HTTP/1.1\r\n").ok());
   EXPECT_FALSE(ParseGreeting("m\n").ok());
-  EXPECT_FALSE(ParseGreeting(GreetingOf(std::string(300, 'x'))).ok());
+  EXPECT_FALSE(ParseGreeting("muster agent of node-7\n").ok());
+  EXPECT_FALSE(ParseGreeting("muster agent of node-7 abc\n").ok());
+  EXPECT_FALSE(ParseGreeting(GreetingOf(std::string(300, 'x'), "key")).ok());
   EXPECT_FALSE(ParseGreeting("muster agent of " + std::string(300, 'x')).ok());
 }
 

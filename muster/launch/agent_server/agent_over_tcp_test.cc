@@ -40,11 +40,15 @@ class AgentOverTcpTest : public ::testing::Test {
     listener_ = Listener();
   }
   std::unique_ptr<AgentListener> Listener() {
-    return AgentListener::Listen({"h1", "h2"}, loop_, clock_,
+    return AgentListener::Listen({"h1", "h2"}, secret_, loop_, clock_,
                                  [this](const std::string& host, Socket socket, const std::string& rest) {
                                    arrived_.push_back({host, std::move(socket), rest});
                                  })
         .value();
+  }
+  std::string GreetingAs(const std::string& host) const { return GreetingOf(host, KeyOfHost(secret_, host)); }
+  Rendezvous Meeting(std::vector<std::string> addresses) const {
+    return {.addresses = std::move(addresses), .secret = secret_};
   }
   std::string Address() const { return absl::StrCat("127.0.0.1:", listener_->port()); }
   std::unique_ptr<SupervisorDialer> Dialer() {
@@ -92,18 +96,19 @@ class AgentOverTcpTest : public ::testing::Test {
   std::unique_ptr<AgentListener> listener_;
   std::vector<Arrival> arrived_;
   std::vector<Socket> connected_;
+  const std::string secret_ = NewRendezvous({}).secret;
   std::string key_;
   std::vector<std::string> log_;
 };
 
 TEST_F(AgentOverTcpTest, AConnectionWaitsUntilItsHostIsWanted) {
   const Socket agent = Connect();
-  Say(agent, GreetingOf("h1").substr(0, 5));
+  Say(agent, GreetingAs("h1").substr(0, 5));
   listener_->Want("h2");
   const Socket other = Connect();
-  Say(other, GreetingOf("h2") + "MUSTER");
+  Say(other, GreetingAs("h2") + "MUSTER");
   RunUntil([&] { return !arrived_.empty(); });
-  Say(agent, GreetingOf("h1").substr(5));
+  Say(agent, GreetingAs("h1").substr(5));
   for (int i = 0; i < 5; ++i) loop_.RunOnce(RealClock().Now() + absl::Milliseconds(2));
   ASSERT_EQ(arrived_.size(), 1U);
   EXPECT_EQ(arrived_[0].host, "h2");
@@ -115,10 +120,10 @@ TEST_F(AgentOverTcpTest, AConnectionWaitsUntilItsHostIsWanted) {
 
 TEST_F(AgentOverTcpTest, TheNewestConnectionOfAHostCounts) {
   const Socket old = Connect();
-  Say(old, GreetingOf("h1"));
+  Say(old, GreetingAs("h1"));
   RunUntil([&, looks = 0]() mutable { return ++looks > 5; });
   const Socket fresh = Connect();
-  Say(fresh, GreetingOf("h1"));
+  Say(fresh, GreetingAs("h1"));
   RunUntil([&] { return IsClosed(old); });
   listener_->Want("h1");
   EXPECT_EQ(arrived_.size(), 1U);
@@ -128,8 +133,11 @@ TEST_F(AgentOverTcpTest, TheNewestConnectionOfAHostCounts) {
 TEST_F(AgentOverTcpTest, StrangersAreTurnedAway) {
   const Socket browser = Connect(), unknown = Connect(), silent = Connect();
   Say(browser, "GET / HTTP/1.1\r\n\r\n");
-  Say(unknown, GreetingOf("h3"));
-  RunUntil([&] { return IsClosed(browser) && IsClosed(unknown); });
+  Say(unknown, GreetingAs("h3"));
+  const Socket liar = Connect();
+  listener_->Want("h1");
+  Say(liar, GreetingOf("h1", KeyOfHost("another secret", "h1")));
+  RunUntil([&] { return IsClosed(browser) && IsClosed(unknown) && IsClosed(liar); });
   EXPECT_FALSE(IsClosed(silent));
   clock_.Advance(absl::Seconds(11));
   RunUntil([&] { return IsClosed(silent); });
@@ -141,7 +149,7 @@ TEST_F(AgentOverTcpTest, ManyThatSayNothingDontKeepAnAgentAway) {
   for (int i = 0; i < 100; ++i) silent.push_back(Connect());
   listener_->Want("h1");
   const Socket agent = Connect();
-  Say(agent, GreetingOf("h1"));
+  Say(agent, GreetingAs("h1"));
   RunUntil([&] { return arrived_.size() == 1; });
   EXPECT_TRUE(IsClosed(silent[0]));
 }
@@ -150,7 +158,7 @@ TEST_F(AgentOverTcpTest, AnAgentTriesEachAddressAndReadsTheFileAgain) {
   const auto dialer = Dialer();
   dialer->OnTime();
   EXPECT_THAT(log_, ElementsAre(HasSubstr("cannot read " + file_)));
-  const Rendezvous rendezvous = NewRendezvous({"127.0.0.1:1", "a name:2", Address()});
+  const Rendezvous rendezvous = Meeting({"127.0.0.1:1", "a name:2", Address()});
   ASSERT_EQ(WriteRendezvous(file_, rendezvous), absl::OkStatus());
   listener_->Want("h1");
   clock_.Advance(absl::Seconds(1));
@@ -158,7 +166,7 @@ TEST_F(AgentOverTcpTest, AnAgentTriesEachAddressAndReadsTheFileAgain) {
   EXPECT_EQ(key_, KeyOfHost(rendezvous.secret, "h1"));
   // A next supervisor listens elsewhere.
   listener_ = Listener();
-  ASSERT_EQ(WriteRendezvous(file_, NewRendezvous({Address()})), absl::OkStatus());
+  ASSERT_EQ(WriteRendezvous(file_, Meeting({Address()})), absl::OkStatus());
   listener_->Want("h1");
   dialer->DialAgain(/*was_of_use=*/true);
   clock_.Advance(absl::Seconds(1));

@@ -86,7 +86,7 @@ void SupervisorDialer::OnWritable() {
   socklen_t size = sizeof error;
   if (getsockopt(dialing_.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error != 0) return Failed(Describe(error));
-  const std::string greeting = GreetingOf(options_.host);
+  const std::string greeting = GreetingOf(options_.host, key_);
   const ssize_t put =
       Uninterrupted([&] { return send(dialing_.fd(), greeting.data(), greeting.size(), MSG_NOSIGNAL); });
   if (put != static_cast<ssize_t>(greeting.size())) return Failed("it takes no greeting");

@@ -64,12 +64,14 @@ class LoopEngine final : public Engine {
     if (!over_tcp_) return absl::OkStatus();
     std::set<std::string> hosts;
     for (const Host& host : backend_.plan.hosts) hosts.insert(host.name);
+    rendezvous_ = NewRendezvous({});
     ASSIGN_OR_RETURN(listener_,
-                     AgentListener::Listen(hosts, loop_, RealClock(),
+                     AgentListener::Listen(hosts, rendezvous_.secret, loop_, RealClock(),
                                            [this](const std::string& host, Socket socket, const std::string& rest) {
                                              Arrived(host, std::move(socket), rest);
                                            }));
-    return WriteRendezvous(File(), rendezvous_ = NewRendezvous({absl::StrCat("127.0.0.1:", listener_->port())}));
+    rendezvous_.addresses = {absl::StrCat("127.0.0.1:", listener_->port())};
+    return WriteRendezvous(File(), rendezvous_);
   }
   void Connect(const std::string& host) override { wanted_.push_back(host); }
   absl::Time deadline() const override {

@@ -236,9 +236,9 @@ TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
   const std::string file = ::testing::TempDir() + "/" + job_;
   AgentClient client(loop_, job_);
   Socket stream;
-  Rendezvous rendezvous;
+  Rendezvous rendezvous = NewRendezvous({});
   const auto listener =
-      AgentListener::Listen({"node-1"}, loop_, RealClock(),
+      AgentListener::Listen({"node-1"}, rendezvous.secret, loop_, RealClock(),
                             [&](const std::string& host, Socket socket, const std::string& rest) {
                               EXPECT_EQ(rest, "");
                               client.HangUp();
@@ -246,7 +246,7 @@ TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
                               client.Dial(stream.fd(), stream.fd(), KeyOfHost(rendezvous.secret, host));
                             })
           .value();
-  rendezvous = NewRendezvous({absl::StrCat("127.0.0.1:", listener->port())});
+  rendezvous.addresses = {absl::StrCat("127.0.0.1:", listener->port())};
   ASSERT_EQ(WriteRendezvous(file, rendezvous), absl::OkStatus());
   auto agent =
       PipedProgram::Start({kMuster, "agent", "--serve", job_, "--rendezvous", file, "--host", "node-1"}, {kUsualPath});

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/shell_word.h"
@@ -64,6 +65,10 @@ class SlurmRun : public ::testing::Test {
   void TearDown() override {
     if (OfSuite() == nullptr) return;
     if (!job_.empty()) {
+      // slurmctld hears of a step's end a moment later.
+      for (const absl::Time give_up = absl::Now() + absl::Seconds(30);
+           !slurm().StepsOf(job_).empty() && absl::Now() < give_up;) {
+      }
       EXPECT_EQ(slurm().StepsOf(job_), "");
       slurm().Cancel(job_);
     }
@@ -195,7 +200,7 @@ TEST_F(SlurmRun, OfAKilledRunNothingIsLeftAfterTheGrace) {
   run->Signal(SIGKILL);
   run->Wait();
   for (const std::string& host : hosts().names()) AwaitOnlySlurmOn(host);
-  while (!StepsOfJob().empty()) {
+  for (const absl::Time give_up = absl::Now() + absl::Minutes(1); !StepsOfJob().empty() && absl::Now() < give_up;) {
   }
   size_t left = 0;
   for (const std::string& name : EntriesOf(Shared("")))

@@ -59,9 +59,10 @@ std::unique_ptr<Process> HostsRunTest::Train() {
   return run;
 }
 
-void HostsRunTest::AwaitSteps(Process& run) {
+void HostsRunTest::AwaitSteps(Process& run, const std::string& worker) {
   size_t at = run.err.size();
-  for (int line = 0; line < 5 && at != std::string::npos; ++line) at = run.WaitForErrLine("[worker:0] ", "loss = ", at);
+  for (int line = 0; line < 5 && at != std::string::npos; ++line)
+    at = run.WaitForErrLine("[worker:" + worker + "] ", "loss = ", at);
 }
 
 void HostsRunTest::EndTraining(Process& run) {

@@ -35,7 +35,7 @@ class HostsRunTest : public ::testing::Test {
   // h1. Waits until both hosts have made progress.
   std::unique_ptr<Process> Train();
   // Waits until the chief has logged more steps.
-  static void AwaitSteps(Process& run);
+  static void AwaitSteps(Process& run, const std::string& worker = "0");
   // Interrupts training, which must end as it does on one machine: with 0 and without a failure.
   static void EndTraining(Process& run);
   // Returns the process of a task's newest life: its number on its host, which `run` has said.

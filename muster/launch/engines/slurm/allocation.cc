@@ -18,7 +18,7 @@ namespace {
 constexpr char kJobVariable[] = "SLURM_JOB_ID";
 constexpr char kNodesVariable[] = "SLURM_JOB_NODELIST";
 constexpr char kCpusVariable[] = "SLURM_JOB_CPUS_PER_NODE";
-constexpr char kGpusVariable[] = "SLURM_GPUS_PER_NODE";
+constexpr char kPartsVariable[] = "SLURM_HET_SIZE";
 constexpr char kEndVariable[] = "SLURM_JOB_END_TIME";
 constexpr size_t kMostCpusShown = 8;
 
@@ -33,27 +33,24 @@ absl::Status BadVariable(std::string_view name, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(AbslView(name), ": ", OneLine(why)));
 }
 
-// "2", "a100:2"; nothing for what has several types.
-std::optional<int> GpusIn(const std::string& text) {
-  int gpus = 0;
-  if (absl::SimpleAtoi(text.substr(text.rfind(':') + 1), &gpus) && gpus >= 0 && text.find(',') == std::string::npos)
-    return gpus;
-  return std::nullopt;
-}
-
 }  // namespace
 
 absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& environment) {
-  SlurmAllocation allocation{
-      .job = SlurmValue(environment, kJobVariable), .nodes = {}, .gpus_on_node = {}, .ends_at = {}};
+  SlurmAllocation allocation{.job = SlurmValue(environment, kJobVariable), .nodes = {}, .ends_at = {}};
   if (allocation.job.empty())
     return absl::NotFoundError(
         "this isn't within an allocation of Slurm; get one with salloc -N 2 and repeat this in its shell, or write "
         "this into a script for sbatch");
   if (!std::all_of(allocation.job.begin(), allocation.job.end(), absl::ascii_isdigit))
     return BadVariable(kJobVariable, absl::StrCat("'", allocation.job, "' isn't the number of a job"));
+  if (const std::string parts = SlurmValue(environment, kPartsVariable); !parts.empty() && parts != "1")
+    return BadVariable(kPartsVariable, absl::StrCat("the job has ", parts, " parts, of which only one would be used; ",
+                                                    "accepted: a job of one part"));
   const std::string list = SlurmValue(environment, kNodesVariable);
-  if (list.empty()) return BadVariable(kNodesVariable, "isn't set, though this is a process of a job");
+  if (list.empty())
+    return BadVariable(kNodesVariable, absl::StrCat("isn't set, though this is a process of job ", allocation.job,
+                                                    "; srun --overlap --jobid=", allocation.job,
+                                                    " --pty bash gives a shell that has it"));
   const auto names = ExpandNodeList(list);
   if (!names.ok()) return BadVariable(kNodesVariable, std::string(names.status().message()));
   for (const std::string& name : *names) allocation.nodes.push_back({.name = name});
@@ -65,7 +62,6 @@ absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& env
                                                      " of ", names->size()));
     for (size_t i = 0; i < counts->size(); ++i) allocation.nodes[i].cpus = (*counts)[i];
   }
-  allocation.gpus_on_node = GpusIn(SlurmValue(environment, kGpusVariable));
   int64_t seconds = 0;
   if (absl::SimpleAtoi(SlurmValue(environment, kEndVariable), &seconds) && seconds > 0)
     allocation.ends_at = absl::FromUnixSeconds(seconds);

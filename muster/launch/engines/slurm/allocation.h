@@ -22,7 +22,6 @@ struct AllocatedNode {
 struct SlurmAllocation {
   std::string job;                    // its id, in digits
   std::vector<AllocatedNode> nodes;   // in Slurm's order; at least one
-  std::optional<int> gpus_on_node;    // of each node, where Slurm says so
   std::optional<absl::Time> ends_at;  // when Slurm will end the job, where it says so
 };
 

@@ -13,7 +13,6 @@ TEST(AllocationTest, TheJobsNodesAndCpusCount) {
   ASSERT_TRUE(allocation.ok()) << allocation.status();
   EXPECT_EQ(allocation->job, "17");
   EXPECT_THAT(allocation->nodes, ElementsAre(AllocatedNode{"n1", 4}, AllocatedNode{"n2", 4}, AllocatedNode{"n3", 2}));
-  EXPECT_EQ(allocation->gpus_on_node, std::nullopt);
   EXPECT_EQ(allocation->ends_at, std::nullopt);
   EXPECT_EQ(DescribeAllocation(*allocation, absl::UTCTimeZone()), "job 17 of Slurm: 3 nodes with 4, 4, 2 CPUs");
 }
@@ -23,13 +22,22 @@ TEST(AllocationTest, WhatOnlySomeVersionsSayIsOptional) {
       {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n1", "SLURM_GPUS_PER_NODE=a100:2", "SLURM_JOB_END_TIME=1700000000"});
   ASSERT_TRUE(allocation.ok()) << allocation.status();
   EXPECT_EQ(allocation->nodes.front().cpus, 0);
-  EXPECT_EQ(allocation->gpus_on_node, 2);
   EXPECT_EQ(DescribeAllocation(*allocation, absl::UTCTimeZone()), "job 17 of Slurm: 1 node, until 2023-11-14 22:13");
   const auto mixed = AllocationIn({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
                                    "SLURM_GPUS_PER_NODE=a100:2,v100:1", "SLURM_JOB_END_TIME=soon"});
   ASSERT_TRUE(mixed.ok()) << mixed.status();
-  EXPECT_EQ(mixed->gpus_on_node, std::nullopt);
   EXPECT_EQ(DescribeAllocation(*mixed, absl::UTCTimeZone()), "job 17 of Slurm: 2 nodes with each 8 CPUs");
+}
+
+TEST(AllocationTest, AJobOfSeveralPartsIsRefused) {
+  const std::vector<std::string> job = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n1"};
+  const auto with = [&job](const std::string& size) {
+    std::vector<std::string> environment = job;
+    environment.push_back("SLURM_HET_SIZE=" + size);
+    return AllocationIn(environment).status();
+  };
+  EXPECT_TRUE(with("1").ok());
+  EXPECT_THAT(std::string(with("2").message()), HasSubstr("2 parts"));
 }
 
 TEST(AllocationTest, OutsideItSaysHowToGetOne) {

@@ -23,6 +23,14 @@ AgentProgram ProgramOfAgents(const SlurmEngineOptions& options, const std::strin
   return {.muster = options.muster, .job = options.job, .rendezvous = rendezvous, .grace = options.grace};
 }
 
+// What an agent says that finds no supervisor.
+constexpr char kCannotReach[] = "can't reach";
+constexpr char kCannotRead[] = "cannot read ";
+
+bool CannotConnect(const std::string& said) {
+  return absl::StrContains(said, kCannotReach) || absl::StrContains(said, kCannotRead);
+}
+
 std::vector<std::string> WithPort(const std::vector<std::string>& addresses, uint16_t port) {
   std::vector<std::string> with;
   for (const std::string& address : addresses)
@@ -54,12 +62,13 @@ absl::Status SlurmEngine::Start(EngineEvents& events) {
     return absl::NotFoundError(
         absl::StrCat(options_.muster, " isn't there any more, so the nodes can't run it: start again"));
   const std::set<std::string> hosts(options_.hosts.begin(), options_.hosts.end());
+  rendezvous_ = NewRendezvous({});
   ASSIGN_OR_RETURN(listener_,
-                   AgentListener::Listen(hosts, loop_, clock_,
+                   AgentListener::Listen(hosts, rendezvous_.secret, loop_, clock_,
                                          [this](const std::string& host, Socket socket, const std::string& rest) {
                                            OnArrival(host, std::move(socket), rest);
                                          }));
-  rendezvous_ = NewRendezvous(WithPort(AddressesTowards(options_.hosts), listener_->port()));
+  rendezvous_.addresses = WithPort(AddressesTowards(options_.hosts), listener_->port());
   RETURN_IF_ERROR(WriteRendezvous(RendezvousFile(), rendezvous_));
   for (const std::string& host : options_.hosts) nodes_[host];
   return StartStep(StepOnAllNodes(ProgramOfAgents(options_, RendezvousFile()), options_.hosts.size()), options_.hosts);
@@ -117,7 +126,8 @@ void SlurmEngine::OnLine(const AgentStep* step, const StepLine& line) {
   // What an agent or Slurm says itself says more than how srun names its end.
   const auto take = [&](Node& node) {
     if (line.ended) return OnAgentEnd(node, line.text);
-    node.said = line.text;
+    // Why it can't connect says more than that it gives up at last.
+    if (!CannotConnect(node.said)) node.said = line.text;
   };
   bool waits = false;
   for (const std::string& host : step->hosts()) {
@@ -127,8 +137,11 @@ void SlurmEngine::OnLine(const AgentStep* step, const StepLine& line) {
     if (std::find(line.hosts.begin(), line.hosts.end(), host) != line.hosts.end()) take(node);
     if (line.hosts.empty() && !node.came && absl::StartsWith(line.text, "srun: error: ")) node.said = line.text;
   }
-  // For example that the step waits for resources.
-  if (line.hosts.empty() && waits && absl::StartsWith(line.text, "srun: Job step ")) options_.note(line.text);
+  // For example that the step waits for resources: its agents haven't begun to start then.
+  if (!line.hosts.empty() || !waits || !absl::StartsWith(line.text, "srun: Job step ")) return;
+  options_.note(line.text);
+  for (const std::string& host : step->hosts())
+    if (Node& node = nodes_.at(host); node.step == step) node.patience_ends = clock_.Now() + kStartPatience;
 }
 
 void SlurmEngine::OnStepEnd(const AgentStep* step, const std::string& how) {
@@ -199,6 +212,12 @@ absl::Status SlurmEngine::Explain(const std::string& host, const Node& node) con
   if (absl::StrContains(node.said, "execve(): ") && absl::StrContains(node.said, "No such file"))
     return absl::UnavailableError(absl::StrCat(host, " has no ", options_.muster,
                                                ": put muster into a folder that all nodes see (", node.said, ")"));
+  if (absl::StrContains(node.said, kCannotRead))
+    return absl::UnavailableError(absl::StrCat(host, " doesn't see ", options_.folder,
+                                               ": start this in a folder that all nodes see (", node.said, ")"));
+  if (absl::StrContains(node.said, kCannotReach))
+    return absl::UnavailableError(absl::StrCat(host, " doesn't reach this machine: start this on a node, by srun ",
+                                               "--pty bash or in a script for sbatch (", node.said, ")"));
   return absl::UnavailableError(absl::StrCat(host, ": its agent has ended before it connected: ", node.said));
 }
 

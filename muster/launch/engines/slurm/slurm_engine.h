@@ -50,7 +50,7 @@ class SlurmEngine final : public Engine {
   // One that has been heard comes again within this, if it can.
   static constexpr absl::Duration kReturnPatience = absl::Seconds(5);
   // What an agent said last comes at most so much after its end.
-  static constexpr absl::Duration kLastWords = absl::Milliseconds(100);
+  static constexpr absl::Duration kLastWords = absl::Seconds(1);
 
   struct Node {
     AgentStep* step = nullptr;  // the newest one for this node; null: none that could still bring an agent

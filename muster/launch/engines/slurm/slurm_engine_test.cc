@@ -89,7 +89,7 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
     const Endpoint to = Resolve(ParseTcpAddress(address).value(), /*numeric_only=*/true).value().front();
     Socket socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(socket.fd(), to.get(), to.length), 0) << address;
-    const std::string greeting = GreetingOf(host) + "rest";
+    const std::string greeting = GreetingOf(host, KeyOfHost(Meet().secret, host)) + "rest";
     EXPECT_EQ(write(socket.fd(), greeting.data(), greeting.size()), static_cast<ssize_t>(greeting.size()));
     return socket;
   }

@@ -12,7 +12,8 @@ namespace {
 constexpr absl::string_view kKeptVariables[] = {
     "SLURM_JOB_ID=",   "SLURM_CONF=",           "SLURM_CONF_SERVER=",  "SLURM_JWT=",
     "SLURM_JOB_NAME=", "SLURM_JOB_START_TIME=", "SLURM_JOB_END_TIME=", "SLURM_SUBMIT_",
-    "SLURM_ARRAY_",    "SLURM_RESTART_COUNT=",  "SLURM_CLUSTER_NAME=", "MUSTER_HOME="};
+    "SLURM_ARRAY_",    "SLURM_RESTART_COUNT=",  "SLURM_CLUSTER_NAME=", "SLURM_WORKING_CLUSTER=",
+    "MUSTER_HOME="};
 constexpr absl::string_view kScrubbedVariables[] = {"SLURM_", "SRUN_", "SALLOC_", "SBATCH_", "MUSTER_"};
 
 std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const std::string& node) {
