@@ -34,7 +34,7 @@ class AgentStep {
 
   const std::vector<std::string>& hosts() const { return options_.hosts; }
   bool has_ended() const { return has_ended_; }
-  // Asks the agents to end, which srun passes on to them; with `at_once`, Slurm kills all that the step has.
+  // Has Slurm end all that the step has, by SIGTERM to srun; with `at_once`, which doesn't wait for nodes, by SIGQUIT.
   void End(bool at_once);
   // Blocks until srun has ended, at most until this time of RealClock. Returns whether it has.
   bool AwaitEnd(absl::Time until) const;
