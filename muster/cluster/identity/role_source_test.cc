@@ -196,13 +196,16 @@ TEST(RoleSource, ALaunchersTaskIsWhatTheLauncherSays) {
 TEST(RoleSource, NumbersThatAreNoneAreRefusedAndThoseWithoutUseAreNamed) {
   EXPECT_THAT(Mistake({.flags = {.ps = "4"}, .roles = {.slurm = Slurm()}}), HasSubstr("--ps: 4 of 4 tasks"));
   EXPECT_THAT(Mistake({.flags = {.ps = "x"}}), HasSubstr("--ps: \"x\"; accepted: a number from 0"));
-  EXPECT_THAT(Mistake({.roles = {.ps = "-1"}}), HasSubstr("MUSTER_PS: \"-1\""));
+  EXPECT_THAT(Mistake({.roles = {.ps = "-1", .slurm = Slurm()}}), HasSubstr("MUSTER_PS: \"-1\""));
   EXPECT_THAT(Mistake({.flags = {.first_port = "0"}}), HasSubstr("--first_port: \"0\"; accepted: a number from 1"));
-  EXPECT_THAT(Mistake({.roles = {.first_port = "65536"}}), HasSubstr("MUSTER_FIRST_PORT: \"65536\""));
+  EXPECT_THAT(Mistake({.roles = {.first_port = "65536", .slurm = Slurm()}}), HasSubstr("MUSTER_FIRST_PORT: \"65536\""));
   EXPECT_EQ(Resolved({.tf_config = kTfConfig, .flags = {.ps = "1", .first_port = "5"}}).notice(),
             "role from TF_CONFIG; not used: --ps 1, --first_port 5");
   EXPECT_EQ(Resolved({.flags = {.ps = "1"}}).notice(), "alone; not used: --ps 1");
-  EXPECT_EQ(Resolved({.roles = {.ps = "1", .first_port = "5"}}).notice(), "");
+  for (const char* text : {"1", "auto"})
+    EXPECT_EQ(Resolved({.roles = {.ps = text, .first_port = text}}).notice(), "") << "it is for others";
+  EXPECT_EQ(Resolved({.tf_config = kTfConfig, .flags = {.job_name = "worker", .task_index = "0"}}).notice(), "")
+      << "the cluster is TF_CONFIG's";
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(GreetingTest, AnythingElseIsRefused) {
   EXPECT_FALSE(ParseGreeting("muster agent of node-7\n").ok());
   EXPECT_FALSE(ParseGreeting("muster agent of node-7 abc\n").ok());
   EXPECT_FALSE(ParseGreeting(GreetingOf(std::string(300, 'x'), "key")).ok());
-  EXPECT_FALSE(ParseGreeting("muster agent of " + std::string(300, 'x')).ok());
+  EXPECT_FALSE(ParseGreeting("muster agent of " + std::string(400, 'x')).ok());
 }
 
 TEST(GreetingTest, EachHostHasItsOwnKey) {
