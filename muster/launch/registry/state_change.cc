@@ -114,7 +114,8 @@ StateChange::StateChange(StateChange&& other) noexcept
       durability_(other.durability_),
       transaction_(std::move(other.transaction_)),
       undo_(std::exchange(other.undo_, {})),
-      changed_(std::move(other.changed_)) {}
+      changed_(std::move(other.changed_)),
+      maybe_over_(std::move(other.maybe_over_)) {}
 
 StateChange::~StateChange() { TakeBack(); }
 
@@ -202,19 +203,18 @@ absl::Status StateChange::WriteRecord(const ExperimentId& id, const std::vector<
                    database_->Prepare("UPDATE runs SET records = ? WHERE number = ? AND run = ?"));
   RETURN_IF_ERROR(update.BindInt(static_cast<int64_t>(appended)).BindInt(id.number).BindInt(id.run).Run());
   changed_.insert(id);
+  if (HasEnded(change.run.state)) maybe_over_.insert(id.number);
   return absl::OkStatus();
 }
 
 absl::Status StateChange::Commit(absl::Time now) {
   RETURN_IF_ERROR(transaction_.Commit());
   undo_.clear();
-  std::set<int64_t> numbers;
   for (const ExperimentId& id : changed_) {
-    numbers.insert(id.number);
     // Without room it stays as it was; the supervisor renews it soon. A waiting run of a grid has no folder.
     if (PosixFileSystem().Exists(home_->records(id))) static_cast<void>(WriteState(*database_, *home_, id, now));
   }
-  for (const int64_t number : numbers) {
+  for (const int64_t number : maybe_over_) {
     const auto open = CountOpenRuns(*database_, number);
     if (open.ok() && *open == 0) unlink(home_->open_marker(number).c_str());
   }

@@ -50,6 +50,7 @@ class StateChange {
   SqliteTransaction transaction_;
   std::vector<std::function<void()>> undo_;  // the last first
   std::set<ExperimentId> changed_;
+  std::set<int64_t> maybe_over_;  // experiments of which a run has ended
 };
 
 // Returns what was asked for, of the rows of an experiment and its runs. NotFound.
