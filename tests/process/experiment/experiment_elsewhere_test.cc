@@ -18,7 +18,7 @@
 namespace muster::experiment_elsewhere_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr;
 
 constexpr char kOtherMachine[] = R"(mount --bind "$0" /proc/sys/kernel/random/boot_id && hostname other && exec "$@")";
 
