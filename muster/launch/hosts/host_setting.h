@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "muster/launch/hosts/host_list.h"
+#include "muster/launch/hosts/slurm_setting.h"
 
 namespace muster {
 
@@ -16,10 +18,14 @@ inline constexpr absl::Duration kMostGrace = absl::Hours(24);
 inline constexpr absl::Duration kUsualGrace = absl::Seconds(30);
 
 struct HostSetting {
-  std::vector<Host> hosts;                                    // none: this machine
+  std::vector<Host> hosts;                                    // none: this machine, or the nodes of the job
+  std::optional<SlurmSetting> slurm;                          // a job of Slurm is to have the tasks
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   absl::Duration grace = kUsualGrace;
   std::string ssh_config;  // a file for `ssh -F`, absolute; empty: the user's own
+
+  // Whether the tasks run on other machines than the one that is asked to start them.
+  bool is_elsewhere() const { return !hosts.empty() || slurm.has_value(); }
 
   bool operator==(const HostSetting&) const = default;
 };

@@ -114,6 +114,11 @@ std::string Home::state(const ExperimentId& id) const { return JoinPath(folder(i
 std::string Home::requests(const ExperimentId& id) const { return JoinPath(folder(id), "requests"); }
 std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
 std::string Home::host_usage(const ExperimentId& id) const { return JoinPath(folder(id), "usage.json"); }
+std::string Home::job(const ExperimentId& id) const { return JoinPath(folder(id), "job"); }
+std::string Home::job_script(const ExperimentId& id) const { return JoinPath(folder(id), "job.sh"); }
+std::string Home::job_over(const ExperimentId& id) const { return JoinPath(folder(id), "job_over"); }
+std::string Home::job_notice(const ExperimentId& id) const { return JoinPath(folder(id), "job_notice"); }
+std::string Home::job_output(const ExperimentId& id) const { return JoinPath(folder(id), "job.out"); }
 std::string Home::output_mark(const ExperimentId& id) const { return JoinPath(folder(id), "output_mark"); }
 std::string Home::output_elsewhere(const ExperimentId& id) const { return JoinPath(folder(id), "output_elsewhere"); }
 std::string Home::supervisor_log(const ExperimentId& id) const { return JoinPath(folder(id), "supervisor.log"); }

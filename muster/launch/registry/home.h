@@ -44,6 +44,11 @@ class Home {
   std::string records(const ExperimentId& id) const;           // folder/records: what has happened
   std::string state(const ExperimentId& id) const;             // folder/state.json: what is the case
   std::string requests(const ExperimentId& id) const;          // folder/requests: what other machines ask for
+  std::string job(const ExperimentId& id) const;               // folder/job: which job of an engine has its supervisor
+  std::string job_script(const ExperimentId& id) const;        // folder/job.sh: what was submitted
+  std::string job_over(const ExperimentId& id) const;          // folder/job_over: its supervisor has come to an end
+  std::string job_notice(const ExperimentId& id) const;        // folder/job_notice: the job's time is nearly over
+  std::string job_output(const ExperimentId& id) const;        // folder/job.out: what its script has written
   std::string lock(const ExperimentId& id) const;              // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;    // folder/supervisor.log
 

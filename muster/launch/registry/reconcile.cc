@@ -23,6 +23,9 @@ namespace {
 // its own.
 bool WaitsForItsTurn(const ExperimentId& id, RunState state) { return id.run > 0 && state == RunState::kCreated; }
 
+// Returns whether an engine's job has the run's supervisor, or will have it.
+bool IsInJob(const Home& home, const ExperimentId& id) { return access(home.job(id).c_str(), F_OK) == 0; }
+
 // Checks locks. Remembers the last grid's, because thousands of its runs may be waiting.
 class SupervisorLook {
  public:
@@ -93,7 +96,8 @@ absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile() {
     if (!row) break;
     const ExperimentId id{open.Int(0), static_cast<int>(open.Int(1))};
     ASSIGN_OR_RETURN(const RunState state, ParseRunState(open.Text(2)));
-    if (look.FindsNone(id, state) && look.MayJudge(id, MachineId::Parse(open.Text(3)))) suspects.push_back(id);
+    if (look.FindsNone(id, state) && look.MayJudge(id, MachineId::Parse(open.Text(3))) && !IsInJob(home_, id))
+      suspects.push_back(id);
   }
   if (suspects.empty() || database_->read_only() || access(home_.experiments().c_str(), W_OK) != 0) return suspects;
 
@@ -109,19 +113,64 @@ absl::StatusOr<std::vector<ExperimentId>> Registry::Reconcile() {
     // A supervisor writes its last state and then releases the lock; another attempt takes the lock and then writes
     // CREATED. Nobody else writes now, so a run that hasn't ended and whose lock is free is lost.
     if (HasEnded(run->state) || !second_look.FindsNone(id, run->state)) continue;
-    if (!second_look.MayJudge(id, MachineId::Parse(run->machine))) continue;
-    RETURN_IF_ERROR(MarkLost(change, *run, now));
+    if (!second_look.MayJudge(id, MachineId::Parse(run->machine)) || IsInJob(home_, id)) continue;
+    RETURN_IF_ERROR(
+        MarkLost(change, *run, {.reason = ReasonOfLoss(*run, place_.machine), .exit_code = 128 + SIGKILL}, now));
     lost.push_back(id);
   }
   RETURN_IF_ERROR(change.Commit(now));
   return lost;
 }
 
-absl::Status Registry::MarkLost(StateChange& change, const RunRecord& run, absl::Time now) {
+absl::StatusOr<std::vector<ExperimentId>> Registry::OpenRuns() {
+  ASSIGN_OR_RETURN(SqliteStatement open, database_->Prepare(kOpenRunsQuery));
+  std::vector<ExperimentId> runs;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool row, open.Step());
+    if (!row) return runs;
+    runs.push_back({open.Int(0), static_cast<int>(open.Int(1))});
+  }
+}
+
+absl::Status Registry::EndLost(const ExperimentId& id, const LostEnd& end) {
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
+  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
+  ASSIGN_OR_RETURN(const RunRecord run, Run(id));
+  const absl::Time now = clock_.Now();
+  if (!HasEnded(run.state)) RETURN_IF_ERROR(MarkLost(change, run, end, now));
+  return change.Commit(now);
+}
+
+absl::Status Registry::StartOver(const ExperimentId& id, const std::string& reason) {
+  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
+  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
+  ASSIGN_OR_RETURN(RunRecord run, Run(id));
+  run.state = RunState::kCreated;
+  run.reason = reason;
+  run.exit_code = 0;
+  run.supervisor = 0;
+  run.run_id.clear();
+  run.machine = place_.machine.ToString();
+  run.ended = absl::InfinitePast();
+  RETURN_IF_ERROR(UpdateRun(*database_, run));
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, SelectTasks(*database_, id));
+  std::vector<TaskId> changed;
+  const absl::Time now = clock_.Now();
+  for (const TaskRecord& task : tasks) {
+    RETURN_IF_ERROR(UpsertTask(*database_, id, {.task = task.task, .mem_limit = task.mem_limit, .since = now}));
+    changed.push_back(task.task);
+  }
+  RETURN_IF_ERROR(DropLeases(*database_, id));
+  RETURN_IF_ERROR(change.MarkOpen(id.number));
+  RETURN_IF_ERROR(change.WriteRecord(id, changed));
+  return change.Commit(now);
+}
+
+absl::Status Registry::MarkLost(StateChange& change, const RunRecord& run, const LostEnd& end, absl::Time now) {
   RunRecord lost = run;
-  lost.reason = ReasonOfLoss(run, place_.machine);
-  lost.state = RunState::kFailed;
-  lost.exit_code = 128 + SIGKILL;
+  lost.reason = end.reason;
+  lost.state = end.state;
+  lost.exit_code = end.exit_code;
   lost.supervisor = 0;
   lost.ended = now;
   RETURN_IF_ERROR(UpdateRun(*database_, lost));
@@ -129,7 +178,7 @@ absl::Status Registry::MarkLost(StateChange& change, const RunRecord& run, absl:
   std::vector<TaskId> changed;
   for (TaskRecord& task : tasks) {
     if (HasEnded(task.state)) continue;
-    task.state = RunState::kFailed;
+    task.state = lost.state;
     task.reason = lost.reason;
     task.since = now;
     task.pid = 0;

@@ -1,5 +1,7 @@
 #include "muster/launch/registry/registry.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -403,6 +405,8 @@ absl::Status Registry::Forget(int64_t number) {
 absl::Status Registry::Renew(const ExperimentId& id) { return WriteState(*database_, home_, id, clock_.Now()); }
 
 bool Registry::IsHere(const RunRecord& run) const {
+  // Its supervisor is wherever the engine has put it.
+  if (access(home_.job(run.id).c_str(), F_OK) == 0) return false;
   return place_.machine.HasSamePids(MachineId::Parse(run.machine)) || (!place_.shared && place_.machine.boot.empty());
 }
 

@@ -99,6 +99,13 @@ struct RunRecord {
 // Returns whether a run has failed because its supervisor was lost, not by itself.
 bool WasLost(const RunRecord& run);
 
+// How a run ended whose supervisor could not say it.
+struct LostEnd {
+  RunState state = RunState::kFailed;  // or KILLED
+  std::string reason;
+  int exit_code = 1;
+};
+
 class Registry {
  public:
   // Opens this host's index, makes its tables if missing, and reads what is new in the files. Opens it for reading only
@@ -164,8 +171,16 @@ class Registry {
 
   // Finds experiments that haven't ended but whose lock nobody holds: their supervisor was lost by a kill -9 or a
   // reboot. Sets them and their tasks to FAILED, with that as the reason. Returns them, runs of grids too. Every
-  // command does this first. What this user may not write isn't changed. Another host's supervisors aren't judged.
+  // command does this first. What this user may not write isn't changed. Supervisors of other hosts and those in a job
+  // of an engine aren't judged: the engine knows of these (launch/jobs).
   absl::StatusOr<std::vector<ExperimentId>> Reconcile();
+  // Returns all runs that haven't ended, those of grids included, by experiment.
+  absl::StatusOr<std::vector<ExperimentId>> OpenRuns();
+  // Ends a run whose supervisor is surely gone, and its tasks; no effect if it has ended.
+  [[nodiscard]] absl::Status EndLost(const ExperimentId& id, const LostEnd& end);
+  // Lets a run begin once more in the same attempt: it and its tasks are CREATED, for `reason`. Only for its
+  // supervisor.
+  [[nodiscard]] absl::Status StartOver(const ExperimentId& id, const std::string& reason);
   // Returns the runs that were lost in this boot of the machine and of which processes may be left: with their run_id.
   // Usually none.
   struct LeftRun {
@@ -198,7 +213,7 @@ class Registry {
                                         const ParameterValues& parameters);
   [[nodiscard]] absl::Status RestartGrid(const RunRecord& present, const NewExperiment& experiment);
   [[nodiscard]] absl::Status SetTask(const ExperimentId& id, const TaskRecord& task);
-  [[nodiscard]] absl::Status MarkLost(StateChange& change, const RunRecord& run, absl::Time now);
+  [[nodiscard]] absl::Status MarkLost(StateChange& change, const RunRecord& run, const LostEnd& end, absl::Time now);
 
   // Constant after construction.
   const std::unique_ptr<SqliteDatabase> database_;

@@ -28,6 +28,21 @@ absl::StatusOr<nlohmann::json> ObjectOfColumn(const std::string& what, std::stri
   return object;
 }
 
+nlohmann::json JsonOf(const SlurmSetting& slurm) {
+  nlohmann::json options = nlohmann::json::object();
+  for (const auto& [name, value] : slurm.options) options[name] = value.has_value() ? nlohmann::json(*value) : nullptr;
+  return {{"options", std::move(options)}, {"extra", slurm.extra}, {"max_requeues", slurm.max_requeues}};
+}
+
+// Throws as nlohmann::json does.
+SlurmSetting SlurmSettingOf(const nlohmann::json& object) {
+  SlurmSetting slurm{.extra = object.at("extra").get<std::vector<std::string>>(),
+                     .max_requeues = object.at("max_requeues").get<int>()};
+  for (const auto& [name, value] : object.at("options").items())
+    slurm.options[name] = value.is_null() ? std::nullopt : std::optional<std::string>(value.get<std::string>());
+  return slurm;
+}
+
 nlohmann::json JsonOf(const HostSetting& setting) {
   nlohmann::json hosts = nlohmann::json::array();
   for (const Host& host : setting.hosts) {
@@ -36,10 +51,12 @@ nlohmann::json JsonOf(const HostSetting& setting) {
     if (host.gpus.has_value()) one["gpus"] = *host.gpus;
     hosts.push_back(std::move(one));
   }
-  return {{"hosts", std::move(hosts)},
-          {"placement", setting.placement},
-          {"grace_seconds", absl::ToDoubleSeconds(setting.grace)},
-          {"ssh_config", setting.ssh_config}};
+  nlohmann::json object = {{"hosts", std::move(hosts)},
+                           {"placement", setting.placement},
+                           {"grace_seconds", absl::ToDoubleSeconds(setting.grace)},
+                           {"ssh_config", setting.ssh_config}};
+  if (setting.slurm.has_value()) object["slurm"] = JsonOf(*setting.slurm);
+  return object;
 }
 
 std::optional<int> NumberOr(const nlohmann::json& object, const char* key) {
@@ -57,6 +74,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
   setting.placement = object.at("placement").get<std::map<std::string, std::vector<std::string>>>();
   setting.grace = absl::Seconds(object.at("grace_seconds").get<double>());
   setting.ssh_config = object.at("ssh_config").get<std::string>();
+  if (object.contains("slurm")) setting.slurm = SlurmSettingOf(object.at("slurm"));
   return setting;
 }
 
@@ -90,7 +108,7 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
 std::string OptionsText(const SubmitOptions& options) {
   nlohmann::json object = {
       {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}};
-  if (!options.hosts.hosts.empty()) object["hosts"] = JsonOf(options.hosts);
+  if (options.hosts.is_elsewhere()) object["hosts"] = JsonOf(options.hosts);
   return object.dump();
 }
 

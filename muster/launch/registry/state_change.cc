@@ -207,6 +207,11 @@ absl::Status StateChange::WriteRecord(const ExperimentId& id, const std::vector<
   return absl::OkStatus();
 }
 
+absl::Status StateChange::MarkOpen(int64_t number) {
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home_->open_folder()));
+  return MakeMarker(home_->open_marker(number));
+}
+
 absl::Status StateChange::Commit(absl::Time now) {
   RETURN_IF_ERROR(transaction_.Commit());
   undo_.clear();

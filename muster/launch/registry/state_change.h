@@ -31,6 +31,8 @@ class StateChange {
   // Writes experiment.json from the rows of the experiment and of its runs. Those that haven't ended become visible
   // for other hosts.
   [[nodiscard]] absl::Status WriteExperiment(int64_t number);
+  // Makes an experiment, of which all runs may have ended, visible for other hosts again.
+  [[nodiscard]] absl::Status MarkOpen(int64_t number);
   // Removes what makes an experiment of the folder.
   [[nodiscard]] absl::Status ForgetExperiment(int64_t number);
   // Appends a record with the run's row and those of `tasks`.

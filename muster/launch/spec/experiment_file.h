@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/launch/hosts/host_list.h"
+#include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/task/restart_policy.h"
 
@@ -79,6 +80,7 @@ struct HostsSpec {
   std::optional<absl::Duration> grace;
   std::string ssh_config;  // as host_file
   std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
+  SlurmSetting slurm;      // of a job of Slurm, if `on` or a flag says so
 };
 
 // One value as it stands in the file; of a list of plain values all of them.

@@ -323,6 +323,27 @@ TEST(ExperimentFile, HostsAreATextOrAListOfLines) {
   EXPECT_EQ(all.ssh_config, "ssh/config");
 }
 
+TEST(ExperimentFile, SlurmHasOptionsOfSbatch) {
+  const SlurmSetting slurm =
+      Parsed(
+          "on: slurm\nslurm: {partition: gpu, nodes: 2, exclusive: true, mem: null, signal: no, extra: [--nice=1], "
+          "max_requeues: 4}\nproject: p\ntrain: {run: x}\n")
+          .hosts.slurm;
+  EXPECT_EQ(
+      slurm.options,
+      (SbatchOptions{
+          {"partition", "gpu"}, {"nodes", "2"}, {"exclusive", ""}, {"mem", std::nullopt}, {"signal", std::nullopt}}));
+  EXPECT_EQ(slurm.extra, std::vector<std::string>{"--nice=1"});
+  EXPECT_EQ(slurm.max_requeues, 4);
+}
+
+TEST(ExperimentFileMistakes, OfSlurm) {
+  EXPECT_THAT(
+      MistakesOf("slurm: {Foo: 1, wrap: x, max_requeues: many}\nproject: p\ntrain: {run: x}"),
+      UnorderedElementsAre(HasSubstr("muster.yml:1: slurm.Foo: 'Foo' isn't an option of sbatch"),
+                           HasSubstr("muster.yml:1: slurm.wrap: "), HasSubstr("muster.yml:1: slurm.max_requeues: ")));
+}
+
 TEST(ExperimentFileMistakes, OfHosts) {
   EXPECT_THAT(
       MistakesOf("hosts: a,a\non: shh\nhost_file: b\ngrace: 1s\nplacement: {chief: a}\nproject: p\ntrain: {run: x}"),
@@ -354,7 +375,7 @@ TEST(ExperimentFileMistakes, WhatIsMissing) {
 TEST(ExperimentFileMistakes, KeysThatThereAreNot) {
   EXPECT_THAT(MistakesOf("project: p\ndeploy: {}\ntrain: {run: x}\n"),
               ElementsAre("muster.yml:2: deploy: there is no such key; accepted: project, on, hosts, host_file, "
-                          "placement, grace, supervisor, ssh_config, train"));
+                          "placement, grace, supervisor, slurm, ssh_config, train"));
   EXPECT_EQ(Mistake("framework: tensorflow\ntensorflow:\n  distributed: {wroker: 3}"),
             "muster.yml:6: train.tensorflow.distributed.wroker: there is no such key (nearest: worker); accepted: "
             "worker, ps, master, evaluator");

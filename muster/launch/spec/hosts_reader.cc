@@ -60,6 +60,25 @@ std::map<std::string, std::vector<std::string>> ReadPlacement(const YamlNode& no
   return placement;
 }
 
+// Options without a value are true there, and those that muster shall not set null or false.
+void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes) {
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& name = node.keys[i];
+    const YamlNode& item = node.items[i];
+    if (name == "extra") {
+      slurm.extra = NamesIn(item);
+      continue;
+    }
+    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) continue;
+    std::optional<std::string> value;
+    if (item.kind == YamlKind::kScalar) value = item.text;
+    if (const std::optional<bool> truth = TruthOf(item); truth.has_value())
+      value = *truth ? std::optional<std::string>("") : std::nullopt;
+    if (const absl::Status set = TakeSlurmSetting(slurm, name, value); !set.ok())
+      mistakes.Add(item.line, absl::StrCat("slurm.", name), set);
+  }
+}
+
 }  // namespace
 
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
@@ -72,6 +91,7 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
     if (const YamlNode* file = tree.Find("host_file"); file != nullptr)
       mistakes.Add(file->line, "host_file", "is there beside hosts", "one of them");
   }
+  if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)
     spec.placement = ReadPlacement(*placement, mistakes);
   if (const YamlNode* grace = tree.Find("grace"); grace != nullptr) {

@@ -42,6 +42,7 @@ bool HasScalarForm(const YamlNode& node, const KeyForm& form) {
       return ParseMemory(node.text, nullptr).ok();
     case FormKind::kDuration:
       return DurationOf(node).has_value();
+    case FormKind::kNothing:
     case FormKind::kList:
     case FormKind::kNames:
     case FormKind::kSection:
@@ -100,6 +101,7 @@ void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const s
     for (const KeyForm& form : forms)
       if (HasScalarForm(node, form)) return;
   }
+  if (node.kind == YamlKind::kEmpty && FormOfKind(forms, FormKind::kNothing) != nullptr) return;
   const KeyForm* list = FormOfKind(forms, FormKind::kList);
   if (node.kind == YamlKind::kList && list != nullptr && !node.items.empty()) {
     for (size_t i = 0; i < node.items.size(); ++i)

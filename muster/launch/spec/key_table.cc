@@ -20,6 +20,7 @@ constexpr char kVariablePattern[] = "^[A-Za-z_][A-Za-z0-9_]*$";
 KeyForm TextOf(const std::string& text) { return {.kind = FormKind::kText, .text = text}; }
 KeyForm TextForm() { return TextOf("text"); }
 KeyForm AnyTextForm() { return {.kind = FormKind::kAnyText, .text = "text"}; }
+KeyForm NothingForm() { return {.kind = FormKind::kNothing, .text = "null"}; }
 KeyForm TruthForm() { return {.kind = FormKind::kTruth, .text = "true or false"}; }
 KeyForm PositiveForm() { return {.kind = FormKind::kPositive, .text = "a number above 0"}; }
 KeyForm NumberForm() { return {.kind = FormKind::kNumber, .text = "a number"}; }
@@ -94,9 +95,10 @@ KeySection FileKeys() {
         "required",
         "the project of the experiments; commands without an id mean its last one"},
        {"on",
-        {WordForm({"local", "ssh"})},
+        {WordForm({"local", "ssh", "slurm"})},
         "ssh if there are hosts, otherwise local",
-        "where the tasks run: on this machine, or on hosts that ssh reaches (clusters.md)"},
+        "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), or in a job of Slurm "
+        "(slurm.md)"},
        {"hosts",
         {TextOf(absl::StrCat("a text: ", kHostListForms)),
          ListOf({TextOf(kHostLineForms)}, absl::StrCat("a list of ", kHostLineForms))},
@@ -113,6 +115,13 @@ KeySection FileKeys() {
         {TextOf("here, or a host")},
         "here",
         "where the experiment is supervised: on this machine, or on a host that ssh reaches and that stays on"},
+       {"slurm",
+        {NamesForm("^[a-z][a-z0-9_-]*$",
+                   {TextOf("a text"), NothingForm(), ListOf({TextOf("a text")}, "a list of texts")},
+                   "a map from options of sbatch, extra and max_requeues to their values")},
+        "what the tasks' resources ask for",
+        "with on: slurm: options of sbatch by their long names (null: not even muster's own), extra for further words, "
+        "max_requeues: how often it goes on in another job when the time of its job is over"},
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }
@@ -121,8 +130,8 @@ KeyRow SetupRow(const KeyForm& commands) {
   return {"setup",
           {TextForm(), commands, SectionForm("setup", "{run, files}")},
           "",
-          "commands run once on each host (or this machine) and content, before the tasks; they and the tasks have a "
-          "folder MUSTER_SETUP_DIR there, which stays"};
+          "commands run once on each host (or this machine; hosts that share a home share it) and content, before the "
+          "tasks; they and the tasks have a folder MUSTER_SETUP_DIR there, which stays"};
 }
 
 KeySection TrainKeys() {

@@ -14,6 +14,7 @@ namespace muster {
 enum class FormKind {
   kText,      // a scalar that isn't empty
   kAnyText,   // a scalar
+  kNothing,   // null, or no value
   kPattern,   // a scalar that matches `pattern`
   kWord,      // one of `words`
   kWhole,     // a whole number, `least` to `most`

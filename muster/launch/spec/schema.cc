@@ -19,6 +19,8 @@ nlohmann::ordered_json SchemaOfForm(const KeyForm& form) {
       return {{"type", scalar}, {"minLength", 1}};
     case FormKind::kAnyText:
       return {{"type", scalar}};
+    case FormKind::kNothing:
+      return {{"type", "null"}};
     case FormKind::kPattern:
       return {{"type", scalar}, {"pattern", form.pattern}};
     case FormKind::kWord:

@@ -1,0 +1,55 @@
+#include "muster/launch/hosts/slurm_setting.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+
+namespace muster {
+namespace {
+
+// Each would give the experiment several jobs, no script, or an answer of another form.
+constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",    "test-only",
+                                              "wait",  "help",     "usage",       "version",
+                                              "input", "clusters", "export-file", "get-user-env"};
+
+bool HasControlCharacter(const std::string& text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
+}
+
+absl::Status CheckSbatchOption(const std::string& name, const std::optional<std::string>& value) {
+  const bool is_name = !name.empty() && absl::ascii_islower(static_cast<unsigned char>(name.front())) &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+                                absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
+                       });
+  if (!is_name)
+    return absl::InvalidArgumentError(absl::StrCat("'", OneLine(name), "' isn't an option of sbatch; accepted is its ",
+                                                   "long name without dashes, as partition, time, mem-per-cpu"));
+  if (std::find(std::begin(kNotForUsers), std::end(kNotForUsers), name) != std::end(kNotForUsers))
+    return absl::InvalidArgumentError(absl::StrCat("sbatch's option ", name, " isn't for experiments"));
+  if (value.has_value() && HasControlCharacter(*value))
+    return absl::InvalidArgumentError(absl::StrCat(name, ": a text of one line is accepted"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeSlurmSetting(SlurmSetting& slurm, const std::string& name, const std::optional<std::string>& value) {
+  constexpr char kMostRequeues[] = "max_requeues";
+  if (name != kMostRequeues) {
+    RETURN_IF_ERROR(CheckSbatchOption(name, value));
+    slurm.options[name] = value;
+    return absl::OkStatus();
+  }
+  const std::string number = value.value_or("0");
+  if (absl::SimpleAtoi(number, &slurm.max_requeues) && slurm.max_requeues >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(kMostRequeues, " is '", OneLine(number), "'; accepted: a whole number from 0"));
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#include "muster/launch/registry/files/job_file.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/registry/files/record_file.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostJobBytes = 4 << 10;
+
+}  // namespace
+
+absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
+  const auto text = PosixFileSystem().ReadShortFile(path, kMostJobBytes);
+  if (absl::IsNotFound(text.status())) return std::optional<JobOfRun>();
+  RETURN_IF_ERROR(text.status());
+  const nlohmann::json object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  try {
+    return std::optional<JobOfRun>({.engine = object.at("engine").get<std::string>(),
+                                    .id = object.at("id").get<std::string>(),
+                                    .requeues = object.at("requeues").get<int>(),
+                                    .wants_another = object.at("wants_another").get<bool>(),
+                                    .killed = object.at("killed").get<bool>(),
+                                    .ending_seconds = object.at("ending_seconds").get<double>()});
+  } catch (const nlohmann::json::exception&) {
+    return absl::DataLossError(absl::StrCat(path, " isn't what muster writes; without it the run counts as lost"));
+  }
+}
+
+absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
+  const nlohmann::json object = {{"engine", job.engine},     {"id", job.id},
+                                 {"requeues", job.requeues}, {"wants_another", job.wants_another},
+                                 {"killed", job.killed},     {"ending_seconds", job.ending_seconds}};
+  return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+// The file `job` of a run whose supervisor is in a job of an engine, as one of Slurm: which job that is
+// (docs/slurm_jobs.md). Written by the process that submits it and then by the supervisor. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster {
+
+struct JobOfRun {
+  std::string engine;          // "slurm"
+  std::string id = "";         // as the engine names it; empty: a grid, whose runs have jobs of their own
+  int requeues = 0;            // how often the run has gone on in another job, or in this one begun anew
+  bool wants_another = false;  // its supervisor has ended because its job's time was over: it goes on in another one
+  bool killed = false;         // somebody has asked for its end
+  double ending_seconds = 0;   // what its tasks have taken to end, when they were asked to last; 0: unknown
+
+  bool operator==(const JobOfRun&) const = default;
+};
+
+// Returns nullopt if there is no such file: the run isn't in a job. DataLoss: muster hasn't written it.
+absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path);
+// Errors are those of ReplaceFile.
+[[nodiscard]] absl::Status WriteJobFile(const std::string& path, const JobOfRun& job);
+
+}  // namespace muster
