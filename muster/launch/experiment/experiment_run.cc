@@ -1,6 +1,7 @@
 #include "muster/launch/experiment/experiment_run.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,12 +80,12 @@ bool CanBeTriedAgain(const absl::Status& status) {
 }
 
 // Fails a run whose file can't be parsed, though it could when it was started: by an older muster, say.
-absl::StatusOr<int> FailBeforeTheStart(Registry& registry, RunRecord run, const absl::Status& why) {
+absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord run, const absl::Status& why) {
   run.state = RunState::kFailed;
   run.reason = std::string(why.message());
   run.exit_code = 2;
   RETURN_IF_ERROR(registry.SetRun(run));
-  return run.exit_code;
+  return ExperimentEnd{.exit_code = run.exit_code};
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
       registry_(registry),
       run_id_(RandomHex(kRunNameBytes)),
       random_token_(RandomHex(kRunTokenBytes)),
-      tasks_({.engine = IsOnHosts() ? kSshEngine : order_.setting.engine,
+      tasks_({.engine = EngineOf(order_),
               .backend = {.run_id = run_id_,
                           .environment = OutsideVariables(order_.setting.environment),
                           .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
@@ -110,9 +111,10 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                 }),
       pulse_(order_.home, order_.run.id, registry_, RealClock()) {}
 
-int ExperimentRun::Run() {
+ExperimentEnd ExperimentRun::Run() {
   progress_.run().supervisor = getpid();
   progress_.run().run_id = run_id_;
+  if (order_.setting.job.has_value()) job_ends_at_ = order_.setting.job->end_at();
   logs_.AddState(RunState::kCreated);
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
@@ -123,7 +125,8 @@ int ExperimentRun::Run() {
   const int strays = tasks_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
   End(went);
-  return progress_.run().exit_code;
+  end_.exit_code = progress_.run().exit_code;
+  return end_;
 }
 
 absl::Status ExperimentRun::Go() {
@@ -458,7 +461,9 @@ absl::Status ExperimentRun::WhyItFailed() {
 std::string ExperimentRun::WhyItWasEnded(TaskChange change, const ExitStatus& status) const {
   if (change == TaskChange::kFinished && !status.ok()) return "ended by muster, as training had finished";
   if (change != TaskChange::kKilled) return "";
-  if (tasks_.interrupts() > 0) return "ended by muster kill";
+  if (tasks_.interrupts() > 0)
+    return order_.setting.job.has_value() && !pulse_.was_asked_to_end() ? "ended by muster, as its job ends"
+                                                                        : "ended by muster kill";
   if (!tasks_.supervisor()->first_failure().has_value()) return "ended by muster";
   const auto& [task, how, not_started] = *tasks_.supervisor()->first_failure();
   return absl::StrCat("ended by muster, because ", LabelOf(task), " ", how.ToString());
@@ -482,8 +487,9 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
 
 void ExperimentRun::NoteEnd(const absl::Status& went) {
   RunRecord& run = progress_.run();
+  if (asked_at_ != absl::InfiniteFuture()) end_.ending = RealClock().Now() - asked_at_;
   if (absl::IsCancelled(went)) {
-    run.reason = "it was killed";
+    NoteInterruption();
     run.exit_code = tasks_.supervisor() != nullptr ? tasks_.supervisor()->exit_code() : kKilledCode;
   } else if (!went.ok()) {
     run.reason = std::string(went.message());
@@ -494,9 +500,9 @@ void ExperimentRun::NoteEnd(const absl::Status& went) {
 
 void ExperimentRun::End(const absl::Status& went) {
   RunRecord& run = progress_.run();
-  const RunState state = went.ok()                 ? RunState::kFinished
-                         : absl::IsCancelled(went) ? RunState::kKilled
-                                                   : RunState::kFailed;
+  const RunState state = went.ok()                                                   ? RunState::kFinished
+                         : absl::IsCancelled(went) && !time_is_over_ && !job_failed_ ? RunState::kKilled
+                                                                                     : RunState::kFailed;
   for (const TaskId& task : progress_.OpenTasks()) {
     TaskRecord& record = progress_.task(task);
     const bool had_started = record.pid != 0 || !record.host.empty();
@@ -507,7 +513,7 @@ void ExperimentRun::End(const absl::Status& went) {
   }
   unlink(order_.home.host_usage(run.id).c_str());
   run.supervisor = 0;
-  progress_.SetRun(state);
+  if (!end_.goes_on) progress_.SetRun(state);
   progress_.Commit();
   WriteToTheEnd();
 }
@@ -535,23 +541,30 @@ void ExperimentRun::WaitUntil(absl::Time deadline) {
   if (changed_) progress_.Commit();
   changed_ = false;
   logs_.Flush();
-  tasks_.RunRound(std::min({deadline, progress_.deadline(), pulse_.deadline()}));
+  MindTheJob();
+  const absl::Time job_ends_at = time_is_over_ || tasks_.interrupts() > 0 ? absl::InfiniteFuture() : job_ends_at_;
+  tasks_.RunRound(std::min({deadline, progress_.deadline(), pulse_.deadline(), job_ends_at}));
   progress_.OnTime();
   pulse_.OnTime();
 }
 
-absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
-                                  const SupervisorSetting& setting) {
+absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
+                                            const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
   ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
   ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
   absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);
   if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
+  if (setting.job.has_value()) experiment.options.hosts.hosts = setting.job->hosts;
   // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
   absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options, static_cast<int>(id.run));
   if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
+  if (setting.job.has_value()) {
+    hosts->muster = setting.muster_command;
+    hosts->shared_folder = home.folder(id);
+  }
   RunOrder order = {.home = home,
                     .run = std::move(run),
                     .file = *std::move(file),

@@ -32,11 +32,18 @@
 
 namespace muster {
 
-// Blocks until the run has ended; returns its exit code. SIGTERM and SIGINT end it (KILLED), a second one kills it at
+struct ExperimentEnd {
+  int exit_code = 0;
+  // Its job's time was over, and it goes on in another one: its tasks have ended, but the registry has no end.
+  bool goes_on = false;
+  absl::Duration ending = absl::ZeroDuration();  // how long the tasks took to end after they were asked to; 0: weren't
+};
+
+// Blocks until the run has ended. SIGTERM and SIGINT end it (KILLED), a second one kills it at
 // once. Returns an error if the registry couldn't be read, and then starts nothing. Any other failure ends the run,
 // with its reason in the registry; a full disk doesn't, for which it waits.
-absl::StatusOr<int> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
-                                  const SupervisorSetting& setting);
+absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
+                                            const SupervisorSetting& setting);
 
 inline const TaskId kBuildTask{kBuildJob, 0};
 
@@ -54,8 +61,8 @@ class ExperimentRun final : public TaskRunClient {
   // Borrows `registry`, which must outlive it.
   ExperimentRun(RunOrder order, Registry& registry);
 
-  // Runs to the end, which is in the registry and the logs when this returns. Returns the run's exit code.
-  int Run();
+  // Runs to the end, which is in the registry and the logs when this returns.
+  ExperimentEnd Run();
 
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnOutputEnd(const TaskId& task) override;
@@ -95,6 +102,10 @@ class ExperimentRun final : public TaskRunClient {
   [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
   void LaunchTensorBoard();
   void FetchOutput();
+  // Asks the tasks to end when the time of the supervisor's job is over.
+  void MindTheJob();
+  // Says why the interrupted run ends, and whether it goes on in another job.
+  void NoteInterruption();
   void NoteEnd(const absl::Status& went);
   void End(const absl::Status& went);
 
@@ -122,6 +133,7 @@ class ExperimentRun final : public TaskRunClient {
   bool WantsTensorBoard() const;
   bool HasStatusPages() const;
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
+  static std::string EngineOf(const RunOrder& order);
   // Whether it is a task of the transfers to and from hosts.
   bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
   bool IsPartOfGrid() const { return order_.run.id.run > 0; }
@@ -136,8 +148,13 @@ class ExperimentRun final : public TaskRunClient {
   TaskLogs logs_;
   RunProgress progress_;
   SupervisorPulse pulse_;
-  bool changed_ = false;   // since the last Commit
-  bool said_why_ = false;  // the logs have the reason for its failure
+  bool changed_ = false;                             // since the last Commit
+  bool said_why_ = false;                            // the logs have the reason for its failure
+  absl::Time job_ends_at_ = absl::InfiniteFuture();  // as far as was known when it was asked last
+  bool time_is_over_ = false;                        // of the supervisor's job
+  bool job_failed_ = false;                          // its engine has ended it, for a reason
+  absl::Time asked_at_ = absl::InfiniteFuture();     // when the tasks were asked to end
+  ExperimentEnd end_;
 
   BuildPlan build_;
   std::string setup_key_;

@@ -36,6 +36,7 @@ void SupervisorPulse::OnTime() {
     watched_until_ = now + kWatchedFor;
   }
   for (const KillRequest& request : AnswerRequests(requests_)) {
+    was_asked_to_end_ = true;
     kill(getpid(), SIGTERM);
     if (request.now) kill(getpid(), SIGINT);
   }

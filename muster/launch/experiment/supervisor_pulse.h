@@ -25,6 +25,8 @@ class SupervisorPulse {
   // Does what is due. A request to end the run becomes a signal to this process, as `muster kill` on its own machine
   // sends it.
   void OnTime();
+  // Returns whether a request has asked for the run's end.
+  bool was_asked_to_end() const { return was_asked_to_end_; }
   // Returns whether somebody watches the run's usage, or has until a moment ago.
   bool IsWatched() const { return clock_.Now() < watched_until_; }
 
@@ -36,6 +38,7 @@ class SupervisorPulse {
 
   absl::Time renew_at_;
   absl::Time look_at_;
+  bool was_asked_to_end_ = false;
   std::string watched_mark_;
   absl::Time watched_until_ = absl::InfinitePast();
 };

@@ -3,12 +3,27 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/hosts/host_list.h"
 
 namespace muster {
+
+// The job of an engine in which the supervisor is, as far as the run is concerned (launch/jobs).
+struct JobLimits {
+  std::string name;                              // "job 17 of Slurm"
+  std::vector<Host> hosts;                       // those of the job
+  std::function<absl::Time()> end_at = nullptr;  // asks when the run has to begin to end; InfiniteFuture: never
+  std::string notice_file;                       // exists once the engine has said that the job ends soon
+  bool goes_on = false;                          // in another job, if this one's time is over
+  // Asks the engine whether it ends the job just now: why, "" for somebody who has cancelled it; nullopt: it doesn't.
+  std::function<std::optional<std::string>()> why_ending = nullptr;
+};
 
 struct SupervisorSetting {
   std::string engine = kThisMachine;  // where the tasks run: see MakeBackend
@@ -16,6 +31,7 @@ struct SupervisorSetting {
   // "NAME=VALUE": that of the shell which started the experiment. The variables that the registry keeps win over it.
   std::vector<std::string> environment;
   mode_t users_umask = 022;  // of the shell: for the tasks and OUTPUT_DIR
+  std::optional<JobLimits> job;
 };
 
 // Returns the value of a variable of "NAME=VALUE"s; "" if it isn't there.

@@ -1,6 +1,6 @@
 // The engine for the nodes of a job of Slurm: one srun starts an agent on each, and the agents connect back over TCP to
-// this process, which is in the job or has made it (docs/slurm.md). A node whose agent has ended gets another one by a
-// step of its own. Used by the loop's thread.
+// this process, which is in the job or has made it (docs/slurm_engine.md). A node whose agent has ended gets another
+// one by a step of its own. Used by the loop's thread.
 #pragma once
 
 #include <deque>

@@ -55,4 +55,15 @@ std::vector<std::string> StepEnvironment(const std::vector<std::string>& own) {
   return environment;
 }
 
+std::vector<std::string> SubmitEnvironment(const std::vector<std::string>& own) {
+  constexpr absl::string_view kOfTheCluster[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
+  constexpr absl::string_view kOfAJob[] = {"SLURM_", "SRUN_", "SALLOC_", "MUSTER_", "SLURMD_", "PMI"};
+  std::vector<std::string> environment;
+  for (const std::string& variable : own)
+    if (BeginsWithOneOf(variable, std::begin(kOfTheCluster), std::end(kOfTheCluster)) ||
+        !BeginsWithOneOf(variable, std::begin(kOfAJob), std::end(kOfAJob)))
+      environment.push_back(variable);
+  return environment;
+}
+
 }  // namespace muster

@@ -1,6 +1,7 @@
-// The command line and the environment with which srun starts agents. Every resource is said anew, and srun gets none
-// of the variables that a salloc, a batch script or a step around it has set: they are options of srun, too, and those
-// of one step contradict those of another (since Slurm 22.05 also cpus-per-task). Pure functions, thread-safe.
+// The command line and the environment with which srun starts agents, and the environment of Slurm's other commands.
+// Every resource is said anew, and srun gets none of the variables that a salloc, a batch script or a step around it
+// has set: they are options of srun, too, and those of one step contradict those of another (since Slurm 22.05 also
+// cpus-per-task). Pure functions, thread-safe.
 #pragma once
 
 #include <string>
@@ -28,5 +29,9 @@ std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::s
 // cluster and are no options of srun, and without muster's, of which one may be the job's secret. Tasks get all the
 // rest.
 std::vector<std::string> StepEnvironment(const std::vector<std::string>& own);
+
+// Returns the environment of sbatch and of other commands about jobs: `own` without what is of a job or a step in which
+// this process runs, which isn't the new job's, and without muster's. What the user has set for sbatch stays.
+std::vector<std::string> SubmitEnvironment(const std::vector<std::string>& own);
 
 }  // namespace muster

@@ -1,0 +1,71 @@
+// An engine that holds whole experiments: a job of it runs a script, which starts the experiment's supervisor among the
+// hosts that the job has got. It is asked by commands anywhere, so it never has to reach a host itself. Calls block, at
+// most for seconds. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace muster {
+
+enum class JobPhase {
+  kWaits,    // for hosts
+  kRuns,     // or ends just now
+  kEnded,    // and the engine remembers how
+  kUnknown,  // the engine knows no such job, or not any more
+};
+
+struct JobNews {
+  JobPhase phase = JobPhase::kUnknown;
+  std::string text;        // in the engine's words: "PENDING (Resources)", "NODE_FAIL"; empty if it is unknown
+  bool cancelled = false;  // somebody has ended it
+  bool ending = false;     // the engine ends it just now, for `reason`
+  std::string reason;      // in the engine's words: "Resources", "NodeDown"; empty: none is given
+  bool time_over = false;  // because its time is over
+};
+
+enum class JobEnd {
+  kAsk,     // SIGTERM to the script
+  kCancel,  // all that the job has
+};
+
+// The job in which this process is.
+struct OwnJob {
+  std::string id;
+  std::vector<std::string> hosts;  // by name, in the engine's order; at least one
+  int restarts = 0;                // how often the engine has begun it anew
+};
+
+class JobEngine {
+ public:
+  virtual ~JobEngine() = default;
+  virtual std::string name() const = 0;   // "slurm"
+  virtual std::string title() const = 0;  // what a user reads: "Slurm"
+  // Returns the job's id. InvalidArgument has the engine's refusal, word for word. Unavailable: it can't be asked.
+  virtual absl::StatusOr<std::string> Submit(const std::string& script) = 0;
+  // Returns news of each of these jobs. An error: the engine can't be asked now.
+  virtual absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) = 0;
+  // OK also for a job that has ended.
+  [[nodiscard]] virtual absl::Status End(const std::string& id, JobEnd how) = 0;
+  // NotFound: it is in none. InvalidArgument: what the engine says about it can't be.
+  virtual absl::StatusOr<OwnJob> Own() = 0;
+  // Ends what an earlier life of its supervisor has left in the job, and waits for that a little. For its own
+  // supervisor, before it starts anything. Returns whether surely nothing is left.
+  virtual bool EndLeftSteps(const std::string& id) = 0;
+  // Ends the job and has it wait and begin once more, under the same id. For its own supervisor.
+  [[nodiscard]] virtual absl::Status Requeue(const std::string& id) = 0;
+  // Lets a job that was requeued begin as soon as there are hosts. Has no effect on others.
+  virtual void Hasten(const std::string& id) = 0;
+  // Lets a job that waits for the end of other jobs begin without them.
+  [[nodiscard]] virtual absl::Status Free(const std::string& id) = 0;
+  // Returns when the engine will end the job; nullopt: never, or it doesn't say.
+  virtual std::optional<absl::Time> EndTime(const std::string& id) = 0;
+};
+
+}  // namespace muster

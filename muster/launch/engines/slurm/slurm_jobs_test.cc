@@ -1,0 +1,114 @@
+#include "muster/launch/engines/slurm/slurm_jobs.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
+
+namespace muster::slurm_jobs_test {
+namespace {
+
+using ::testing::HasSubstr, ::testing::IsEmpty;
+
+// Slurm's commands are scripts that the test writes.
+class SlurmJobsTest : public ::testing::Test {
+ protected:
+  void Command(const std::string& name, const std::string& script) {
+    scratch_.Write(name, absl::StrCat("#!/bin/sh\n", script, "\n"));
+    chmod((scratch_ / name).c_str(), 0700);
+  }
+  SlurmJobs Jobs(std::vector<std::string> more = {}) const {
+    more.push_back(absl::StrCat("PATH=", scratch_.path(), ":/usr/bin:/bin"));
+    return SlurmJobs(more);
+  }
+
+  const ScratchFolder scratch_;
+};
+
+TEST_F(SlurmJobsTest, SbatchSaysTheNumberOfTheJob) {
+  Command("sbatch", "echo \"17;alpha\"");
+  EXPECT_EQ(*Jobs().Submit("/job.sh"), "17");
+  Command("sbatch", "echo hello");
+  EXPECT_THAT(std::string(Jobs().Submit("/job.sh").status().message()),
+              HasSubstr("without the number of a job: hello"));
+}
+
+TEST_F(SlurmJobsTest, ARefusalIsPassedOnWordForWord) {
+  Command("sbatch", "echo 'sbatch: error: one' >&2; echo 'sbatch: error: two' >&2; exit 1");
+  const absl::Status refused = Jobs().Submit("/job.sh").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_EQ(refused.message(), "sbatch: error: one; sbatch: error: two");
+}
+
+TEST_F(SlurmJobsTest, WithoutSbatchItSaysWhereToSubmit) {
+  const absl::Status none = SlurmJobs({absl::StrCat("PATH=", scratch_.path())}).Submit("/job.sh").status();
+  EXPECT_TRUE(absl::IsUnavailable(none));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("a login node say"));
+}
+
+TEST_F(SlurmJobsTest, AJobGetsNothingOfTheJobAroundIt) {
+  Command("sbatch", "echo ${SLURM_JOB_ID:-0}${MUSTER_JOB_TOKEN:+1}${SBATCH_PARTITION:+2}");
+  EXPECT_EQ(*Jobs({"SLURM_JOB_ID=9", "MUSTER_JOB_TOKEN=secret", "SBATCH_PARTITION=gpu"}).Submit("/job.sh"), "02");
+}
+
+TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
+  Command("squeue", "printf '1|PENDING|Resources\\n2|RUNNING|None\\n3|COMPLETING|NodeDown\\n'");
+  Command("sacct",
+          "[ \"$*\" = '--allocations --noheader --parsable2 --format=JobIDRaw,State --jobs=4,5,6' ] || exit 9; "
+          "printf '4|CANCELLED by 1000\\n5|TIMEOUT\\n'");
+  const auto news = Jobs().Look({"1", "2", "3", "4", "5", "6"});
+  ASSERT_TRUE(news.ok()) << news.status();
+  EXPECT_EQ(news->at("1").phase, JobPhase::kWaits);
+  EXPECT_EQ(news->at("1").text, "PENDING (Resources)");
+  EXPECT_EQ(news->at("2").phase, JobPhase::kRuns);
+  EXPECT_EQ(news->at("2").text, "RUNNING");
+  EXPECT_TRUE(news->at("3").ending);
+  EXPECT_EQ(news->at("3").reason, "NodeDown");
+  EXPECT_EQ(news->at("4").phase, JobPhase::kEnded);
+  EXPECT_TRUE(news->at("4").cancelled);
+  EXPECT_EQ(news->at("5").text, "TIMEOUT");
+  EXPECT_TRUE(news->at("5").time_over);
+  EXPECT_EQ(news->at("6").phase, JobPhase::kUnknown);
+}
+
+TEST_F(SlurmJobsTest, AForgottenJobIsUnknownWhereThereIsNoAccounting) {
+  Command("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
+  Command("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1");
+  EXPECT_EQ(Jobs().Look({"4"})->at("4").phase, JobPhase::kUnknown);
+  Command("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1");
+  EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"4"}).status()));
+}
+
+TEST_F(SlurmJobsTest, AJobThatIsGoneHasEnded) {
+  Command("scancel", "echo 'scancel: error: Kill job error on job id 4: Invalid job id specified' >&2; exit 1");
+  EXPECT_TRUE(Jobs().End("4", JobEnd::kCancel).ok());
+  Command("scancel", "[ \"$*\" = '--batch --signal=TERM 4' ] || exit 1");
+  EXPECT_TRUE(Jobs().End("4", JobEnd::kAsk).ok());
+}
+
+TEST_F(SlurmJobsTest, OwnJobIsThatOfTheEnvironment) {
+  const auto own = Jobs({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_RESTART_COUNT=3"}).Own();
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->id, "7");
+  EXPECT_EQ(own->hosts, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(own->restarts, 3);
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Own().status()));
+}
+
+TEST_F(SlurmJobsTest, TheEndComesFromTheEnvironmentOrFromSqueue) {
+  const std::vector<std::string> job = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1", "SLURM_JOB_END_TIME=1700000000"};
+  EXPECT_EQ(Jobs(job).EndTime("7"), absl::FromUnixSeconds(1700000000));
+  Command("squeue", "echo 2026-01-31T12:30:00");
+  EXPECT_EQ(Jobs().EndTime("7"), absl::FromCivil(absl::CivilSecond(2026, 1, 31, 12, 30), absl::LocalTimeZone()));
+  Command("squeue", "echo NONE");
+  EXPECT_EQ(Jobs().EndTime("7"), std::nullopt);
+}
+
+TEST(ParseQueueTest, LinesOfAnotherFormAreSkipped) {
+  EXPECT_THAT(ParseQueue("squeue: warning\n\n"), IsEmpty());
+  EXPECT_THAT(ParseAccounting("nothing\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::slurm_jobs_test

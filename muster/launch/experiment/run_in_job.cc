@@ -1,0 +1,51 @@
+// What ExperimentRun does because its supervisor is in a job of an engine, which may end.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
+#include "muster/launch/experiment/experiment_run.h"
+
+namespace muster {
+
+std::string ExperimentRun::EngineOf(const RunOrder& order) {
+  return order.hosts.hosts.empty() || order.setting.job.has_value() ? order.setting.engine : kSshEngine;
+}
+
+void ExperimentRun::MindTheJob() {
+  if (tasks_.interrupts() > 0) asked_at_ = std::min(asked_at_, RealClock().Now());
+  if (!order_.setting.job.has_value() || time_is_over_ || tasks_.interrupts() > 0) return;
+  if (RealClock().Now() < job_ends_at_) return;
+  // It may have been given more time since.
+  job_ends_at_ = order_.setting.job->end_at();
+  if (RealClock().Now() < job_ends_at_) return;
+  time_is_over_ = true;
+  kill(getpid(), SIGTERM);
+}
+
+void ExperimentRun::NoteInterruption() {
+  RunRecord& run = progress_.run();
+  run.reason = "it was killed";
+  if (!order_.setting.job.has_value() || pulse_.was_asked_to_end()) return;
+  const JobLimits& job = *order_.setting.job;
+  time_is_over_ = time_is_over_ || PosixFileSystem().Exists(job.notice_file);
+  if (const auto why = time_is_over_ ? std::nullopt : job.why_ending(); why.has_value()) {
+    job_failed_ = !why->empty();
+    run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", *why);
+    return;
+  }
+  // A signal alone is a notice, too: sites send it before they take the nodes away.
+  time_is_over_ = true;
+  end_.goes_on = job.goes_on;
+  run.reason = absl::StrCat("the time of its ", job.name, " was over");
+  if (!end_.goes_on)
+    absl::StrAppend(&run.reason, "; muster train --experiment ", run.id.ToString(),
+                    " goes on with it, from its last checkpoint");
+  logs_.Say(end_.goes_on ? absl::StrCat(run.reason, "; it goes on in another one") : run.reason);
+}
+
+}  // namespace muster

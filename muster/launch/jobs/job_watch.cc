@@ -1,0 +1,163 @@
+#include "muster/launch/jobs/job_watch.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/os/uninterrupted.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/run_lock.h"
+
+namespace muster {
+namespace {
+
+constexpr off_t kMostLastWords = 4 << 10;  // bytes of the end of a job's output that are read
+constexpr int kExitAsked = 128 + SIGTERM;
+constexpr int kExitKilled = 128 + SIGKILL;
+
+std::string JobText(const JobOfRun& job, const std::string& title) {
+  return absl::StrCat("job ", job.id, " of ", title);
+}
+
+}  // namespace
+
+JobEngine* JobWatch::EngineOf(const JobOfRun& job) {
+  auto& engine = engines_[job.engine];
+  if (engine == nullptr) engine = make_(job.engine);
+  return engine.get();
+}
+
+const RunInJob* JobWatch::Find(const ExperimentId& id) const {
+  const auto found = runs_.find(id);
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+void JobWatch::Collect(int64_t number) {
+  if (number == 0)
+    runs_.clear();
+  else
+    std::erase_if(runs_, [number](const auto& run) { return run.first.number == number; });
+  const auto open = registry_.OpenRuns();
+  if (!open.ok()) return;
+  for (const ExperimentId& id : *open) {
+    if (number != 0 && id.number != number) continue;
+    const auto job = ReadJobFile(home_.job(id));
+    if (job.ok() && job->has_value()) runs_[id].job = **job;
+  }
+}
+
+void JobWatch::AskEngine(const std::string& name, JobEngine& engine) {
+  std::vector<std::string> ids;
+  for (const auto& [id, run] : runs_)
+    if (run.job.engine == name && !run.job.id.empty() && run.text.empty()) ids.push_back(run.job.id);
+  const auto news = engine.Look(ids);
+  for (auto& [id, run] : runs_) {
+    if (run.job.engine != name || run.job.id.empty() || !run.text.empty()) continue;
+    run.text = JobText(run.job, engine.title());
+    if (!news.ok()) {
+      run.news = {.phase = JobPhase::kRuns};  // nothing follows from not knowing
+      absl::StrAppend(&run.text, ", which doesn't answer (", OneLine(std::string(news.status().message())), ")");
+      continue;
+    }
+    run.news = news->at(run.job.id);
+    if (run.news.phase == JobPhase::kWaits) absl::StrAppend(&run.text, ": ", run.news.text);
+  }
+}
+
+std::vector<std::string> JobWatch::Look(int64_t number) {
+  Collect(number);
+  std::vector<std::string> lines;
+  std::set<std::string> names;
+  for (const auto& [id, run] : runs_)
+    if (!run.job.id.empty() && run.text.empty()) names.insert(run.job.engine);
+  for (const std::string& name : names)
+    if (JobEngine* const engine = EngineOf({.engine = name}); engine != nullptr) AskEngine(name, *engine);
+  for (auto& [id, run] : runs_) {
+    JobEngine* const engine = EngineOf(run.job);
+    if (engine == nullptr || run.job.id.empty() || (number != 0 && id.number != number)) continue;
+    auto said = Follow(id, run, *engine);
+    if (said.ok())
+      lines.insert(lines.end(), said->begin(), said->end());
+    else
+      absl::StrAppend(&run.text, ": ", OneLine(std::string(said.status().message())));
+  }
+  for (const auto& [id, run] : runs_)
+    if (run.job.id.empty()) static_cast<void>(EndGridIfOver(home_, registry_, id.number));
+  std::erase_if(runs_, [this](const auto& run) {
+    const auto record = registry_.Run(run.first);
+    return record.ok() && HasEnded(record->state);
+  });
+  return lines;
+}
+
+absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  if (run.news.phase == JobPhase::kWaits) {
+    if ((run.job.requeues > 0 || run.job.wants_another) && absl::StrContains(run.news.text, "BeginTime"))
+      engine.Hasten(run.job.id);
+    return std::vector<std::string>();
+  }
+  if (run.news.phase == JobPhase::kRuns) return std::vector<std::string>();
+  // It may have written its end since.
+  ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
+  const std::optional<absl::Duration> silent = registry_.SinceRenewal(id);
+  const bool may_live = run.news.phase == JobPhase::kUnknown && record.state != RunState::kCreated &&
+                        silent.has_value() && *silent < kSurelyAlive;
+  if (HasEnded(record.state) || may_live) return std::vector<std::string>();
+  if (!run.job.wants_another || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
+  ASSIGN_OR_RETURN(const std::string job, engine.Submit(home_.job_script(id)));
+  const std::string before = run.job.id;
+  run.job.id = job;
+  run.job.wants_another = false;
+  ++run.job.requeues;
+  run.text = JobText(run.job, engine.title());
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": the time of job ", before,
+                                               " was over; it goes on in job ", job, " of ", engine.title())};
+}
+
+absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id, const RunInJob& run,
+                                                          const JobEngine& engine) {
+  // Taken so that two commands of this host don't both write; the supervisor is gone.
+  const absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
+  if (absl::IsFailedPrecondition(lock.status())) return std::vector<std::string>();
+  RETURN_IF_ERROR(lock.status());
+  const std::string job = JobText(run.job, engine.title());
+  LostEnd end;
+  if (run.job.killed) {
+    end = {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitAsked};
+  } else if (run.news.cancelled) {
+    end = {.state = RunState::kKilled, .reason = absl::StrCat("its ", job, " was cancelled"), .exit_code = kExitAsked};
+  } else {
+    end = {.state = RunState::kFailed,
+           .reason = absl::StrCat("its ", job, " has ended",
+                                  run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
+                                                        : absl::StrCat(": ", run.news.text),
+                                  LastWords(id)),
+           .exit_code = kExitKilled};
+  }
+  RETURN_IF_ERROR(registry_.EndLost(id, end));
+  return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
+}
+
+std::string JobWatch::LastWords(const ExperimentId& id) const {
+  const int fd = open(home_.job_output(id).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "";
+  const off_t size = lseek(fd, 0, SEEK_END);
+  std::string text(static_cast<size_t>(std::min(size, kMostLastWords)), '\0');
+  const ssize_t got =
+      Uninterrupted([&] { return pread(fd, text.data(), text.size(), size - static_cast<off_t>(text.size())); });
+  close(fd);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  return lines.empty() ? "" : absl::StrCat("; its last line: ", OneLine(lines.back()));
+}
+
+}  // namespace muster

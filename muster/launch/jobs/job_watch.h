@@ -1,0 +1,62 @@
+// What the engines say of jobs in which experiments' supervisors are, and what follows when a job has ended without its
+// supervisor's word: the run ends, or is submitted once more. Used by every command about experiments, on any host that
+// sees the home; the supervisors write their own runs' states themselves. Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "muster/launch/engines/job_engine.h"
+#include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
+
+namespace muster {
+
+struct RunInJob {
+  JobOfRun job;
+  JobNews news;
+  std::string text;  // "job 17 of Slurm: PENDING (Resources)"
+};
+
+class JobWatch {
+ public:
+  // Returns an engine by its name, or null.
+  using MakeEngine = std::function<std::unique_ptr<JobEngine>(const std::string& name)>;
+  // Borrows `registry`, which must outlive it.
+  JobWatch(const Home& home, Registry& registry, MakeEngine make)
+      : home_(home), registry_(registry), make_(std::move(make)) {}
+
+  // Asks about the jobs of all runs that haven't ended, those of `number` alone if it isn't 0, and does what follows.
+  // Without such runs it asks nobody. Returns lines for the user about what it has done; what can't be asked or written
+  // now is in the runs' texts, and is tried again the next time.
+  std::vector<std::string> Look(int64_t number = 0);
+
+  // Returns what the last Look has found; null: the run isn't in a job, or has ended.
+  const RunInJob* Find(const ExperimentId& id) const;
+  // Returns the engine of a job; null: this muster has none of that name.
+  JobEngine* EngineOf(const JobOfRun& job);
+
+ private:
+  // A supervisor that has renewed its state within this may live in a job that this host's engine doesn't know.
+  static constexpr absl::Duration kSurelyAlive = absl::Seconds(15);
+
+  void Collect(int64_t number);
+  void AskEngine(const std::string& name, JobEngine& engine);
+  // Returns the lines about it.
+  absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
+  std::string LastWords(const ExperimentId& id) const;
+
+  const Home home_;
+  Registry& registry_;
+  const MakeEngine make_;
+  std::map<std::string, std::unique_ptr<JobEngine>> engines_;
+  std::map<ExperimentId, RunInJob> runs_;
+};
+
+}  // namespace muster

@@ -1,0 +1,205 @@
+#include "muster/launch/jobs/job_watch.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <utility>
+
+#include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/testing/registry_fixture.h"
+
+namespace muster::job_watch_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+
+// What the engine would say, and what it was asked for.
+struct PlayedEngine {
+  std::map<std::string, JobNews> news;
+  absl::Status silence;  // why it doesn't answer
+  std::vector<std::string> submitted, hastened, freed;
+  int looks = 0;
+};
+
+class EngineOfTest final : public JobEngine {
+ public:
+  explicit EngineOfTest(PlayedEngine& played) : played_(played) {}
+  std::string name() const override { return "slurm"; }
+  std::string title() const override { return "Slurm"; }
+  absl::StatusOr<std::string> Submit(const std::string& script) override {
+    played_.submitted.push_back(script);
+    return std::to_string(100 + played_.submitted.size());
+  }
+  absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override {
+    ++played_.looks;
+    if (!played_.silence.ok()) return played_.silence;
+    std::map<std::string, JobNews> news;
+    for (const std::string& id : ids) news[id] = played_.news[id];
+    return news;
+  }
+  absl::Status End(const std::string& /*id*/, JobEnd /*how*/) override { return absl::OkStatus(); }
+  absl::StatusOr<OwnJob> Own() override { return absl::NotFoundError("in none"); }
+  bool EndLeftSteps(const std::string& /*id*/) override { return true; }
+  absl::Status Requeue(const std::string& /*id*/) override { return absl::OkStatus(); }
+  absl::Status Free(const std::string& id) override {
+    played_.freed.push_back(id);
+    return absl::OkStatus();
+  }
+  void Hasten(const std::string& id) override { played_.hastened.push_back(id); }
+  std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
+
+ private:
+  PlayedEngine& played_;
+};
+
+class JobWatchTest : public RegistryFixture {
+ protected:
+  // Creates an experiment whose supervisor is in that job.
+  ExperimentId InJob(const JobOfRun& job) {
+    const ExperimentId id{.number = Create(*registry_, Single())};
+    Put(id, job);
+    return id;
+  }
+  void Put(const ExperimentId& id, const JobOfRun& job) {
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
+    ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
+  }
+  std::vector<std::string> Look() { return watch_.Look(); }
+
+  PlayedEngine engine_;
+  const std::unique_ptr<Registry> registry_ = Open();
+  JobWatch watch_{home_, *registry_, [this](const std::string& name) -> std::unique_ptr<JobEngine> {
+                    return name == "slurm" ? std::make_unique<EngineOfTest>(engine_) : nullptr;
+                  }};
+};
+
+TEST_F(JobWatchTest, WithoutJobsNobodyIsAsked) {
+  Create(*registry_, Single());
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(engine_.looks, 0);
+}
+
+TEST_F(JobWatchTest, SaysWhyAJobWaits) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (Resources)"};
+  EXPECT_THAT(Look(), IsEmpty());
+  ASSERT_NE(watch_.Find(id), nullptr);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: PENDING (Resources)");
+  EXPECT_THAT(engine_.hastened, IsEmpty());
+  EXPECT_THAT(registry_->Reconcile().value(), IsEmpty()) << "nobody holds its lock, which says nothing";
+}
+
+TEST_F(JobWatchTest, ARequeuedJobIsHastened) {
+  InJob({.engine = "slurm", .id = "17", .wants_another = true});
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (BeginTime)"};
+  Look();
+  EXPECT_THAT(engine_.hastened, ElementsAre("17"));
+}
+
+TEST_F(JobWatchTest, ARunWhoseJobHasEndedHasFailedForThatReason) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  scratch_.Write("experiments/1/job.out", "first\nslurmstepd: error: out of memory\n");
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "OUT_OF_MEMORY"};
+  EXPECT_THAT(Look(),
+              ElementsAre("experiment 1: its job 17 of Slurm has ended: OUT_OF_MEMORY; its last line: slurmstepd: "
+                          "error: out of memory"));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(watch_.Find(id), nullptr);
+}
+
+TEST_F(JobWatchTest, ACancelledJobIsAKill) {
+  const ExperimentId cancelled = InJob({.engine = "slurm", .id = "17"});
+  const ExperimentId killed = InJob({.engine = "slurm", .id = "18", .killed = true});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "CANCELLED", .cancelled = true};
+  Look();
+  EXPECT_EQ(Get(*registry_, cancelled).state, RunState::kKilled);
+  EXPECT_EQ(Get(*registry_, cancelled).reason, "its job 17 of Slurm was cancelled");
+  EXPECT_EQ(Get(*registry_, killed).reason, "it was killed");
+}
+
+TEST_F(JobWatchTest, OfAForgottenJobTheCauseIsUnknownOnceItsSupervisorIsSilent) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kRunning);
+  EXPECT_THAT(Look(), IsEmpty()) << "its supervisor has just been heard";
+  scratch_.MakeOld("experiments/1/state.json", absl::Seconds(20));
+  Look();
+  EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended, cause unknown to Slurm");
+}
+
+TEST_F(JobWatchTest, ARunThatWantsAnotherJobIsSubmittedAgain) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17", .requeues = 1, .wants_another = true});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: the time of job 17 was over; it goes on in job 101 of Slurm"));
+  EXPECT_THAT(engine_.submitted, ElementsAre(home_.job_script(id)));
+  EXPECT_EQ(*ReadJobFile(home_.job(id)), (JobOfRun{.engine = "slurm", .id = "101", .requeues = 2}));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+}
+
+TEST_F(JobWatchTest, NotIfSomebodyHasEndedIt) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17", .wants_another = true, .killed = true});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  Look();
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kKilled);
+}
+
+TEST_F(JobWatchTest, NothingFollowsFromSilence) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.silence = absl::UnavailableError("no controller");
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm, which doesn't answer (no controller)");
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+}
+
+TEST_F(JobWatchTest, AGridEndsWithItsRuns) {
+  const int64_t number = Create(*registry_, Grid(2));
+  Put({number, 0}, {.engine = "slurm"});
+  for (const int run : {1, 2}) Put({number, run}, {.engine = "slurm", .id = std::to_string(run)});
+  engine_.news["1"] = {.phase = JobPhase::kEnded, .text = "NODE_FAIL"};
+  engine_.news["2"] = {.phase = JobPhase::kRuns, .text = "RUNNING"};
+  Look();
+  EXPECT_EQ(Get(*registry_, {number, 0}).state, RunState::kCreated);
+  Bring(*registry_, {number, 2}, RunState::kFinished);
+  Look();
+  EXPECT_EQ(Get(*registry_, {number, 0}).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, {number, 0}).reason, "1 of 2 runs failed");
+}
+
+TEST_F(JobWatchTest, AChainThatIsOverFreesTheLastRunOfAnother) {
+  NewExperiment grid = Grid(5);
+  grid.file_text = "project: toaster\ntrain: {framework: any, concurrency: 2, run: x}\n";
+  const int64_t number = Create(*registry_, grid);
+  for (int run = 1; run <= 5; ++run) Put({number, run}, {.engine = "slurm", .id = std::to_string(10 + run)});
+  EngineOfTest engine(engine_);
+  // Run 4 follows run 2 in its chain and begins by itself.
+  Bring(*registry_, {number, 2}, RunState::kFinished);
+  FreeNextOfGrid(engine, home_, *registry_, {number, 2});
+  EXPECT_THAT(engine_.freed, IsEmpty());
+  Bring(*registry_, {number, 4}, RunState::kFinished);
+  FreeNextOfGrid(engine, home_, *registry_, {number, 4});
+  EXPECT_THAT(engine_.freed, ElementsAre("15"));
+}
+
+TEST_F(JobWatchTest, StartOverLetsARunBeginOnceMore) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kRunning);
+  ASSERT_TRUE(registry_->SetTasks(id, {{.task = {"worker", 0}, .state = RunState::kRunning, .pid = 5}}).ok());
+  ASSERT_TRUE(registry_->StartOver(id, "its time was over").ok());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+  EXPECT_EQ(Get(*registry_, id).attempt, 1);
+  EXPECT_EQ(registry_->Tasks(id)->front().state, RunState::kCreated);
+  EXPECT_EQ(registry_->Tasks(id)->front().pid, 0);
+  Bring(*registry_, id, RunState::kFinished);
+  ASSERT_TRUE(registry_->StartOver(id, "once more").ok());
+  EXPECT_THAT(registry_->OpenRuns().value(), ElementsAre(id));
+  EXPECT_THAT(PosixFileSystem().ListDirectory(home_.open_folder()).value(), ElementsAre("1"));
+}
+
+TEST_F(JobWatchTest, AFileThatMusterHasntWrittenIsAnError) {
+  EXPECT_EQ(*ReadJobFile(home_.job({.number = 1})), std::nullopt);
+  scratch_.Write("experiments/1/job", "{\"engine\": 3}");
+  EXPECT_TRUE(absl::IsDataLoss(ReadJobFile(home_.job({.number = 1})).status()));
+}
+
+}  // namespace
+}  // namespace muster::job_watch_test

@@ -1,0 +1,146 @@
+#include "muster/launch/jobs/submit_job.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/backends/backend.h"
+#include "muster/launch/engines/slurm/job_script.h"
+#include "muster/launch/experiment/grid_schedule.h"
+#include "muster/launch/jobs/job_resources.h"
+#include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/run_lock.h"
+
+namespace muster {
+
+namespace {
+
+// Returns the jobs of the next one's chain, "17:19". All of them, because one that is cancelled before it begins lets
+// the next begin beside the one before it; the last of a long chain will do.
+std::string BeforeInChain(const std::vector<std::string>& jobs, size_t concurrency) {
+  constexpr size_t kMostNamed = 50;
+  std::vector<std::string> before;
+  for (size_t i = jobs.size(); i >= concurrency && before.size() < kMostNamed; i -= concurrency)
+    before.push_back(jobs[i - concurrency]);
+  return absl::StrJoin(before, ":");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const ExperimentId& id, const std::string& after,
+                                        double ending_seconds) {
+  const SubmitOptions& options = order.experiment.options;
+  const SlurmSetting setting = options.hosts.slurm.value_or(SlurmSetting());
+  ASSIGN_OR_RETURN(SbatchOptions generated, ResourcesOfJob(order.file, options, NodesAskedFor(setting)));
+  generated["job-name"] = absl::StrCat(order.experiment.project, ".", id.ToString());
+  generated["chdir"] = order.home.folder(id);
+  generated["output"] = order.home.job_output(id);
+  generated["open-mode"] = "append";
+  // Slurm's own default differs between sites; a job that begins anew is wanted or it isn't.
+  if (!setting.options.contains("requeue")) generated[setting.max_requeues > 0 ? "requeue" : "no-requeue"] = "";
+  generated["signal"] = absl::StrCat("B:USR1@", absl::ToInt64Seconds(NoticeBeforeEnd(options, ending_seconds)));
+  if (!after.empty()) generated["dependency"] = absl::StrCat("afterany:", after);
+  return JobScript({.experiment = id.ToString(),
+                    .project = order.experiment.project,
+                    .options = MergeOptions(std::move(generated), setting),
+                    .extra = setting.extra,
+                    .muster = order.muster,
+                    .home = order.home.path(),
+                    .over_file = order.home.job_over(id),
+                    .notice_file = order.home.job_notice(id)});
+}
+
+absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                                      const std::string& after) {
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(order.home.folder(id)));
+  const auto former = ReadJobFile(order.home.job(id));
+  JobOfRun job{.engine = kSlurmEngine};
+  if (former.ok() && former->has_value()) job.ending_seconds = (*former)->ending_seconds;
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, id, after, job.ending_seconds));
+  RETURN_IF_ERROR(ReplaceFile(order.home.job_script(id), script, Durability::kDisk));
+  chmod(order.home.job_script(id).c_str(), 0700);
+  ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id)));
+  RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
+  return job.id;
+}
+
+absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,
+                               const std::function<void(int done)>& progress) {
+  RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = kSlurmEngine}));
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.number));
+  const size_t concurrency = static_cast<size_t>(std::max(1, order.file.concurrency));
+  std::vector<std::string> jobs;
+  absl::Status refused;
+  for (const RunRecord& run : runs) {
+    if (HasEnded(run.state)) continue;
+    const absl::StatusOr<std::string> job = SubmitRun(engine, order, run.id, BeforeInChain(jobs, concurrency));
+    if (job.ok()) {
+      jobs.push_back(*job);
+      progress(static_cast<int>(jobs.size()));
+      continue;
+    }
+    refused.Update(job.status());
+    RETURN_IF_ERROR(registry.EndLost(run.id, {.reason = std::string(job.status().message()), .exit_code = 1}));
+  }
+  if (jobs.empty() && !refused.ok()) return refused;
+  ASSIGN_OR_RETURN(RunRecord row, registry.Run(grid));
+  for (const RunState state : {RunState::kPending, RunState::kStarting, RunState::kRunning}) {
+    row.state = state;
+    RETURN_IF_ERROR(registry.SetRun(row));
+  }
+  return static_cast<int>(jobs.size());
+}
+
+void FreeNextOfGrid(JobEngine& engine, const Home& home, Registry& registry, const ExperimentId& ended) {
+  const auto runs = registry.Runs(ended.number);
+  const auto experiment = registry.Specification(ended.number);
+  if (!runs.ok() || !experiment.ok()) return;
+  const auto file = ParseExperimentFile(experiment->file_text, experiment->file_name);
+  const int concurrency = file.ok() ? std::max(1, file->concurrency) : 1;
+  std::string last;
+  for (const RunRecord& run : *runs) {
+    if (run.state != RunState::kCreated) continue;
+    // What comes next in its own chain begins by itself.
+    if (run.id.run > ended.run && (run.id.run - ended.run) % concurrency == 0) return;
+    const auto job = ReadJobFile(home.job(run.id));
+    if (job.ok() && job->has_value()) last = (*job)->id;
+  }
+  if (!last.empty()) static_cast<void>(engine.Free(last));
+}
+
+absl::Status EndGridIfOver(const Home& home, Registry& registry, int64_t number) {
+  const ExperimentId id{.number = number};
+  ASSIGN_OR_RETURN(RunRecord grid, registry.Run(id));
+  if (grid.runs == 0 || HasEnded(grid.state)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(number));
+  if (std::any_of(runs.begin(), runs.end(), [](const RunRecord& run) { return !HasEnded(run.state); }))
+    return absl::OkStatus();
+  const absl::StatusOr<RunLock> lock = RunLock::Take(home.lock(id));
+  if (absl::IsFailedPrecondition(lock.status())) return absl::OkStatus();  // another one is about to do it
+  RETURN_IF_ERROR(lock.status());
+  std::vector<int> numbers;
+  for (const RunRecord& run : runs) numbers.push_back(run.id.run);
+  GridSchedule schedule(numbers, 0, static_cast<int>(runs.size()), [](int) { return RunState::kRunning; });
+  schedule.Fill();
+  bool killed = false;
+  for (const RunRecord& run : runs) {
+    schedule.OnEnd(run.id.run, run.state);
+    killed |= run.state == RunState::kKilled;
+  }
+  grid.state = schedule.state();
+  if (killed && grid.state == RunState::kFailed &&
+      std::none_of(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state == RunState::kFailed; }))
+    grid.state = RunState::kKilled;
+  grid.reason = schedule.reason();
+  grid.exit_code = grid.state == RunState::kFinished ? 0 : 1;
+  return grid.state == RunState::kFinished
+             ? registry.SetRun(grid)
+             : registry.EndLost(id, {.state = grid.state, .reason = grid.reason, .exit_code = grid.exit_code});
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+// Submits the runs of an experiment as jobs of an engine (docs/slurm_jobs.md). Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/engines/job_engine.h"
+#include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
+#include "muster/launch/spec/experiment_file.h"
+
+namespace muster {
+
+struct JobsOrder {
+  Home home;
+  std::string muster;  // this program, as the nodes see it
+  ExperimentFile file;
+  NewExperiment experiment;
+};
+
+// Returns the script of a run's job. `after`: the jobs after whose ends it may begin, "17:19", or "". `ending_seconds`:
+// as JobOfRun has it. InvalidArgument: as ResourcesOfJob.
+absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const ExperimentId& id, const std::string& after,
+                                        double ending_seconds);
+
+// Writes the run's script and submits it; the file `job` says which job it is.
+// Errors are those of JobEngine::Submit, and of writing to the run's folder.
+absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                                      const std::string& after);
+
+// Submits all open runs of a grid, each as a job of its own. They form as many chains as the file's `concurrency` says:
+// a job waits for the end of those before it in its chain, so that never more run at once, whether any process of
+// muster lives or not. A run that the engine refuses is FAILED with its words. Returns how many were submitted. Calls
+// `progress` after each.
+absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,
+                               const std::function<void(int done)>& progress);
+
+// After the end of a run after which none is left in its chain: frees the last run that still waits in another one.
+void FreeNextOfGrid(JobEngine& engine, const Home& home, Registry& registry, const ExperimentId& ended);
+
+// Writes the end of a grid whose runs have all ended. A run's supervisor does that, or a command that finds it.
+[[nodiscard]] absl::Status EndGridIfOver(const Home& home, Registry& registry, int64_t number);
+
+}  // namespace muster

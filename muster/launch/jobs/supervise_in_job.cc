@@ -1,0 +1,155 @@
+#include "muster/launch/jobs/supervise_in_job.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/jobs/job_resources.h"
+#include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/run_lock.h"
+
+namespace muster {
+namespace {
+
+// What an agent takes to end its tasks when its grace is over, and a bit.
+constexpr absl::Duration kEndOnHosts = absl::Seconds(5);
+// An earlier life's lock goes when its process has been cleaned away.
+constexpr absl::Duration kLockPatience = absl::Seconds(30);
+constexpr int kPauseMs = 100;
+
+class LifeInJob {
+ public:
+  LifeInJob(const Home& home, const ExperimentId& id, JobEngine& engine, Registry& registry)
+      : home_(home), id_(id), engine_(engine), registry_(registry) {}
+
+  absl::StatusOr<int> Live(SupervisorSetting setting);
+
+ private:
+  // Makes the job the run's own. Cancelled: there is nothing to do any more.
+  absl::Status Join();
+  absl::StatusOr<RunLock> TakeLock() const;
+  // Lets the run begin once more if an earlier life has begun it.
+  absl::Status BeginAgainIfDue(const NewExperiment& experiment);
+  absl::Status GoOn();
+  // As JobLimits::why_ending. The end of its time is none of these.
+  std::optional<std::string> WhyEnding();
+
+  const Home& home_;
+  const ExperimentId id_;
+  JobEngine& engine_;
+  Registry& registry_;
+  OwnJob own_;
+  JobOfRun job_;
+  bool begun_anew_ = false;  // by the engine, since the last life
+};
+
+absl::Status LifeInJob::Join() {
+  ASSIGN_OR_RETURN(own_, engine_.Own());
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> written, ReadJobFile(home_.job(id_)));
+  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  if (written.has_value()) job_ = *written;
+  if (written.has_value() && job_.id != own_.id && !job_.wants_another)
+    return absl::FailedPreconditionError(
+        absl::StrCat("experiment ", id_.ToString(), " is in job ", job_.id, ", not in this one, ", own_.id));
+  begun_anew_ = own_.restarts > job_.requeues || job_.wants_another;
+  if (run.state == RunState::kFinished || job_.killed || (HasEnded(run.state) && !begun_anew_))
+    return absl::CancelledError(absl::StrCat("experiment ", id_.ToString(), " has ended before"));
+  if (job_.wants_another && job_.id != own_.id) ++job_.requeues;
+  job_.wants_another = false;
+  job_.requeues = std::max(job_.requeues, own_.restarts);
+  job_.engine = engine_.name();
+  job_.id = own_.id;
+  return WriteJobFile(home_.job(id_), job_);
+}
+
+absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
+  const absl::Time until = RealClock().Now() + kLockPatience;
+  for (;;) {
+    absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id_));
+    if (!absl::IsFailedPrecondition(lock.status()) || RealClock().Now() > until) return lock;
+    poll(nullptr, 0, kPauseMs);
+  }
+}
+
+std::optional<std::string> LifeInJob::WhyEnding() {
+  const auto news = engine_.Look({own_.id});
+  if (!news.ok()) return std::nullopt;
+  const JobNews& own = news->at(own_.id);
+  if (own.time_over || !(own.cancelled || own.ending)) return std::nullopt;
+  return own.reason;
+}
+
+absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
+  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  if (run.state == RunState::kCreated) return absl::OkStatus();
+  if (!HasEnded(run.state)) {
+    std::fprintf(stderr, "muster: an earlier supervisor of experiment %s was killed: ending what it has left\n",
+                 id_.ToString().c_str());
+    // What the engine can't end ends by itself.
+    const absl::Duration patience = experiment.options.hosts.grace + kEndOnHosts;
+    while (!engine_.EndLeftSteps(own_.id) && registry_.SinceRenewal(id_).value_or(patience) < patience)
+      poll(nullptr, 0, 10 * kPauseMs);
+  }
+  return registry_.StartOver(id_, begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
+                                              : "its supervisor was killed, and began anew");
+}
+
+absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
+  ASSIGN_OR_RETURN(RunLock lock, TakeLock());
+  RETURN_IF_ERROR(Join());
+  ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
+  RETURN_IF_ERROR(BeginAgainIfDue(experiment));
+  unlink(home_.job_notice(id_).c_str());
+  const int most = experiment.options.hosts.slurm.value_or(SlurmSetting()).max_requeues;
+  JobLimits limits{.name = absl::StrCat("job ", own_.id, " of ", engine_.title()),
+                   .notice_file = home_.job_notice(id_),
+                   .goes_on = job_.requeues < most,
+                   .why_ending = [this] { return WhyEnding(); }};
+  for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
+  const absl::Duration notice = NoticeBeforeEnd(experiment.options, job_.ending_seconds);
+  limits.end_at = [this, notice] { return engine_.EndTime(own_.id).value_or(absl::InfiniteFuture()) - notice; };
+  setting.engine = engine_.name();
+  setting.job = std::move(limits);
+  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, id_, std::move(lock), setting));
+  job_.ending_seconds = absl::ToDoubleSeconds(end.ending);
+  if (!end.goes_on) {
+    static_cast<void>(WriteJobFile(home_.job(id_), job_));
+    if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
+    if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
+    return end.exit_code;
+  }
+  RETURN_IF_ERROR(GoOn());
+  return 0;
+}
+
+// From the first line on, a command that finds that the job has ended submits the next one.
+absl::Status LifeInJob::GoOn() {
+  job_.wants_another = true;
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id_), job_));
+  RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));
+  if (const absl::Status requeued = engine_.Requeue(own_.id); !requeued.ok())
+    std::fprintf(stderr, "muster: %s can't begin the job anew (%s): the next muster command about it submits another\n",
+                 engine_.title().c_str(), std::string(requeued.message()).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, JobEngine& engine,
+                                   SupervisorSetting setting) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
+  return LifeInJob(home, id, engine, *registry).Live(std::move(setting));
+}
+
+}  // namespace muster
