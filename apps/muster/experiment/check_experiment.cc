@@ -120,7 +120,7 @@ absl::StatusOr<ExperimentPlan> PlanToLookAt(const ExperimentFile& file, Paramete
   request.no_gpus = options.no_gpus;
   const int addresses = AddressesNeeded(file);
   for (int i = 0; i < addresses; ++i) request.addresses.push_back(absl::StrCat("127.0.0.1:", 1 + i));
-  if (file.framework == Framework::kMuster && options.hosts.hosts.empty()) {
+  if (file.framework == Framework::kMuster && !options.hosts.is_elsewhere()) {
     const size_t tasks = TasksOfFile(file).size();
     for (size_t i = 0; i < tasks; ++i) request.status_ports.push_back(static_cast<int>(1 + i));
   }
@@ -140,7 +140,7 @@ absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, cons
   FindMissingParameters(file, runs.front(), check);
   if (check.missing.empty()) RETURN_IF_ERROR(CheckCommands(file, runs));
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
-  if (!options.hosts.hosts.empty()) {
+  if (options.hosts.is_elsewhere()) {
     CheckOnHosts(file, options, check);
     return check;
   }

@@ -10,12 +10,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/registry/private_files.h"
 
 namespace muster {
@@ -74,7 +76,10 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
   ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
   const absl::Status reconciled = ReconcileAloud(*registry).status();
   if (!reconciled.ok()) UsageError("", reconciled);
-  OpenedHome opened{*home, std::move(registry), {}};
+  auto jobs = std::make_unique<JobWatch>(*home, *registry,
+                                         [](const std::string& name) { return MakeJobEngine(name, OwnEnvironment()); });
+  LookAtJobsAloud(*jobs);
+  OpenedHome opened{*home, std::move(registry), std::move(jobs), {}};
   auto left = FindLeft(*opened.registry);
   if (left.ok()) {
     opened.left = *std::move(left);
@@ -97,6 +102,10 @@ absl::StatusOr<OpenedHome> OpenHome() {
 absl::StatusOr<OpenedHome> OpenHomeToRead() {
   ASSIGN_OR_RETURN(const std::string path, PathOfHome());
   return OpenRegistryOf([&path] { return Home::OpenToRead(path, PosixFileSystem()); });
+}
+
+void LookAtJobsAloud(JobWatch& jobs, int64_t number) {
+  for (const std::string& line : jobs.Look(number)) std::fprintf(stderr, "muster: %s\n", line.c_str());
 }
 
 bool EndLeftProcesses(OpenedHome& opened, const ExperimentId& id) {

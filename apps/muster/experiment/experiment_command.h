@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/base/clock.h"
+#include "muster/launch/jobs/job_watch.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 
@@ -24,6 +25,7 @@ struct LeftProcesses {
 struct OpenedHome {
   Home home;
   std::unique_ptr<Registry> registry;
+  std::unique_ptr<JobWatch> jobs;              // with what it has found when the home was opened
   std::map<ExperimentId, LeftProcesses> left;  // by run
 };
 
@@ -36,6 +38,9 @@ absl::StatusOr<OpenedHome> OpenHomeToRead();
 
 // Calls Registry::Reconcile and reports what it found on stderr; a grid in one line, not each run that waited.
 absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry);
+
+// Asks engines about the jobs of experiments (JobWatch::Look), and reports what it has done on stderr.
+void LookAtJobsAloud(JobWatch& jobs, int64_t number = 0);
 
 // Ends what is left of an experiment's processes, for a grid of all its runs', and says so on stderr. Returns whether
 // there was any.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -21,12 +23,18 @@
 namespace muster {
 namespace {
 
+// Between two questions to the engine of a job.
+constexpr absl::Duration kLookAtJob = absl::Seconds(3);
+// A supervisor that hasn't renewed its state for longer may be gone.
+constexpr absl::Duration kSilence = absl::Seconds(15);
+
 // The state of one call of ShowLog.
 class ShownLog {
  public:
   ShownLog(const OpenedHome& opened, const ExperimentId& id, LogReader& reader, const FollowOptions& options)
       : home_(opened.home),
         registry_(*opened.registry),
+        jobs_(*opened.jobs),
         id_(id),
         options_(options),
         reader_(reader),
@@ -39,6 +47,8 @@ class ShownLog {
 
  private:
   absl::Status CheckState();
+  // Says why the run waits for its job, and finds that the job has ended without a word of its supervisor.
+  void LookAtJob(const RunRecord& run);
   void WatchSupervisor(pid_t pid);
   void ForgetSupervisor();
   void Take(const LogLineRecord& line);
@@ -47,6 +57,7 @@ class ShownLog {
   // Constant after construction.
   const Home& home_;
   Registry& registry_;
+  JobWatch& jobs_;
   const ExperimentId id_;
   const FollowOptions& options_;
   // Whether a line that is still being overwritten is shown: in a file that follows the log, each state would be a
@@ -58,7 +69,9 @@ class ShownLog {
   size_t width_ = 0;  // of the names
   bool look_ = true;  // check the state now, however recent the last check
   absl::Time looked_ = absl::InfinitePast();
-  bool ended_ = false;  // nothing will be written any more
+  absl::Time looked_at_job_ = absl::InfinitePast();
+  std::string job_text_;  // the last that was said
+  bool ended_ = false;    // nothing will be written any more
   bool stopped_ = false;
   pid_t supervisor_ = 0;    // the last one watched
   int supervisor_fd_ = -1;  // readable when it has ended; -1: not watched
@@ -87,6 +100,11 @@ absl::Status ShownLog::CheckState() {
   look_ = false;
   looked_ = now;
   ASSIGN_OR_RETURN(RunRecord run, registry_.Run(id_));
+  if (!HasEnded(run.state) && now - looked_at_job_ >= kLookAtJob) {
+    looked_at_job_ = now;
+    LookAtJob(run);
+    ASSIGN_OR_RETURN(run, registry_.Run(id_));
+  }
   bool lost = false;
   // Another machine's locks and process numbers say nothing here.
   const bool is_here = registry_.IsHere(run);
@@ -99,6 +117,21 @@ absl::Status ShownLog::CheckState() {
   ended_ = lost || (HasEnded(run.state) && (!is_here || !RunLock::IsHeld(home_.lock(id_))));
   if (is_here) WatchSupervisor(run.supervisor);
   return absl::OkStatus();
+}
+
+void ShownLog::LookAtJob(const RunRecord& run) {
+  const auto job = ReadJobFile(home_.job(id_));
+  if (!job.ok() || !job->has_value()) return;
+  // A supervisor that lives says itself what happens.
+  const bool is_silent = registry_.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSilence;
+  if (run.runs == 0 && run.state != RunState::kCreated && !is_silent) return;
+  LookAtJobsAloud(jobs_, id_.number);
+  const RunInJob* const in_job = jobs_.Find(id_);
+  if (in_job == nullptr || !options_.follow || in_job->text == job_text_) return;
+  job_text_ = in_job->text;
+  // Before Slurm has looked at a job, it gives no reason.
+  if (in_job->news.phase == JobPhase::kWaits && absl::StrContains(job_text_, "("))
+    std::fprintf(stderr, "experiment %s waits: %s\n", ShownId(id_).c_str(), job_text_.c_str());
 }
 
 void ShownLog::WatchSupervisor(pid_t pid) {

@@ -16,9 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "apps/muster/experiment/shown_log.h"
+#include "apps/muster/experiment/submit_jobs.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "apps/muster/terminal/shown_host.h"
+#include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
@@ -36,11 +38,6 @@ constexpr absl::Duration kEndOnHosts = absl::Seconds(5);
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-}
-
-std::string OwnProgram() {
-  std::error_code no_proc;
-  return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
 struct Started {
@@ -68,6 +65,26 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
   return absl::CancelledError("interrupted; nothing was started");
 }
 
+// Those of an earlier attempt, which may have been in jobs.
+absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
+  unlink(opened.home.job(id).c_str());
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  for (int i = 1; i <= run.runs; ++i) unlink(opened.home.job({id.number, i}).c_str());
+  return absl::OkStatus();
+}
+
+// Starts the supervisor, or submits the job that will start it.
+absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock lock, const NewExperiment& experiment,
+                           const SupervisorStart& supervisor) {
+  RETURN_IF_ERROR(ForgetJobs(opened, id));
+  if (!experiment.options.hosts.slurm.has_value())
+    return StartSupervisor(opened.home, id, std::move(lock), supervisor).status();
+  const absl::Status submitted = SubmitJobs(opened, id, experiment, supervisor.muster_command);
+  if (submitted.ok()) return absl::OkStatus();
+  RETURN_IF_ERROR(opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = kExitUsage}));
+  return submitted;
+}
+
 absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission, const SupervisorStart& supervisor,
                                    const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
@@ -83,7 +100,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
-  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), supervisor).status());
+  RETURN_IF_ERROR(StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor));
   return Started{id, std::move(log)};
 }
 
@@ -100,7 +117,7 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
   };
   ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
   const ExperimentId id = {.number = number};
-  RETURN_IF_ERROR(StartSupervisor(opened.home, id, *std::move(lock), supervisor).status());
+  RETURN_IF_ERROR(StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   return Started{id, OpenLog(opened.home, run)};
 }
@@ -192,6 +209,11 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
   return hash;
 }
 
+std::string OwnProgram() {
+  std::error_code no_proc;
+  return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
+}
+
 std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
   const std::string supervised =
@@ -201,8 +223,8 @@ std::string GoesOnText(const std::string& host, const std::string& id, const Hos
           ? ""
           : absl::StrCat("; its tasks on hosts end when this machine is off or asleep for longer than ",
                          absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)");
-  return absl::StrCat("experiment ", name, " is running", supervised, "; muster logs ", name,
-                      " -f shows it, muster kill ", name, " ends it", limit, "\n");
+  return absl::StrCat("experiment ", name, hosts.slurm.has_value() ? " is submitted" : " is running", supervised,
+                      "; muster logs ", name, " -f shows it, muster kill ", name, " ends it", limit, "\n");
 }
 
 absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,

@@ -36,6 +36,9 @@ struct Submission {
 // files)...done". Returns its hash.
 absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& home, bool quiet);
 
+// Returns the path of this program.
+std::string OwnProgram();
+
 // Returns the line about an experiment that goes on. `host`: the one that supervises it; empty: this machine. `hosts`:
 // where its tasks run.
 std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts);

@@ -29,11 +29,27 @@ absl::StatusOr<absl::Duration> ParseGrace(const std::string& text) {
                                                  absl::ToInt64Seconds(kMostGrace)));
 }
 
-// Where experiments run. Not on Slurm: their supervisor outlives the command, and may not outlive its allocation.
-std::vector<std::string> EnginesOfExperiments() {
-  std::vector<std::string> names = BackendNames();
-  std::erase(names, kSlurmEngine);
-  return names;
+// The file's options of the job, and a flag's in their place.
+absl::StatusOr<HostSetting> JobSettingOf(const HostFlags& flags, const HostsSpec& spec) {
+  if (!flags.hosts.empty() || !flags.host_file.empty() || !flags.ssh_config.empty())
+    return absl::InvalidArgumentError(
+        "--on slurm: the hosts are the nodes of the job, --slurm nodes=N says how many; accepted without --hosts, "
+        "--host_file and --ssh_config");
+  HostSetting setting{.hosts = {}, .slurm = spec.slurm, .placement = spec.placement};
+  for (const std::string& one : flags.slurm) {
+    const size_t equals = one.find('=');
+    const std::string name = one.substr(0, equals);
+    std::optional<std::string> value = equals == std::string::npos ? "" : one.substr(equals + 1);
+    if (equals != std::string::npos && value->empty()) value.reset();
+    if (const absl::Status taken = TakeSlurmSetting(*setting.slurm, name, value); !taken.ok())
+      return absl::InvalidArgumentError(absl::StrCat("--slurm ", one, ": ", std::string(taken.message())));
+  }
+  if (!flags.grace.empty()) {
+    ASSIGN_OR_RETURN(setting.grace, ParseGrace(flags.grace));
+  } else {
+    setting.grace = spec.grace.value_or(setting.grace);
+  }
+  return setting;
 }
 
 absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
@@ -107,6 +123,16 @@ void AddHostFlags(CLI::App* command, HostFlags& flags) {
       ->type_name("SIZE");
 }
 
+void AddJobFlag(CLI::App* command, HostFlags& flags) {
+  command
+      ->add_option(
+          "--slurm", flags.slurm,
+          "With --on slurm: an option of sbatch by its long name, as nodes=2 or exclusive; NAME= takes muster's "
+          "own away; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
 absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment) {
   const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   if (!flags.on.empty())
@@ -140,10 +166,8 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   // A flag for hosts is for hosts, whatever the file says; --on local is for this machine, whatever hosts the file has.
   if (wanted.on.empty() && !flags_have_hosts) wanted.on = spec.on;
   if (wanted.on.empty() && file_has_hosts) wanted.on = kSshEngine;
-  if (wanted.on == kSlurmEngine)
-    return absl::InvalidArgumentError(absl::StrCat("--on slurm: accepted for experiments are ",
-                                                   absl::StrJoin(EnginesOfExperiments(), ", "),
-                                                   "; muster run --on slurm runs in an allocation"));
+  if (wanted.on == kSlurmEngine) return JobSettingOf(flags, spec);
+  if (!flags.slurm.empty()) return absl::InvalidArgumentError("--slurm: accepted with --on slurm only");
   HostSetting setting;
   if (!flags_have_hosts && wanted.on == kThisMachine) return setting;
   if (!flags_have_hosts && !file_has_hosts && wanted.on == kSshEngine)

@@ -23,10 +23,13 @@ struct HostFlags {
   std::string host_file;
   std::string grace;  // seconds; empty: HostPlan's
   std::string ssh_config;
-  std::string code_limit;  // as ParseMemory; empty: kUsualCodeLimit
+  std::string code_limit;          // as ParseMemory; empty: kUsualCodeLimit
+  std::vector<std::string> slurm;  // "NAME=VALUE" or "NAME", as TakeSlurmSetting; "NAME=" takes muster's own away
 };
 
 void AddHostFlags(CLI::App* command, HostFlags& flags);
+// That for a job of Slurm which holds an experiment.
+void AddJobFlag(CLI::App* command, HostFlags& flags);
 // Those of them that only name the hosts.
 void AddHostListFlags(CLI::App* command, HostFlags& flags);
 

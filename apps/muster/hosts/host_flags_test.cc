@@ -84,8 +84,33 @@ TEST(HostsOfSlurmTest, AreTheNodesOfTheAllocation) {
   EXPECT_THAT(why_not({.on = "slurm", .hosts = "n1"}, job), HasSubstr("accepted without --hosts"));
   EXPECT_THAT(why_not({.on = "slurm", .ssh_config = "c"}, job), HasSubstr("accepted without --hosts"));
   EXPECT_THAT(why_not({.on = "slrum"}, job), HasSubstr("--on 'slrum' (nearest: slurm); accepted: local, ssh, slurm"));
-  EXPECT_THAT(std::string(HostSettingOf({.on = "slurm"}, {}, "/").status().message()),
-              HasSubstr("--on slurm: accepted for experiments are local, ssh"));
+}
+
+TEST(JobSettingTest, AFlagTakesThePlaceOfTheFilesOption) {
+  HostsSpec file{.on = "slurm"};
+  file.slurm.options = {{"partition", "gpu"}, {"nodes", "2"}, {"mem", "4G"}};
+  file.slurm.max_requeues = 3;
+  file.grace = absl::Seconds(40);
+  const auto setting = HostSettingOf({.slurm = {"nodes=4", "exclusive", "mem="}}, file, "/");
+  ASSERT_TRUE(setting.ok()) << setting.status();
+  EXPECT_TRUE(setting->is_elsewhere());
+  EXPECT_EQ(setting->slurm->options,
+            (SbatchOptions{{"partition", "gpu"}, {"nodes", "4"}, {"exclusive", ""}, {"mem", std::nullopt}}));
+  EXPECT_EQ(setting->slurm->max_requeues, 3);
+  EXPECT_EQ(setting->grace, absl::Seconds(40));
+  EXPECT_FALSE(HostSettingOf({.on = "local"}, file, "/")->is_elsewhere());
+}
+
+TEST(JobSettingTest, WhatDoesntFitIsSaid) {
+  const auto why_not = [](const HostFlags& flags) {
+    return std::string(HostSettingOf(flags, {}, "/").status().message());
+  };
+  EXPECT_THAT(why_not({.on = "slurm", .hosts = "a"}), HasSubstr("accepted without --hosts"));
+  EXPECT_THAT(why_not({.slurm = {"nodes=2"}}), HasSubstr("--slurm: accepted with --on slurm only"));
+  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"Nodes=2"}}), HasSubstr("'Nodes' isn't an option of sbatch"));
+  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"array=1-9"}}), HasSubstr("option array isn't for experiments"));
+  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"comment=a\nb"}}), HasSubstr("a text of one line"));
+  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"max_requeues=-1"}}), HasSubstr("a whole number from 0"));
 }
 
 TEST(GivenHostFlagsTest, AreNamedAsTheFilesKeys) {

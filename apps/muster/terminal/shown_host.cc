@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-std::string& Host() {
+std::string& TakenHost() {
   static std::string host;
   return host;
 }
@@ -14,10 +14,10 @@ std::string& Host() {
 
 void TakeShownHost() {
   const char* const host = getenv(kShownHostVariable);
-  Host() = host == nullptr ? "" : host;
+  TakenHost() = host == nullptr ? "" : host;
   unsetenv(kShownHostVariable);
 }
 
-const std::string& ShownHost() { return Host(); }
+const std::string& ShownHost() { return TakenHost(); }
 
 }  // namespace muster

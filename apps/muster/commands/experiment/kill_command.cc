@@ -19,7 +19,8 @@
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
-#include "apps/muster/experiment/shown_log.h"
+#include "apps/muster/experiment/kill_in_jobs.h"
+#include "apps/muster/experiment/shown_states.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/registry/files/machine_id.h"
@@ -27,7 +28,6 @@
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/system/pid_fd.h"
-#include "muster/launch/task_log/shown_line.h"
 
 namespace muster {
 namespace {
@@ -38,7 +38,8 @@ constexpr char kKillFooter[] = R"(
 Also ends what an experiment without a supervisor has left behind (muster status names it).
 Asks all tasks to end (SIGTERM), parameter servers last, and kills them when their time is over (--stop-grace of muster
 train). With --now, or on Ctrl-C while this command waits, kills them at once. A supervisor on another machine that shares
-MUSTER_HOME is asked by a file there; Ctrl-C then only ends the waiting.
+MUSTER_HOME is asked by a file there; Ctrl-C then only ends the waiting. An experiment in a job of Slurm, too: if its
+supervisor doesn't answer, Slurm is told to end the job, and a job that waits is cancelled.
 
 Examples:
   muster kill 4
@@ -67,17 +68,15 @@ struct KillFlags {
 // it.
 class Victim {
  public:
-  Victim(const ExperimentId& id, int pid_fd, std::unique_ptr<LogReader> reader, size_t width)
-      : id_(id), pid_fd_(pid_fd), reader_(std::move(reader)), width_(width) {
-    reader_->StartAtLast(0);
-  }
+  Victim(const ExperimentId& id, int pid_fd, ShownStates states)
+      : id_(id), pid_fd_(pid_fd), states_(std::move(states)) {}
   ~Victim() { close(pid_fd_); }
   Victim(const Victim&) = delete;
   Victim& operator=(const Victim&) = delete;
 
   const ExperimentId& id() const { return id_; }
   int pid_fd() const { return pid_fd_; }
-  int wake_fd() const { return reader_->wake_fd(); }
+  int wake_fd() const { return states_.wake_fd(); }
   // Does nothing if it has ended meanwhile.
   void Signal(int number) const { (void)SignalPidFd(pid_fd_, number); }
 
@@ -86,21 +85,12 @@ class Victim {
     return poll(&end, 1, 0) == 1;
   }
 
-  // Shows new lines of the logs about its tasks' states, not the tasks' own output.
-  absl::Status ShowStates() {
-    RETURN_IF_ERROR(reader_->ReadMore([this](const LogLineRecord& line) {
-      if (line.kind != LogKind::kState && line.kind != LogKind::kMuster) return;
-      std::printf("%s\n", ShownLine(NameOfLine(id_, line), width_, line, false).c_str());
-    }));
-    std::fflush(stdout);
-    return absl::OkStatus();
-  }
+  absl::Status ShowStates() { return states_.Show(); }
 
  private:
   const ExperimentId id_;
   const int pid_fd_;
-  const std::unique_ptr<LogReader> reader_;
-  const size_t width_;
+  ShownStates states_;
 };
 
 using Victims = std::vector<std::unique_ptr<Victim>>;
@@ -156,10 +146,10 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     ASSIGN_OR_RETURN(const RunRecord still, opened.registry->Run(id));
     // A supervisor holds its lock to its end, so the process with that number was the supervisor all the time.
     if (pid_fd >= 0 && RunLock::IsHeld(lock) && still.supervisor == run.supervisor && !HasEnded(still.state)) {
-      ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
-      auto victim = std::make_unique<Victim>(id, pid_fd, OpenLog(opened.home, run), width);
-      RETURN_IF_ERROR(victim->ShowStates());  // from here on
-      return victim;
+      absl::StatusOr<ShownStates> states = ShownStates::Begin(opened, run);
+      if (states.ok()) return std::make_unique<Victim>(id, pid_fd, *std::move(states));
+      close(pid_fd);
+      return states.status();
     }
     if (pid_fd >= 0) close(pid_fd);
     if (RealClock().Now() > deadline)
@@ -290,11 +280,16 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
   std::set<ExperimentId> left;  // of which only processes without a supervisor were left
   Victims victims;
   std::vector<AskedSupervisor> elsewhere;
+  std::vector<ExperimentId> in_jobs;
   absl::Status failed;  // reported after the others have been ended
   for (const ExperimentId& id : ids) {
     ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
     before[id] = run.state;
     if (EndLeftProcesses(opened, id)) left.insert(id);
+    if (!HasEnded(run.state) && opened.jobs->Find(id) != nullptr) {
+      in_jobs.push_back(id);
+      continue;
+    }
     if (!HasEnded(run.state) && !opened.registry->IsHere(run)) {
       absl::StatusOr<AskedSupervisor> asked = Ask(opened, run, flags.now);
       failed.Update(asked.status());
@@ -311,6 +306,7 @@ absl::StatusOr<int> Kill(const KillFlags& flags) {
   }
   RETURN_IF_ERROR(AwaitEnds(victims, !flags.json, flags.now));
   failed.Update(AwaitEndsElsewhere(opened, std::move(elsewhere)));
+  if (!in_jobs.empty()) failed.Update(KillInJobs(opened, in_jobs, {.now = flags.now, .show = !flags.json}));
   // A supervisor that was killed meanwhile hasn't written its end.
   RETURN_IF_ERROR(opened.registry->Reconcile().status());
   RETURN_IF_ERROR(failed);

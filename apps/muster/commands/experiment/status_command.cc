@@ -55,12 +55,27 @@ std::string ParametersText(const ParameterValues& parameters) {
 
 void PrintJson(const nlohmann::json& value) { std::printf("%s\n", OneLineJson(value).c_str()); }
 
-// Returns where a run goes on and how old that news is, if its supervisor is on another machine.
+// Returns where a run goes on and how old that news is, if its supervisor is on another machine or in a job.
 std::string ElsewhereText(const OpenedHome& opened, const RunRecord& run) {
+  const RunInJob* const in_job = opened.jobs->Find(run.id);
+  if (in_job != nullptr && (run.state == RunState::kCreated || in_job->news.phase == JobPhase::kWaits))
+    return absl::StrCat(run.reason.empty() ? "" : "; ", in_job->text);
+  if (run.runs > 0 && in_job != nullptr) return "";  // its runs have jobs
   if (HasEnded(run.state) || opened.registry->IsHere(run)) return "";
   const std::optional<absl::Duration> age = opened.registry->SinceRenewal(run.id);
   return absl::StrCat("on ", MachineId::Parse(run.machine).host,
-                      age.has_value() ? absl::StrCat(", as of ", ShownAge(*age), " ago") : "");
+                      age.has_value() ? absl::StrCat(", as of ", ShownAge(*age), " ago") : "",
+                      in_job == nullptr ? "" : absl::StrCat(", ", in_job->text));
+}
+
+nlohmann::json JsonWithJob(const OpenedHome& opened, const RunRecord& run) {
+  nlohmann::json object = JsonOf(run);
+  if (const RunInJob* const in_job = opened.jobs->Find(run.id); in_job != nullptr && !in_job->job.id.empty())
+    object["job"] = {{"engine", in_job->job.engine},
+                     {"id", in_job->job.id},
+                     {"state", in_job->news.text},
+                     {"requeues", in_job->job.requeues}};
+  return object;
 }
 
 // Returns why a run ended so, where it is, what is left of it, and how it goes on.
@@ -89,7 +104,7 @@ absl::Status ShowExperiments(const OpenedHome& opened, const StatusFlags& flags)
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, OpenAndLast(registry, project));
   if (flags.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const RunRecord& run : runs) list.push_back(JsonOf(run));
+    for (const RunRecord& run : runs) list.push_back(JsonWithJob(opened, run));
     PrintJson(list);
     return absl::OkStatus();
   }
@@ -116,9 +131,9 @@ void PrintHead(const OpenedHome& opened, const RunRecord& run) {
 absl::Status ShowRuns(const OpenedHome& opened, const RunRecord& grid, bool json) {
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(grid.id.number));
   if (json) {
-    nlohmann::json whole = JsonOf(grid);
+    nlohmann::json whole = JsonWithJob(opened, grid);
     whole["run_list"] = nlohmann::json::array();
-    for (const RunRecord& run : runs) whole["run_list"].push_back(JsonOf(run));
+    for (const RunRecord& run : runs) whole["run_list"].push_back(JsonWithJob(opened, run));
     PrintJson(whole);
     return absl::OkStatus();
   }
@@ -146,7 +161,7 @@ absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const Exp
                                               " has no such task; muster status ", ShownId(run.id), " lists them"));
   }
   if (json) {
-    nlohmann::json whole = JsonOf(run);
+    nlohmann::json whole = JsonWithJob(opened, run);
     whole["tasks"] = nlohmann::json::array();
     for (const TaskRecord& task : tasks) whole["tasks"].push_back(JsonOf(run.id, task));
     PrintJson(whole);

@@ -22,6 +22,9 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/experiment/grid_run.h"
+#include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/supervise_in_job.h"
+#include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/task/task_environment.h"
@@ -34,6 +37,7 @@ constexpr char kSuperviseDescription[] = "Supervise an experiment until it has e
 struct SuperviseFlags {
   std::string id;
   int lock_fd = -1;
+  bool in_job = false;
 };
 
 absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
@@ -43,30 +47,51 @@ absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
   return run.runs > 0;
 }
 
-absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
-  const PrivateFiles private_files;
+absl::StatusOr<Home> OpenOwnHome() {
   const auto folder = ReadEnvironment().home;
   if (!folder.has_value()) return absl::InvalidArgumentError("neither MUSTER_HOME nor HOME is set; set one of them");
-  ASSIGN_OR_RETURN(const Home home, Home::Open(*folder, PosixFileSystem()));
+  return Home::Open(*folder, PosixFileSystem());
+}
+
+SupervisorSetting SettingHere(const PrivateFiles& private_files) {
   std::error_code no_proc;
-  const SupervisorSetting setting = {
-      .muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string(),
-      .environment = OwnEnvironment(),
-      .users_umask = private_files.users_umask()};
+  return {.muster_command = std::filesystem::read_symlink("/proc/self/exe", no_proc).string(),
+          .environment = OwnEnvironment(),
+          .users_umask = private_files.users_umask()};
+}
+
+absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
+  const PrivateFiles private_files;
+  ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
+  const SupervisorSetting setting = SettingHere(private_files);
   ASSIGN_OR_RETURN(const bool grid, IsGrid(home, id));
-  return grid ? RunGrid(home, id.number, std::move(lock), setting) : RunExperiment(home, id, std::move(lock), setting);
+  if (grid) return RunGrid(home, id.number, std::move(lock), setting);
+  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home, id, std::move(lock), setting));
+  return end.exit_code;
+}
+
+// The script of the job takes an end without the file for a death, and starts the next supervisor.
+absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id) {
+  const PrivateFiles private_files;
+  ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
+  absl::StatusOr<int> code = SuperviseInJob(home, id, *engine, SettingHere(private_files));
+  static_cast<void>(ReplaceFile(home.job_over(id), "", Durability::kProcess));
+  return code;
 }
 
 int SuperviseAndReport(const SuperviseFlags& flags) {
   unsetenv(kDetachedVariable);  // it is this process's alone
   const absl::StatusOr<ExperimentId> id = ExperimentId::Parse(flags.id);
   if (!id.ok()) return UsageError("supervise", id.status());
-  if (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0)
+  if (!flags.in_job && (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0))
     return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
                                        "--lock-fd ", flags.lock_fd, ": accepted is the open file of the run's lock; ",
                                        "muster train starts supervisors")));
-  const absl::StatusOr<int> code = Supervise(*id, RunLock::Adopt(flags.lock_fd));
+  const absl::StatusOr<int> code =
+      flags.in_job ? SuperviseInOwnJob(*id) : Supervise(*id, RunLock::Adopt(flags.lock_fd));
   if (code.ok()) return *code;
+  if (absl::IsCancelled(code.status())) return 0;
   const std::string when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", RealClock().Now(), absl::UTCTimeZone());
   std::fprintf(stderr, "%s muster supervise %s: %s\n", when.c_str(), flags.id.c_str(),
                std::string(code.status().message()).c_str());
@@ -80,7 +105,8 @@ void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("supervise", kSuperviseDescription);
   command->group("");  // not in --help
   command->add_option("ID", flags->id, "Experiment, or run of a grid")->type_name("")->required();
-  command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N")->required();
+  command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N");
+  command->add_flag("--in_job", flags->in_job, "In the job that holds it: its script calls this");
   command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
 }
 

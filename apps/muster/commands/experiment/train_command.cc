@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,6 +30,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -55,6 +57,9 @@ it is HOST that starts, watches and restarts them, by its own ssh, and this mach
 is HOST:ID for all commands, as in `muster logs HOST:4 -f`, and its files are HOST's. Where a host doesn't
 see OUTPUT_DIR, its tasks have one of their own there, and what they write comes here when the run has ended. Nothing of your
 environment travels but what the file's env sets. docs/clusters.md has more.
+--on slurm, or on: slurm in the file: a job of Slurm has the experiment, its supervisor included. --slurm nodes=2, or slurm
+in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
+which the nodes must see. docs/slurm.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -69,6 +74,7 @@ Examples:
   muster train --experiment 4
   muster train -f other.yml --no-gpus --no-venv
   muster train --hosts h1,h2:4
+  muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
@@ -178,10 +184,18 @@ std::string CommandGiven(const TrainFlags& flags) {
   add("--random", flags.random);
   add("--seed", flags.seed);
   for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
+  for (const std::string& one : flags.hosts.slurm) add("--slurm", one);
   add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
   return command;
+}
+
+// Returns what flags say of keys of the file, for the table of --dry-run.
+std::map<std::string, std::string> GivenKeys(const HostFlags& flags) {
+  std::map<std::string, std::string> given = GivenHostFlags(flags);
+  if (!flags.slurm.empty()) given["slurm"] = absl::StrJoin(flags.slurm, ", ");
+  return given;
 }
 
 // Returns the host that supervises the experiment; "" if this machine does. An experiment that is named with a host is
@@ -237,6 +251,7 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
     ASSIGN_OR_RETURN(hosts.host_file, PathInFolder("--host_file", hosts.host_file, folder.folder));
   }
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
+  for (const std::string& one : hosts.slurm) add("--slurm", one);
   add("--code_limit", hosts.code_limit);
   if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
   if (flags.options.no_venv) train.words.emplace_back("--no-venv");
@@ -295,8 +310,18 @@ void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValu
 // is there.
 absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile& folder, const HostSetting& before) {
   ASSIGN_OR_RETURN(HostSetting hosts, HostSettingOf(flags, folder.file.hosts, folder.folder));
-  if (!hosts.hosts.empty() || !flags.on.empty() || !folder.file.hosts.on.empty()) return hosts;
+  if (hosts.is_elsewhere() || !flags.on.empty() || !folder.file.hosts.on.empty()) return hosts;
   return before;
+}
+
+// Shows what sbatch would be asked for.
+absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& options) {
+  JobsOrder order{.home = Home(ReadEnvironment().home.value_or("")), .muster = OwnProgram(), .file = file};
+  order.experiment.project = file.project;
+  order.experiment.options = options;
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, {.number = 1}, "", 0));
+  std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
+  return 0;
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {
@@ -331,7 +356,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs,
                                                       {.options = flags.options,
                                                        .stop_grace = flags.stop_grace.has_value(),
-                                                       .hosts = GivenHostFlags(flags.hosts),
+                                                       .hosts = GivenKeys(flags.hosts),
                                                        .parameters = flags.parameters,
                                                        .environment = OwnEnvironment()}));
     std::fputs(plan.c_str(), stdout);
@@ -343,7 +368,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
   }
-  if (flags.dry_run) return 0;
+  if (flags.dry_run) return flags.options.hosts.slurm.has_value() ? ShowScript(folder.file, flags.options) : 0;
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());
   }
@@ -390,6 +415,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
   AddHostFlags(command, flags->hosts);
+  AddJobFlag(command, flags->hosts);
   command
       ->add_option("--supervisor", flags->supervisor,
                    "Where it is supervised: here (default), or a host that ssh reaches and that stays on")
