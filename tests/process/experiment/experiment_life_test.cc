@@ -42,7 +42,11 @@ class ExperimentLife : public OnEveryEngine {
   }
 };
 
+// In a job of Slurm, a supervisor that is killed begins again (tests/process/slurm).
+class ExperimentSupervisedHere : public ExperimentLife {};
+
 INSTANTIATE_TEST_SUITE_P(, ExperimentLife, EveryEngine(), EngineName);
+INSTANTIATE_TEST_SUITE_P(, ExperimentSupervisedHere, ::testing::Values("local", "ssh"), EngineName);
 
 TEST_P(ExperimentLife, CtrlCOnlyDetaches) {
   const ScriptGate gate(Aside("gate"));
@@ -51,7 +55,7 @@ TEST_P(ExperimentLife, CtrlCOnlyDetaches) {
   train->WaitForOut("begun");
   train->Signal(SIGINT);
   EXPECT_EQ(train->Wait(), 0);
-  EXPECT_THAT(train->err, HasSubstr("experiment 1 is running; muster logs 1 -f shows it, muster kill 1 ends it"));
+  EXPECT_THAT(train->err, HasSubstr("; muster logs 1 -f shows it, muster kill 1 ends it"));
   EXPECT_EQ(StateOf("1"), "RUNNING");
   gate.LetThrough();
   AwaitEnd("1");
@@ -87,7 +91,7 @@ TEST_P(ExperimentLife, UnderNohupTheEndOfTheTerminalEndsNotEvenTheCommand) {
 TEST_P(ExperimentLife, DetachedItSaysItsIdAndReturns) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: read line < " + gate.path());
-  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 is running"));
+  EXPECT_THAT(Out({"train", "--detach"}), HasSubstr("experiment 1 is "));
   EXPECT_EQ(Json({"train", "--detach"})["id"], "2");
   gate.LetThrough(2);
   AwaitEnd("1");
@@ -216,7 +220,7 @@ TEST_P(ExperimentLife, KillNowOfAGridDoesNotWaitForTheGraceOfItsRuns) {
   for (const std::string run : {"1.1", "1.2"}) EXPECT_EQ(StateOf(run), "KILLED") << run;
 }
 
-TEST_P(ExperimentLife, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHasFailed) {
+TEST_P(ExperimentSupervisedHere, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHasFailed) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("parameters: {x: [1, 2]}\nconcurrency: 2\ninstall: read line < " + gate.path() + "\nrun: echo $X");
   const auto train = StartMuster({"train"});
@@ -420,7 +424,7 @@ TEST_P(ExperimentLife, RerunIsANewOneOfTheOldFileCodeAndParameters) {
   EXPECT_THAT(gone.err, HasSubstr("the code of experiment 1 isn't kept any more"));
 }
 
-TEST_P(ExperimentLife, WithoutItsSupervisorItIsFailedAndNoTaskIsLeft) {
+TEST_P(ExperimentSupervisedHere, WithoutItsSupervisorItIsFailedAndNoTaskIsLeft) {
   WriteCluster(absl::StrCat("echo pid $$\n", kLoop));
   const auto train = StartMuster({"train", "--no-venv"});
   Watched tasks;

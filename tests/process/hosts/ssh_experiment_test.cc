@@ -15,6 +15,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
+#include "tests/process/testing/page_blocks.h"
 
 namespace muster::ssh_experiment_test {
 namespace {
@@ -497,20 +498,6 @@ TEST_P(SupervisorElsewhere, CommandsInALoopLeaveTheListAlone) {
   EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 3) << shell.out;
 }
 
-// Returns the blocks of this language in a chapter of a page.
-std::vector<std::string> Blocks(const std::string& page, const std::string& chapter, const std::string& language) {
-  std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
-  text = text.substr(text.find("\n## " + chapter + "\n"));
-  text = text.substr(0, text.find("\n## ", 1));
-  std::vector<std::string> blocks;
-  const std::string fence = "\n```" + language + "\n";
-  for (size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at + 1)) {
-    const size_t begin = at + fence.size();
-    blocks.push_back(text.substr(begin, text.find("\n```", begin) + 1 - begin));
-  }
-  return blocks;
-}
-
 // The page is followed word by word. Its ssh gets there by the test's configuration.
 TEST_P(SshExperiment, ThePageLeadsFromNothingToATrainedModel) {
   RunOn("");
@@ -518,13 +505,13 @@ TEST_P(SshExperiment, ThePageLeadsFromNothingToATrainedModel) {
     return absl::StrReplaceAll(
         text, {{"/opt/muster/bin", BinFolder()}, {"/opt/muster/data", SourceFolder() + "/examples/data"}});
   };
-  const std::vector<std::string> files = Blocks("clusters.md", "From nothing to a trained model", "yaml");
+  const std::vector<std::string> files = BlocksOfPage("clusters.md", "From nothing to a trained model", "yaml");
   ASSERT_EQ(files.size(), 1);
   std::ofstream(project() + "/muster.yml") << here(files[0]);
   const std::string bin = WriteProgram("ssh", "exec /usr/bin/ssh -F " + hosts().ssh_config() + " \"$@\"");
   environment_ = {absl::StrCat("PATH=", bin, ":", BinFolder(), ":/usr/bin:/bin")};
   std::string said;
-  for (const std::string& block : Blocks("clusters.md", "From nothing to a trained model", "bash")) {
+  for (const std::string& block : BlocksOfPage("clusters.md", "From nothing to a trained model", "bash")) {
     Process commands(hosts().On("h0", {"bash", "-ec", block}), Options());
     EXPECT_EQ(commands.Wait(), 0) << block << commands.out << commands.err;
     said += commands.out;

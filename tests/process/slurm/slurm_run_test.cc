@@ -72,7 +72,7 @@ class SlurmRun : public ::testing::Test {
       EXPECT_EQ(slurm().StepsOf(job_), "");
       slurm().Cancel(job_);
     }
-    for (const std::string& host : hosts().names()) AwaitOnlySlurmOn(host);
+    for (const std::string& host : hosts().names()) slurm().AwaitNothingElseOn(host);
     for (const std::string& name : EntriesOf(folder_)) EXPECT_FALSE(absl::StartsWith(name, ".muster")) << name;
   }
 
@@ -81,15 +81,6 @@ class SlurmRun : public ::testing::Test {
   static std::vector<std::string> Script(const std::string& script) { return {"sh", "-c", kWhoAmI + script}; }
   std::string Shared(const std::string& name) const { return folder_ + "/" + name; }
 
-  static void AwaitOnlySlurmOn(const std::string& host) {
-    for (size_t left = 1; left > 0;) {
-      Watched watched;
-      for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
-        if (!absl::StrContains(running.words, "slurm")) watched.Add(running.pid);
-      left = watched.size();
-      watched.WaitForEnds();
-    }
-  }
   static std::vector<std::string> Run(const std::vector<std::string>& flags, const std::vector<std::string>& program,
                                       const std::string& muster = BinFolder() + "/muster") {
     return Joined(Joined({muster, "run", "--on", "slurm"}, flags), Joined({"--"}, program));
@@ -199,7 +190,7 @@ TEST_F(SlurmRun, OfAKilledRunNothingIsLeftAfterTheGrace) {
   const auto run = Train({"--grace", "10"});
   run->Signal(SIGKILL);
   run->Wait();
-  for (const std::string& host : hosts().names()) AwaitOnlySlurmOn(host);
+  for (const std::string& host : hosts().names()) slurm().AwaitNothingElseOn(host);
   for (const absl::Time give_up = absl::Now() + absl::Minutes(1); !StepsOfJob().empty() && absl::Now() < give_up;) {
   }
   size_t left = 0;

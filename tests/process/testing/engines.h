@@ -1,6 +1,7 @@
-// A fixture for tests of experiments that must hold on every engine: the same test runs on this machine and on hosts by
-// ssh, for which the experiment file says so and nothing else changes. The command runs on h0, and the hosts see
-// neither the project nor MUSTER_HOME. Nothing may be left behind, on the hosts either.
+// A fixture for tests of experiments that must hold on every engine: the same test runs on this machine, on hosts by
+// ssh, and in jobs of a real Slurm, for which the experiment file says so and nothing else changes. The command runs on
+// h0. Hosts by ssh see neither the project nor MUSTER_HOME; nodes of Slurm see both, but no processes of h0. Nothing
+// may be left behind, on the hosts either.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,11 +12,13 @@
 
 #include "tests/process/testing/experiments.h"
 #include "tests/process/testing/simulated_hosts.h"
+#include "tests/process/testing/slurm_cluster.h"
 
 namespace muster {
 
 class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterface<const char*> {
  protected:
+  OnEveryEngine() : ExperimentsTest(BaseOf(GetParam())) {}
   // The hosts are those of the whole suite.
   static void SetUpTestSuite() {}
   static void TearDownTestSuite();
@@ -23,8 +26,10 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   void TearDown() override;
 
   bool on_hosts() const { return std::string(GetParam()) != "local"; }
+  // Whether the supervisor is where the command is.
+  bool is_supervised_here() const { return std::string(GetParam()) != "slurm"; }
   // h1 to h4; on_hosts only.
-  static SimulatedHosts& hosts() { return *OfSuite(); }
+  static SimulatedHosts& hosts() { return *OfSuite().hosts; }
   // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
   // h1 and h2 unless called.
   void RunOn(const std::string& hosts, const std::string& more = "", const std::string& grace = "10s") {
@@ -38,14 +43,22 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   std::string MoreOfFile() const override;
 
  private:
-  static std::unique_ptr<SimulatedHosts>& OfSuite();
+  struct Suite {
+    std::unique_ptr<SimulatedHosts> hosts;
+    std::unique_ptr<SlurmCluster> slurm;  // ends first
+    int tests = 0;
+  };
+  static Suite& OfSuite();
+  // Starts what the engine needs. Returns the folder of a test; "" for one of its own.
+  static std::string BaseOf(const std::string& engine);
+  static std::string WhyNot(const std::string& engine);
 
   std::string aside_;  // on_hosts only
   std::string file_hosts_ = "h1,h2", file_more_, file_grace_ = "10s";
 };
 
 // Returns the engines, for INSTANTIATE_TEST_SUITE_P.
-inline auto EveryEngine() { return ::testing::Values("local", "ssh"); }
+inline auto EveryEngine() { return ::testing::Values("local", "ssh", "slurm"); }
 // Names a case by its engine.
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info);
 

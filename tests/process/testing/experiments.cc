@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/system/pid_fd.h"
@@ -30,8 +31,9 @@ constexpr int kMostMillisecondsToVanish = 10000;
 
 }  // namespace
 
-ExperimentsTest::ExperimentsTest() : home_(scratch_ / "home"), project_(scratch_ / "project") {
-  std::filesystem::create_directory(project_);
+ExperimentsTest::ExperimentsTest(const std::string& base)
+    : base_(base.empty() ? scratch_.path() : base), home_(base_ + "/home"), project_(base_ + "/project") {
+  std::filesystem::create_directories(project_);
 }
 
 ExperimentsTest::~ExperimentsTest() {
@@ -156,6 +158,10 @@ void ExperimentsTest::AwaitEnd(const std::string& id) {
   Process waiting({"/usr/bin/flock", "--shared", "--timeout", absl::StrCat(kMostSecondsToEnd), Home(home_).lock(parsed),
                    "/bin/true"});
   ASSERT_EQ(waiting.Wait(), 0) << "experiment " << id << " hasn't ended";
+  // Nobody holds the lock of one that waits for its job.
+  const absl::Time give_up = absl::Now() + absl::Seconds(kMostSecondsToEnd);
+  while (Json({"status", id})["ended"].is_null() && absl::Now() < give_up) {
+  }
 }
 
 ScriptGate::ScriptGate(const std::string& path)

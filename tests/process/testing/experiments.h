@@ -18,7 +18,8 @@ namespace muster {
 
 class ExperimentsTest : public ::testing::Test {
  protected:
-  ExperimentsTest();
+  // `base`: an absolute folder for the home and the project, made if it is missing; "": one of its own.
+  explicit ExperimentsTest(const std::string& base = "");
   ~ExperimentsTest() override;
 
   // Runs `muster ARGUMENTS` in the project's folder to its end (as long as Process waits).
@@ -43,13 +44,13 @@ class ExperimentsTest : public ::testing::Test {
   // Writes a shell script into a folder beside the project, and returns the folder: for PATH.
   std::string WriteProgram(const std::string& name, const std::string& script) const;
   std::string Read(const std::string& path) const;  // a file (below MUSTER_HOME if relative); "" if there is none
-  // Waits until the experiment has ended, by watching its lock; fails after a minute.
+  // Waits until the experiment has ended, by watching its lock and then its state; fails after a minute.
   void AwaitEnd(const std::string& id);
 
   const std::string& home() const { return home_; }
   const std::string& project() const { return project_; }
   // Returns a path beside both, which tasks see, too: what a test writes there isn't part of the project.
-  virtual std::string Aside(const std::string& name) const { return scratch_ / name; }
+  virtual std::string Aside(const std::string& name) const { return base_ + "/" + name; }
   // Returns the words that run `muster ARGUMENTS`.
   virtual std::vector<std::string> Command(const std::vector<std::string>& arguments) const;
   // What commands run with: the home, the folder, environment_.
@@ -62,7 +63,7 @@ class ExperimentsTest : public ::testing::Test {
   void ExpectNothingLeft() const;
 
   const ScratchFolder scratch_;
-  const std::string home_, project_;
+  const std::string base_, home_, project_;
 };
 
 // A FIFO at which scripts wait (`read line < FIFO`) until the test lets them through.

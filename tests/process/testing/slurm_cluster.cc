@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -50,6 +51,7 @@ JobCompType=jobcomp/none
 ReturnToService=2
 SlurmdParameters=config_overrides
 KillWait=2
+MinJobAge=2
 )";
 
 std::string NameOfThisHost() {
@@ -100,8 +102,7 @@ void SlurmCluster::WriteSettings() const {
 }
 
 std::vector<std::string> SlurmCluster::On(const std::string& host, const std::vector<std::string>& words) const {
-  return hosts_.On(host,
-                   Joined({"env", "SLURM_CONF=" + File("slurm.conf"), absl::StrCat("PATH=", kPlaces, ":/bin")}, words));
+  return hosts_.On(host, Joined({"env", variable(), absl::StrCat("PATH=", kPlaces, ":/bin")}, words));
 }
 
 void SlurmCluster::Start(const std::string& host, const std::vector<std::string>& words, const std::string& until) {
@@ -131,6 +132,16 @@ std::vector<std::string> SlurmCluster::ShellOf(const std::string& job) const {
           "SLURM_JOB_CPUS_PER_NODE=" + absl::StrJoin(cpus_, ","),
           absl::StrCat("SLURM_TASKS_PER_NODE=1(x", cpus_.size(), ")"),
           absl::StrCat("SLURM_NNODES=", cpus_.size())};
+}
+
+void SlurmCluster::AwaitNothingElseOn(const std::string& host) const {
+  for (size_t left = 1; left > 0;) {
+    Watched watched;
+    for (const SimulatedHosts::Running& running : hosts_.ProcessesOf(host))
+      if (!absl::StrContains(running.words, "slurm")) watched.Add(running.pid);
+    left = watched.size();
+    watched.WaitForEnds();
+  }
 }
 
 std::string SlurmCluster::StepsOf(const std::string& job) const {

@@ -25,6 +25,8 @@ class SlurmCluster {
 
   // Returns the words that run `words` on a host as a user of this cluster, for Process.
   std::vector<std::string> On(const std::string& host, const std::vector<std::string>& words) const;
+  // Returns the variable by which commands find the cluster, "SLURM_CONF=…".
+  std::string variable() const { return "SLURM_CONF=" + File("slurm.conf"); }
   // Runs a client on h0 and returns what it has printed, both streams together.
   std::string Ask(const std::vector<std::string>& words) const;
 
@@ -33,6 +35,8 @@ class SlurmCluster {
   void Cancel(const std::string& job) const;
   // Returns the environment that salloc gives to the shell of such a job: "NAME=VALUE".
   std::vector<std::string> ShellOf(const std::string& job) const;
+  // Waits until nothing but sshd and Slurm runs on a host.
+  void AwaitNothingElseOn(const std::string& host) const;
   // Returns the steps of the job that run.
   std::string StepsOf(const std::string& job) const;
 

@@ -1,0 +1,264 @@
+// `muster train --on slurm` with a real Slurm: what only jobs have. What experiments do on every engine is in
+// tests/process/experiment, which runs there, too.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "muster/base/testing/built_at.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/slurm_cluster.h"
+
+namespace muster::slurm_experiment_test {
+namespace {
+
+using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+
+// Counts its starts in a file that stays, says so, and ends at once from the start that the test names on.
+constexpr char kCounts[] =
+    "run: 'echo start >>$OUTPUT_DIR/starts; n=$(wc -l <$OUTPUT_DIR/starts); echo start $n; [ $n -ge LAST ] || sleep "
+    "600'";
+
+struct Suite {
+  SimulatedHosts hosts{4};
+  SlurmCluster slurm{hosts, {4, 4, 4, 4}};
+  int tests = 0;
+};
+
+std::unique_ptr<Suite>& OfSuite() {
+  static std::unique_ptr<Suite> suite;
+  return suite;
+}
+
+std::string NewFolder() {
+  if (!SlurmCluster::WhyNot().empty()) return "";
+  if (OfSuite() == nullptr) OfSuite() = std::make_unique<Suite>();
+  return absl::StrCat(OfSuite()->hosts.shared(), "/test", ++OfSuite()->tests);
+}
+
+class SlurmExperiment : public ExperimentsTest {
+ protected:
+  SlurmExperiment() : ExperimentsTest(NewFolder()) {}
+  static void TearDownTestSuite() { OfSuite().reset(); }
+  void SetUp() override {
+    if (const std::string why = SlurmCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
+  }
+  void TearDown() override {
+    if (OfSuite() == nullptr) return;
+    for (const std::string& host : hosts().names()) slurm().AwaitNothingElseOn(host);
+  }
+
+  static SimulatedHosts& hosts() { return OfSuite()->hosts; }
+  static SlurmCluster& slurm() { return OfSuite()->slurm; }
+
+  std::vector<std::string> Command(const std::vector<std::string>& arguments) const override {
+    std::vector<std::string> words = ExperimentsTest::Command(arguments);
+    if (!path_.empty()) words = Joined({"env", "PATH=" + path_}, words);
+    if (login_ != "h0") words = Joined({"env", "--chdir=" + project()}, words);
+    return slurm().On(login_, words);
+  }
+  std::string MoreOfFile() const override { return absl::StrCat("on: slurm\ngrace: 10s\nslurm: {", job_, "}\n"); }
+
+  // Starts an experiment that ends by itself at its LAST start, and waits for the line of its first.
+  std::unique_ptr<Process> Train(int last, const std::string& job = "nodes: 1, nodelist: h1") {
+    job_ = job;
+    WriteExperiment(absl::StrReplaceAll(kCounts, {{"LAST", absl::StrCat(last)}}));
+    auto train = StartMuster({"train"});
+    train->WaitForOut("start 1\n");
+    return train;
+  }
+  std::string JobOf(const std::string& id) { return Json({"status", id})["job"]["id"].get<std::string>(); }
+  // Waits until `status ID` shows this.
+  void AwaitStatus(const std::string& id, const std::string& text) {
+    std::string shown;
+    for (const absl::Time give_up = absl::Now() + absl::Minutes(1);
+         !absl::StrContains(shown, text) && absl::Now() < give_up;)
+      shown = Muster({"status", id}).out;
+    EXPECT_THAT(shown, HasSubstr(text));
+  }
+  // Kills what runs on a host and has `text` among its words.
+  static void KillOn(const std::string& host, const std::string& text) {
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
+      if (absl::StrContains(running.words, text) && !absl::StrContains(running.words, "slurmd") &&
+          !absl::StrContains(running.words, "slurmstepd"))
+        kill(running.pid, SIGKILL);
+  }
+
+  std::string job_ = "nodes: 1";  // the keys of `slurm`
+  std::string login_ = "h0";      // where commands run
+  std::string path_;              // their PATH; empty: the usual one
+};
+
+TEST_F(SlurmExperiment, TheScriptStaysReadableAndHasOnlyWhatWasStated) {
+  job_ = "nodes: 2, time: 10, comment: 'two words', chdir: null, exclusive: true, extra: [--nice=1]";
+  WriteExperiment("resources: {cpus: 1.5, mem: 100MB}\nrun: echo $SLURM_JOB_NAME $KEPT");
+  environment_ = {"KEPT=kept"};
+  const std::string out = Out({"train"});
+  EXPECT_THAT(LinesOf(out, "1.master"), testing::Contains("toy.1 kept"));
+  const std::string script = Read("experiments/1/job.sh");
+  for (const char* line : {"--nodes=2", "--time=10", "--cpus-per-task=2", "--mem=164M", "--exclusive", "--nice=1",
+                           "\"--comment=two words\"", "--signal=B:USR1@60", "--no-requeue"})
+    EXPECT_THAT(script, HasSubstr(absl::StrCat("#SBATCH ", line, "\n")));
+  EXPECT_THAT(script, AllOf(Not(HasSubstr("--chdir")), Not(HasSubstr("--gres")), Not(HasSubstr("TOKEN"))));
+  EXPECT_EQ(Read("experiments/1/job.out"), "");
+}
+
+TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
+  job_ = "partition: nope";
+  WriteExperiment("run: 'true'");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 2);
+  EXPECT_THAT(said.err,
+              HasSubstr("muster train: sbatch: error: invalid partition specified: nope; sbatch: error: Batch "
+                        "job submission failed: Invalid partition name specified"));
+  EXPECT_EQ(StateOf("1"), "FAILED");
+}
+
+TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {
+  const std::string all = slurm().Allocate();
+  WriteExperiment("run: 'true'");
+  const auto train = StartMuster({"train"});
+  train->WaitForErr("experiment 1 waits: job ", 0);
+  AwaitStatus("1", "of Slurm: PENDING (Resources)");
+  const Said killed = Muster({"kill", "1"});
+  EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  slurm().Cancel(all);
+}
+
+TEST_F(SlurmExperiment, ScancelByHandIsAKill) {
+  const auto train = Train(2);
+  slurm().Cancel(JobOf("1"));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_THAT(Muster({"status", "1"}).out, HasSubstr("was cancelled"));
+}
+
+TEST_F(SlurmExperiment, KillAsksTheSupervisorFirst) {
+  const auto train = Train(2);
+  const Said killed = Muster({"kill", "1"});
+  EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_THAT(killed.err, Not(HasSubstr("doesn't answer")));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(Json({"status", "1"})["reason"], "it was killed");
+}
+
+TEST_F(SlurmExperiment, ASupervisorThatIsStoppedIsEndedBySlurm) {
+  const auto train = Train(2);
+  for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+    if (absl::StrContains(running.words, " supervise 1")) kill(running.pid, SIGSTOP);
+  const Said killed = Muster({"kill", "1", "--now"});
+  EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_THAT(killed.err, HasSubstr("cancelling job "));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+}
+
+TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgain) {
+  const auto train = Train(2);
+  KillOn("h1", " supervise 1");
+  EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");
+  EXPECT_THAT(train->out, HasSubstr("start 2\n"));
+  EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("the supervisor of experiment 1 was killed (signal 9)"));
+}
+
+// Slurm forgets jobs after two seconds here, and there is no accounting.
+TEST_F(SlurmExperiment, OfAJobThatEndedWithoutAWordTheCauseIsUnknown) {
+  const auto train = Train(2);
+  const std::string job = JobOf("1");
+  for (const char* part : {"slurm_script", " supervise 1"}) KillOn("h1", part);
+  EXPECT_EQ(train->Wait(), 137) << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              ContainsRegex(absl::StrCat("its job ", job, " of Slurm has ended(: FAILED|, cause unknown to Slurm)")));
+}
+
+TEST_F(SlurmExperiment, ANodeThatFailsIsNamed) {
+  const auto train = Train(2, "nodes: 2, nodelist: \"h1,h2\"");
+  slurm().Ask({"scontrol", "update", "NodeName=h2", "State=DOWN", "Reason=test"});
+  train->Wait();
+  slurm().Ask({"scontrol", "update", "NodeName=h2", "State=IDLE"});
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), AnyOf(HasSubstr("NODE_FAIL"), HasSubstr("NodeDown")));
+}
+
+TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew) {
+  const auto train = Train(3, "nodes: 1, nodelist: h1, max_requeues: 1");
+  const std::string job = JobOf("1");
+  slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
+  train->WaitForOut("start 2\n");
+  EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
+  EXPECT_EQ(JobOf("1"), job);
+  slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
+  EXPECT_NE(train->Wait(), 0);
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              AllOf(HasSubstr("the time of its job "), HasSubstr("muster train --experiment 1 goes on with it")));
+}
+
+TEST_F(SlurmExperiment, TheRemainingTimeIsNoticedWithoutASignal) {
+  const std::string soon = absl::StrCat(absl::ToUnixSeconds(absl::Now()) + 64);
+  const auto train = Train(2, absl::StrCat("nodes: 1, signal: null, export: \"ALL,SLURM_JOB_END_TIME=", soon, "\""));
+  EXPECT_NE(train->Wait(), 0);
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("the time of its job "));
+}
+
+// As at sites whose nodes have no scontrol: the next command of the submitting host does it.
+TEST_F(SlurmExperiment, WithoutScontrolAnotherJobIsSubmittedFromHere) {
+  path_ = Aside("few");
+  std::filesystem::create_directory(path_);
+  for (const char* name : {"sbatch", "squeue", "srun", "scancel", "sh", "bash", "sleep", "wc", "rm", "env"})
+    std::filesystem::create_symlink(absl::StrCat("/usr/bin/", name), path_ + "/" + name);
+  const auto train = Train(2, "nodes: 1, nodelist: h1, max_requeues: 1");
+  const std::string job = JobOf("1");
+  slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  EXPECT_THAT(train->err, HasSubstr(absl::StrCat("the time of job ", job, " was over; it goes on in job ")));
+  EXPECT_THAT(train->out, HasSubstr("start 2\n"));
+}
+
+TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
+  WriteExperiment("concurrency: 1\nparameters: {n: [1, 2, 3]}\nrun: 'echo {{ n }} >>$OUTPUT_DIR/../../../order'");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_THAT(said.err, HasSubstr("experiment 1 has 3 jobs of Slurm"));
+  EXPECT_EQ(Read("experiments/1/order"), "1\n2\n3\n");
+  EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+}
+
+TEST_F(SlurmExperiment, AGridIsKilledWithAllItsJobs) {
+  WriteExperiment("concurrency: 1\nparameters: {n: [1, 2, 3]}\nrun: sleep 600");
+  Out({"train", "--detach"});
+  AwaitStatus("1", "PENDING (Dependency)");
+  AwaitStatus("1.1", "RUNNING");
+  const Said killed = Muster({"kill", "1"});
+  EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_EQ(StateOf("1.3"), "KILLED");
+}
+
+// No node has to reach the host that submits: neither its commands nor anything that they leave there.
+TEST_F(SlurmExperiment, TheSubmittingHostMayBeOutOfReach) {
+  login_ = "h4";
+  ScriptGate gate(Aside("gate"));
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteExperiment(absl::StrCat("run: 'read line <", gate.path(), "; echo through'"));
+  Out({"train", "--detach"});
+  AwaitStatus("1", "RUNNING");
+  hosts().Cut("h4");
+  gate.LetThrough();
+  AwaitEnd("1");
+  EXPECT_THAT(Muster({"logs", "1"}).out, HasSubstr("through"));
+  EXPECT_THAT(Muster({"status", "1"}).out, HasSubstr("FINISHED"));
+  hosts().Heal("h4");
+}
+
+}  // namespace
+}  // namespace muster::slurm_experiment_test
