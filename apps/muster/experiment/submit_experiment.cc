@@ -25,6 +25,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/project/project_tree.h"
+#include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/results/grid_report.h"
@@ -76,10 +77,15 @@ absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
 // Starts the supervisor, or submits the job that will start it.
 absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock lock, const NewExperiment& experiment,
                            const SupervisorStart& supervisor) {
+  const auto before = ReadJobFile(opened.home.job(id));
   RETURN_IF_ERROR(ForgetJobs(opened, id));
   if (!experiment.options.hosts.slurm.has_value())
     return StartSupervisor(opened.home, id, std::move(lock), supervisor).status();
-  const absl::Status submitted = SubmitJobs(opened, id, experiment, supervisor.muster_command);
+  const absl::Status submitted =
+      SubmitJobs(opened, id, experiment,
+                 {.muster = supervisor.muster_command,
+                  .users_umask = supervisor.users_umask,
+                  .ending_seconds = before.ok() && before->has_value() ? (*before)->ending_seconds : 0});
   if (submitted.ok()) return absl::OkStatus();
   RETURN_IF_ERROR(opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = kExitUsage}));
   return submitted;

@@ -15,13 +15,17 @@
 namespace muster {
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
-                        const std::string& muster) {
+                        const JobsSetting& setting) {
   const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
   ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
-  const JobsOrder order{.home = opened.home, .muster = muster, .file = file, .experiment = experiment};
+  const JobsOrder order{.home = opened.home,
+                        .muster = setting.muster,
+                        .users_umask = setting.users_umask,
+                        .file = file,
+                        .experiment = experiment};
   const bool of_grid = experiment.grid && id.run == 0;
   if (!of_grid) {
-    ASSIGN_OR_RETURN(const std::string job, SubmitRun(*engine, order, id, ""));
+    ASSIGN_OR_RETURN(const std::string job, SubmitRun(*engine, order, id, {}, setting.ending_seconds));
     std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job.c_str(), engine->title().c_str());
     return absl::OkStatus();
   }

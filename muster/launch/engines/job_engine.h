@@ -48,7 +48,8 @@ class JobEngine {
   virtual std::string name() const = 0;   // "slurm"
   virtual std::string title() const = 0;  // what a user reads: "Slurm"
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. Unavailable: it can't be asked.
-  virtual absl::StatusOr<std::string> Submit(const std::string& script) = 0;
+  // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
+  virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
   // Returns news of each of these jobs. An error: the engine can't be asked now.
   virtual absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) = 0;
   // OK also for a job that has ended.

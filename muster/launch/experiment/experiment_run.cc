@@ -114,7 +114,6 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
 ExperimentEnd ExperimentRun::Run() {
   progress_.run().supervisor = getpid();
   progress_.run().run_id = run_id_;
-  if (order_.setting.job.has_value()) job_ends_at_ = order_.setting.job->end_at();
   logs_.AddState(RunState::kCreated);
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
@@ -542,7 +541,8 @@ void ExperimentRun::WaitUntil(absl::Time deadline) {
   changed_ = false;
   logs_.Flush();
   MindTheJob();
-  const absl::Time job_ends_at = time_is_over_ || tasks_.interrupts() > 0 ? absl::InfiniteFuture() : job_ends_at_;
+  const bool minds_job = order_.setting.job.has_value() && !time_is_over_ && tasks_.interrupts() == 0;
+  const absl::Time job_ends_at = minds_job ? std::min(job_ends_at_, ask_job_at_) : absl::InfiniteFuture();
   tasks_.RunRound(std::min({deadline, progress_.deadline(), pulse_.deadline(), job_ends_at}));
   progress_.OnTime();
   pulse_.OnTime();

@@ -151,6 +151,7 @@ class ExperimentRun final : public TaskRunClient {
   bool changed_ = false;                             // since the last Commit
   bool said_why_ = false;                            // the logs have the reason for its failure
   absl::Time job_ends_at_ = absl::InfiniteFuture();  // as far as was known when it was asked last
+  absl::Time ask_job_at_ = absl::InfinitePast();     // when that is due again
   bool time_is_over_ = false;                        // of the supervisor's job
   bool job_failed_ = false;                          // its engine has ended it, for a reason
   absl::Time asked_at_ = absl::InfiniteFuture();     // when the tasks were asked to end

@@ -11,6 +11,12 @@
 #include "muster/launch/experiment/experiment_run.h"
 
 namespace muster {
+namespace {
+
+// Between two questions when the job ends.
+constexpr absl::Duration kAskAgain = absl::Minutes(10);
+
+}  // namespace
 
 std::string ExperimentRun::EngineOf(const RunOrder& order) {
   return order.hosts.hosts.empty() || order.setting.job.has_value() ? order.setting.engine : kSshEngine;
@@ -19,10 +25,12 @@ std::string ExperimentRun::EngineOf(const RunOrder& order) {
 void ExperimentRun::MindTheJob() {
   if (tasks_.interrupts() > 0) asked_at_ = std::min(asked_at_, RealClock().Now());
   if (!order_.setting.job.has_value() || time_is_over_ || tasks_.interrupts() > 0) return;
-  if (RealClock().Now() < job_ends_at_) return;
-  // It may have been given more time since.
+  const absl::Time now = RealClock().Now();
+  if (now < std::min(job_ends_at_, ask_job_at_)) return;
+  // It may have been given more time since, or the engine hasn't answered before.
   job_ends_at_ = order_.setting.job->end_at();
-  if (RealClock().Now() < job_ends_at_) return;
+  ask_job_at_ = now + kAskAgain;
+  if (now < job_ends_at_) return;
   time_is_over_ = true;
   kill(getpid(), SIGTERM);
 }
@@ -30,7 +38,7 @@ void ExperimentRun::MindTheJob() {
 void ExperimentRun::NoteInterruption() {
   RunRecord& run = progress_.run();
   run.reason = "it was killed";
-  if (!order_.setting.job.has_value() || pulse_.was_asked_to_end()) return;
+  if (!order_.setting.job.has_value() || pulse_.was_asked_to_end() || order_.setting.job->was_killed()) return;
   const JobLimits& job = *order_.setting.job;
   time_is_over_ = time_is_over_ || PosixFileSystem().Exists(job.notice_file);
   if (const auto why = time_is_over_ ? std::nullopt : job.why_ending(); why.has_value()) {

@@ -21,6 +21,7 @@ struct JobLimits {
   std::function<absl::Time()> end_at = nullptr;  // asks when the run has to begin to end; InfiniteFuture: never
   std::string notice_file;                       // exists once the engine has said that the job ends soon
   bool goes_on = false;                          // in another job, if this one's time is over
+  std::function<bool()> was_killed = nullptr;    // asks whether somebody has asked for the run's end
   // Asks the engine whether it ends the job just now: why, "" for somebody who has cancelled it; nullopt: it doesn't.
   std::function<std::optional<std::string>()> why_ending = nullptr;
 };

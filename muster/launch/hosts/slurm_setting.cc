@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
@@ -50,6 +51,18 @@ absl::Status TakeSlurmSetting(SlurmSetting& slurm, const std::string& name, cons
   if (absl::SimpleAtoi(number, &slurm.max_requeues) && slurm.max_requeues >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(kMostRequeues, " is '", OneLine(number), "'; accepted: a whole number from 0"));
+}
+
+absl::Status TakeSlurmExtra(SlurmSetting& slurm, const std::string& word) {
+  if (!absl::StartsWith(word, "--"))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", OneLine(word), "': accepted is an option of sbatch by its long name: --NAME or --NAME=VALUE"));
+  const std::string option = word.substr(2);
+  const size_t equals = option.find('=');
+  RETURN_IF_ERROR(
+      CheckSbatchOption(option.substr(0, equals), equals == std::string::npos ? "" : option.substr(equals + 1)));
+  slurm.extra.push_back(word);
+  return absl::OkStatus();
 }
 
 }  // namespace muster

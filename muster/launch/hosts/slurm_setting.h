@@ -26,4 +26,7 @@ struct SlurmSetting {
 [[nodiscard]] absl::Status TakeSlurmSetting(SlurmSetting& slurm, const std::string& name,
                                             const std::optional<std::string>& value);
 
+// Takes a further word for sbatch, "--NAME" or "--NAME=VALUE". InvalidArgument as above.
+[[nodiscard]] absl::Status TakeSlurmExtra(SlurmSetting& slurm, const std::string& word);
+
 }  // namespace muster

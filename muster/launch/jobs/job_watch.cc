@@ -9,11 +9,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/run_lock.h"
 
 namespace muster {
@@ -105,30 +107,55 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
     return std::vector<std::string>();
   }
   if (run.news.phase == JobPhase::kRuns) return std::vector<std::string>();
-  // It may have written its end since.
+  if (access(home_.job(id).c_str(), W_OK) != 0) return std::vector<std::string>();  // another user's
+  // A command that holds it does the same now; a supervisor lives.
+  const absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
+  if (absl::IsFailedPrecondition(lock.status())) return std::vector<std::string>();
+  RETURN_IF_ERROR(lock.status());
+  // Either may have changed since the engine was asked.
+  const std::string asked_about = run.job.id;
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(home_.job(id)));
   ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
-  const std::optional<absl::Duration> silent = registry_.SinceRenewal(id);
-  const bool may_live = run.news.phase == JobPhase::kUnknown && record.state != RunState::kCreated &&
-                        silent.has_value() && *silent < kSurelyAlive;
-  if (HasEnded(record.state) || may_live) return std::vector<std::string>();
+  if (HasEnded(record.state) || !job.has_value() || job->id != asked_about) return std::vector<std::string>();
+  run.job = *job;
+  if (run.news.phase == JobPhase::kUnknown && !MayJudgeUnknown(id, run, record.state))
+    return std::vector<std::string>();
   if (!run.job.wants_another || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
-  ASSIGN_OR_RETURN(const std::string job, engine.Submit(home_.job_script(id)));
+  return SubmitAgain(id, run, engine);
+}
+
+bool JobWatch::MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const {
+  if (run.job.host != MachineId::This().host) {
+    absl::StrAppend(&run.text, ", unknown here: ", run.job.host, " submitted it");
+    return false;
+  }
+  const std::optional<absl::Duration> silent = registry_.SinceRenewal(id);
+  return state == RunState::kCreated || !silent.has_value() || *silent >= kSurelyAlive;
+}
+
+absl::StatusOr<std::vector<std::string>> JobWatch::SubmitAgain(const ExperimentId& id, RunInJob& run,
+                                                               JobEngine& engine) {
+  // So that no job is submitted which can't be written down.
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  // The others of its chain have gone on without it.
+  std::vector<std::string> after;
+  for (const auto& [other, its] : runs_)
+    if (other.number == id.number && other != id && id.run > 0 && its.job.chain == run.job.chain && !its.job.id.empty())
+      after.push_back(its.job.id);
   const std::string before = run.job.id;
-  run.job.id = job;
+  ASSIGN_OR_RETURN(run.job.id, engine.Submit(home_.job_script(id), absl::StrJoin(after, ":")));
+  run.job.host = MachineId::This().host;
+  run.job.restarts = 0;
   run.job.wants_another = false;
   ++run.job.requeues;
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": the time of job ", before,
-                                               " was over; it goes on in job ", job, " of ", engine.title())};
+                                               " was over; it goes on in job ", run.job.id, " of ", engine.title())};
 }
 
 absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id, const RunInJob& run,
                                                           const JobEngine& engine) {
-  // Taken so that two commands of this host don't both write; the supervisor is gone.
-  const absl::StatusOr<RunLock> lock = RunLock::Take(home_.lock(id));
-  if (absl::IsFailedPrecondition(lock.status())) return std::vector<std::string>();
-  RETURN_IF_ERROR(lock.status());
   const std::string job = JobText(run.job, engine.title());
   LostEnd end;
   if (run.job.killed) {

@@ -49,6 +49,9 @@ class JobWatch {
   void AskEngine(const std::string& name, JobEngine& engine);
   // Returns the lines about it.
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // Whether a job that the engine doesn't know, or not any more, has ended.
+  bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
+  absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
   std::string LastWords(const ExperimentId& id) const;
 

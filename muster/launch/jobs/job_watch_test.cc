@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::job_watch_test {
@@ -17,7 +18,7 @@ using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 struct PlayedEngine {
   std::map<std::string, JobNews> news;
   absl::Status silence;  // why it doesn't answer
-  std::vector<std::string> submitted, hastened, freed;
+  std::vector<std::string> submitted, after, hastened, freed;
   int looks = 0;
 };
 
@@ -26,7 +27,8 @@ class EngineOfTest final : public JobEngine {
   explicit EngineOfTest(PlayedEngine& played) : played_(played) {}
   std::string name() const override { return "slurm"; }
   std::string title() const override { return "Slurm"; }
-  absl::StatusOr<std::string> Submit(const std::string& script) override {
+  absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
+    played_.after.push_back(after);
     played_.submitted.push_back(script);
     return std::to_string(100 + played_.submitted.size());
   }
@@ -60,7 +62,8 @@ class JobWatchTest : public RegistryFixture {
     Put(id, job);
     return id;
   }
-  void Put(const ExperimentId& id, const JobOfRun& job) {
+  void Put(const ExperimentId& id, JobOfRun job) {
+    if (job.host.empty()) job.host = MachineId::This().host;
     ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
     ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
   }
@@ -131,8 +134,35 @@ TEST_F(JobWatchTest, ARunThatWantsAnotherJobIsSubmittedAgain) {
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
   EXPECT_THAT(Look(), ElementsAre("experiment 1: the time of job 17 was over; it goes on in job 101 of Slurm"));
   EXPECT_THAT(engine_.submitted, ElementsAre(home_.job_script(id)));
-  EXPECT_EQ(*ReadJobFile(home_.job(id)), (JobOfRun{.engine = "slurm", .id = "101", .requeues = 2}));
+  EXPECT_EQ(*ReadJobFile(home_.job(id)),
+            (JobOfRun{.engine = "slurm", .id = "101", .host = MachineId::This().host, .requeues = 2}));
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+}
+
+TEST_F(JobWatchTest, ARunOfAGridIsSubmittedAgainBehindItsChain) {
+  const int64_t number = Create(*registry_, Grid(3));
+  Put({number, 1}, {.engine = "slurm", .id = "11", .chain = 0, .wants_another = true});
+  Put({number, 2}, {.engine = "slurm", .id = "12", .chain = 1});
+  Put({number, 3}, {.engine = "slurm", .id = "13", .chain = 0});
+  engine_.news["11"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  engine_.news["12"] = engine_.news["13"] = {.phase = JobPhase::kRuns, .text = "RUNNING"};
+  Look();
+  EXPECT_THAT(engine_.after, ElementsAre("13"));
+}
+
+TEST_F(JobWatchTest, AJobOfAnotherHostIsntJudgedBecauseItIsUnknownHere) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17", .host = "elsewhere"});
+  Look();
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm, unknown here: elsewhere submitted it");
+}
+
+TEST_F(JobWatchTest, WhileSomebodyHoldsTheLockNothingFollows) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17", .wants_another = true});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  const RunLock lock = TakeLock(id);
+  Look();
+  EXPECT_THAT(engine_.submitted, IsEmpty());
 }
 
 TEST_F(JobWatchTest, NotIfSomebodyHasEndedIt) {
@@ -169,7 +199,8 @@ TEST_F(JobWatchTest, AChainThatIsOverFreesTheLastRunOfAnother) {
   NewExperiment grid = Grid(5);
   grid.file_text = "project: toaster\ntrain: {framework: any, concurrency: 2, run: x}\n";
   const int64_t number = Create(*registry_, grid);
-  for (int run = 1; run <= 5; ++run) Put({number, run}, {.engine = "slurm", .id = std::to_string(10 + run)});
+  for (int run = 1; run <= 5; ++run)
+    Put({number, run}, {.engine = "slurm", .id = std::to_string(10 + run), .chain = (run - 1) % 2});
   EngineOfTest engine(engine_);
   // Run 4 follows run 2 in its chain and begins by itself.
   Bring(*registry_, {number, 2}, RunState::kFinished);

@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/backend.h"
 #include "muster/launch/engines/slurm/job_script.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/run_lock.h"
 
@@ -51,34 +51,39 @@ absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const Experiment
                     .extra = setting.extra,
                     .muster = order.muster,
                     .home = order.home.path(),
+                    .users_umask = order.users_umask,
                     .over_file = order.home.job_over(id),
                     .notice_file = order.home.job_notice(id)});
 }
 
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
-                                      const std::string& after) {
+                                      const ChainPlace& place, double ending_seconds) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(order.home.folder(id)));
-  const auto former = ReadJobFile(order.home.job(id));
-  JobOfRun job{.engine = kSlurmEngine};
-  if (former.ok() && former->has_value()) job.ending_seconds = (*former)->ending_seconds;
-  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, id, after, job.ending_seconds));
+  JobOfRun job{
+      .engine = engine.name(), .host = MachineId::This().host, .chain = place.chain, .ending_seconds = ending_seconds};
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, id, place.after, ending_seconds));
   RETURN_IF_ERROR(ReplaceFile(order.home.job_script(id), script, Durability::kDisk));
   chmod(order.home.job_script(id).c_str(), 0700);
-  ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id)));
+  ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));
   RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
   return job.id;
 }
 
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,
                                const std::function<void(int done)>& progress) {
-  RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = kSlurmEngine}));
+  RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = engine.name()}));
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.number));
   const size_t concurrency = static_cast<size_t>(std::max(1, order.file.concurrency));
   std::vector<std::string> jobs;
   absl::Status refused;
   for (const RunRecord& run : runs) {
     if (HasEnded(run.state)) continue;
-    const absl::StatusOr<std::string> job = SubmitRun(engine, order, run.id, BeforeInChain(jobs, concurrency));
+    const ChainPlace place = {.chain = static_cast<int>(jobs.size() % concurrency),
+                              .after = BeforeInChain(jobs, concurrency)};
+    // After an engine that doesn't answer, the next run isn't asked for.
+    const absl::StatusOr<std::string> job = refused.ok() || absl::IsInvalidArgument(refused)
+                                                ? SubmitRun(engine, order, run.id, place, 0)
+                                                : absl::StatusOr<std::string>(refused);
     if (job.ok()) {
       jobs.push_back(*job);
       progress(static_cast<int>(jobs.size()));
@@ -98,17 +103,15 @@ absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const Jobs
 
 void FreeNextOfGrid(JobEngine& engine, const Home& home, Registry& registry, const ExperimentId& ended) {
   const auto runs = registry.Runs(ended.number);
-  const auto experiment = registry.Specification(ended.number);
-  if (!runs.ok() || !experiment.ok()) return;
-  const auto file = ParseExperimentFile(experiment->file_text, experiment->file_name);
-  const int concurrency = file.ok() ? std::max(1, file->concurrency) : 1;
+  const auto own = ReadJobFile(home.job(ended));
+  if (!runs.ok() || !own.ok() || !own->has_value()) return;
   std::string last;
   for (const RunRecord& run : *runs) {
-    if (run.state != RunState::kCreated) continue;
-    // What comes next in its own chain begins by itself.
-    if (run.id.run > ended.run && (run.id.run - ended.run) % concurrency == 0) return;
     const auto job = ReadJobFile(home.job(run.id));
-    if (job.ok() && job->has_value()) last = (*job)->id;
+    if (run.state != RunState::kCreated || !job.ok() || !job->has_value()) continue;
+    // What comes next in its own chain begins by itself.
+    if ((*job)->chain == (*own)->chain) return;
+    last = (*job)->id;
   }
   if (!last.empty()) static_cast<void>(engine.Free(last));
 }

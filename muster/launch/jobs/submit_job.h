@@ -1,6 +1,8 @@
 // Submits the runs of an experiment as jobs of an engine (docs/slurm_jobs.md). Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 
@@ -16,6 +18,7 @@ namespace muster {
 struct JobsOrder {
   Home home;
   std::string muster;  // this program, as the nodes see it
+  mode_t users_umask = 022;
   ExperimentFile file;
   NewExperiment experiment;
 };
@@ -25,10 +28,15 @@ struct JobsOrder {
 absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const ExperimentId& id, const std::string& after,
                                         double ending_seconds);
 
-// Writes the run's script and submits it; the file `job` says which job it is.
+struct ChainPlace {
+  int chain = 0;
+  std::string after = "";  // the jobs before it, "17:19"
+};
+
+// Writes the run's script and submits it; the file `job` says which job it is. `ending_seconds`: of an attempt before.
 // Errors are those of JobEngine::Submit, and of writing to the run's folder.
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
-                                      const std::string& after);
+                                      const ChainPlace& place, double ending_seconds);
 
 // Submits all open runs of a grid, each as a job of its own. They form as many chains as the file's `concurrency` says:
 // a job waits for the end of those before it in its chain, so that never more run at once, whether any process of

@@ -42,6 +42,9 @@ class LifeInJob {
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
   absl::Status GoOn();
+  // Whether somebody has asked for the run's end, as the file says now.
+  bool WasKilled();
+  absl::Status Write();
   // As JobLimits::why_ending. The end of its time is none of these.
   std::optional<std::string> WhyEnding();
 
@@ -62,14 +65,28 @@ absl::Status LifeInJob::Join() {
   if (written.has_value() && job_.id != own_.id && !job_.wants_another)
     return absl::FailedPreconditionError(
         absl::StrCat("experiment ", id_.ToString(), " is in job ", job_.id, ", not in this one, ", own_.id));
-  begun_anew_ = own_.restarts > job_.requeues || job_.wants_another;
+  const bool is_same_job = job_.id == own_.id;
+  const int restarts = own_.restarts - (is_same_job ? job_.restarts : 0);  // since it was looked at last
+  begun_anew_ = restarts > 0 || job_.wants_another;
   if (run.state == RunState::kFinished || job_.killed || (HasEnded(run.state) && !begun_anew_))
     return absl::CancelledError(absl::StrCat("experiment ", id_.ToString(), " has ended before"));
-  if (job_.wants_another && job_.id != own_.id) ++job_.requeues;
+  // A command that has submitted this job because another was wanted has counted that.
+  job_.requeues += is_same_job ? restarts : job_.wants_another ? 1 : 0;
+  job_.restarts = own_.restarts;
   job_.wants_another = false;
-  job_.requeues = std::max(job_.requeues, own_.restarts);
   job_.engine = engine_.name();
   job_.id = own_.id;
+  return Write();
+}
+
+bool LifeInJob::WasKilled() {
+  const auto written = ReadJobFile(home_.job(id_));
+  if (written.ok() && written->has_value() && (*written)->killed) job_.killed = true;
+  return job_.killed;
+}
+
+absl::Status LifeInJob::Write() {
+  static_cast<void>(WasKilled());  // which stays
   return WriteJobFile(home_.job(id_), job_);
 }
 
@@ -110,21 +127,26 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   RETURN_IF_ERROR(Join());
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
   RETURN_IF_ERROR(BeginAgainIfDue(experiment));
-  unlink(home_.job_notice(id_).c_str());
   const int most = experiment.options.hosts.slurm.value_or(SlurmSetting()).max_requeues;
   JobLimits limits{.name = absl::StrCat("job ", own_.id, " of ", engine_.title()),
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < most,
+                   .was_killed = [this] { return WasKilled(); },
                    .why_ending = [this] { return WhyEnding(); }};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
+  const absl::Time began = RealClock().Now();
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, job_.ending_seconds);
-  limits.end_at = [this, notice] { return engine_.EndTime(own_.id).value_or(absl::InfiniteFuture()) - notice; };
+  limits.end_at = [this, began, notice] {
+    const absl::Time end = engine_.EndTime(own_.id).value_or(absl::InfiniteFuture());
+    // A job with little time isn't all notice.
+    return end - std::min(notice, (end - began) / 3);
+  };
   setting.engine = engine_.name();
   setting.job = std::move(limits);
   ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, id_, std::move(lock), setting));
   job_.ending_seconds = absl::ToDoubleSeconds(end.ending);
   if (!end.goes_on) {
-    static_cast<void>(WriteJobFile(home_.job(id_), job_));
+    static_cast<void>(Write());
     if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
     if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
     return end.exit_code;
@@ -136,7 +158,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
 // From the first line on, a command that finds that the job has ended submits the next one.
 absl::Status LifeInJob::GoOn() {
   job_.wants_another = true;
-  RETURN_IF_ERROR(WriteJobFile(home_.job(id_), job_));
+  RETURN_IF_ERROR(Write());
   RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));
   if (const absl::Status requeued = engine_.Requeue(own_.id); !requeued.ok())
     std::fprintf(stderr, "muster: %s can't begin the job anew (%s): the next muster command about it submits another\n",

@@ -75,6 +75,8 @@ class FormerRegistryTest : public RegistryFixture {
     ASSERT_THAT(*registry->Runs(7), SizeIs(2));
     EXPECT_EQ(Get(*registry, {7, 1}).exit_code, 3);
     EXPECT_EQ(Get(*registry, {7, 2}).state, RunState::kCreated);
+    // Nobody has renewed it since the machine was up again.
+    scratch_.MakeOld("experiments/7/state.json", absl::Minutes(1));
     EXPECT_THAT(*registry->Reconcile(), ElementsAre(ExperimentId{7, 0}, ExperimentId{7, 2}));
     EXPECT_EQ(Get(*registry, {7, 0}).reason, "the machine was restarted");
     EXPECT_EQ(Create(*registry, Single()), 8);

@@ -132,7 +132,7 @@ absl::Status IndexRefresh::All() {
   for (const int64_t number : behind) RETURN_IF_ERROR(Absorb(number, 0));
   // Looks again: another command may have made it between the two lists.
   for (const int64_t number : gone)
-    if (!PosixFileSystem().Exists(home_.folder({.number = number}))) RETURN_IF_ERROR(DropExperiment(database_, number));
+    if (SignatureOf(home_.folder({.number = number})).empty()) RETURN_IF_ERROR(DropExperiment(database_, number));
   if (settled)
     RETURN_IF_ERROR(SetNumber(
         database_, "INSERT INTO notes VALUES ('folders_ns', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -205,7 +205,11 @@ absl::Status IndexRefresh::AbsorbExperiment(int64_t number) {
 }
 
 absl::Status IndexRefresh::AbsorbRecords(const ExperimentId& id, uint64_t from) {
-  ASSIGN_OR_RETURN(const ReadRecords read, ReadRecordsFrom(home_.records(id), from));
+  ASSIGN_OR_RETURN(ReadRecords read, ReadRecordsFrom(home_.records(id), from));
+  // Another file is there, or what was read was taken back: whole rows may be read again.
+  if (from > 0 && read.records.empty() && SizeOfFile(home_.records(id)) > from) {
+    ASSIGN_OR_RETURN(read, ReadRecordsFrom(home_.records(id), 0));
+  }
   for (const std::string& record : read.records) {
     const auto change = ParseRecordText(record);
     if (change.ok()) {

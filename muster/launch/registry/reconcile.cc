@@ -33,8 +33,9 @@ class SupervisorLook {
 
   // Returns whether a free lock says anything about a run of that machine: another host's lock may be unknown here.
   bool MayJudge(const ExperimentId& id, const MachineId& its) const {
-    if (!place_.shared || place_.machine.HasSameKernel(its)) return true;
-    if (its.host.empty() || its.host != place_.machine.host) return false;
+    if (place_.machine.HasSameKernel(its) || its.boot.empty()) return true;
+    // A file system that is local here may be exported to others, whose locks this kernel doesn't see.
+    if (place_.shared && its.host != place_.machine.host) return false;
     const std::optional<absl::Duration> age = AgeOfFile(home_.state(id));
     return !age.has_value() || *age > kSurelyGone;
   }

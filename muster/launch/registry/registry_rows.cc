@@ -281,7 +281,7 @@ absl::Status ApplyAskedRun(SqliteDatabase& database, int64_t number, const Asked
           " output_dir, reason, parameters) VALUES (?, ?, ?, ?, 0, ?, ?, 0, ?, ?, '', ?)"
           " ON CONFLICT (number, run) DO UPDATE SET state = excluded.state, attempt = excluded.attempt,"
           " supervisor = 0, machine = excluded.machine, ended_us = NULL, exit_code = 0,"
-          " tree = excluded.tree, reason = '', parameters = excluded.parameters, run_id = ''"));
+          " tree = excluded.tree, reason = '', parameters = excluded.parameters, run_id = '', records = 0"));
   upsert.BindInt(number).BindInt(asked.run).BindText(Name(RunState::kCreated)).BindInt(asked.attempt);
   upsert.BindText(asked.machine).BindInt(absl::ToUnixMicros(asked.created)).BindText(asked.tree);
   RETURN_IF_ERROR(upsert.BindText(asked.output_dir).BindText(parameters).Run());

@@ -66,7 +66,9 @@ void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes
     const std::string& name = node.keys[i];
     const YamlNode& item = node.items[i];
     if (name == "extra") {
-      slurm.extra = NamesIn(item);
+      for (const std::string& word : NamesIn(item))
+        if (const absl::Status taken = TakeSlurmExtra(slurm, word); !taken.ok())
+          mistakes.Add(item.line, "slurm.extra", taken);
       continue;
     }
     if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) continue;

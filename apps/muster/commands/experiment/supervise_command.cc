@@ -1,6 +1,7 @@
 // `muster supervise`: the process that sees to an experiment from its start to its end. Started by `muster train` and
 // by the supervisor of a grid, not by users: --help doesn't name it.
 #include <fcntl.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -72,6 +73,12 @@ absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
 
 // The script of the job takes an end without the file for a death, and starts the next supervisor.
 absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id) {
+  // One that comes before the run listens is heard then; one that comes after its end changes nothing.
+  sigset_t heard_later;
+  sigemptyset(&heard_later);
+  sigaddset(&heard_later, SIGINT);
+  sigaddset(&heard_later, SIGTERM);
+  sigprocmask(SIG_BLOCK, &heard_later, nullptr);
   const PrivateFiles private_files;
   ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
   const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());

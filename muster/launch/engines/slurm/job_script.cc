@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/text/one_line.h"
@@ -18,10 +19,12 @@ namespace {
 // A signal ends `wait`, but not the supervisor; the last wait has the supervisor's own exit status.
 constexpr char kScriptBody[] = R"sh(
 tell() { kill -s "$1" "$supervisor" 2>/dev/null; }
-trap 'tell TERM' TERM
-trap 'tell INT' INT
-trap ': >"$notice"; tell TERM' NOTICE
+trap 'ending=1; tell TERM' TERM
+trap 'ending=1; tell INT' INT
+trap ': >"$notice"; ending=1; tell TERM' NOTICE
 trap '' HUP
+ending=
+rm -f "$notice"
 for life in 1 2 3 4; do
   rm -f "$over"
   "$muster" supervise "$experiment" --in_job &
@@ -30,7 +33,7 @@ for life in 1 2 3 4; do
   wait "$supervisor"
   code=$?
   # It makes this file when it has come to an end by itself, whatever the exit status is.
-  if [ -e "$over" ] || [ "$code" -le 128 ]; then break; fi
+  if [ -e "$over" ] || [ "$code" -le 128 ] || [ "$ending" ]; then break; fi
   echo "muster: the supervisor of experiment $experiment was killed (signal $((code - 128)))" >&2
 done
 exit "$code"
@@ -83,7 +86,7 @@ std::string JobScript(const JobScriptOrder& order) {
   for (const std::string& word : order.extra) absl::StrAppend(&text, "#SBATCH ", SbatchWord(word), "\n");
   absl::StrAppend(&text, "\n", Assignment("muster", order.muster), Assignment("experiment", order.experiment),
                   Assignment("over", order.over_file), Assignment("notice", order.notice_file), "export ",
-                  Assignment("MUSTER_HOME", order.home));
+                  Assignment("MUSTER_HOME", order.home), absl::StrFormat("umask %04o\n", order.users_umask));
   const std::string signal = NoticeSignal(order.options);
   absl::StrAppend(&text, absl::StrReplaceAll(kScriptBody, {{"NOTICE", signal.empty() ? "USR1" : signal}}));
   return text;

@@ -2,6 +2,8 @@
 // (docs/slurm_jobs.md). Pure functions, thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -20,10 +22,11 @@ struct JobScriptOrder {
   std::string project;
   SbatchOptions options;  // all
   std::vector<std::string> extra;
-  std::string muster;       // the file, as the nodes see it
-  std::string home;         // MUSTER_HOME
-  std::string over_file;    // Home::job_over
-  std::string notice_file;  // made when Slurm announces the end of the job's time, by the signal of its options
+  std::string muster;        // the file, as the nodes see it
+  std::string home;          // MUSTER_HOME
+  mode_t users_umask = 022;  // sbatch would give it that of muster's own files
+  std::string over_file;     // Home::job_over
+  std::string notice_file;   // made when Slurm announces the end of the job's time, by the signal of its options
 };
 std::string JobScript(const JobScriptOrder& order);
 

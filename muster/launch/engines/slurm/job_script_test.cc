@@ -29,6 +29,7 @@ class JobScriptTest : public ::testing::Test {
             .options = {{"nodes", "2"}, {"signal", "B:USR2@60"}},
             .muster = scratch_ / "muster",
             .home = scratch_ / "home",
+            .users_umask = 027,
             .over_file = scratch_ / "over",
             .notice_file = scratch_ / "notice"};
   }
@@ -53,9 +54,9 @@ TEST_F(JobScriptTest, TheUsersOptionsTakeThePlaceOfMusters) {
 }
 
 TEST_F(JobScriptTest, ASupervisorThatComesToItsEndEndsTheJobWithItsCode) {
-  const ProgramOutput output = Run("echo $* home $MUSTER_HOME; : >$folder/over; exit 137");
+  const ProgramOutput output = Run("echo $* home $MUSTER_HOME $(umask); : >$folder/over; exit 137");
   EXPECT_EQ(output.status.code, 137);
-  EXPECT_EQ(output.out, absl::StrCat("supervise 4.2 --in_job home ", scratch_ / "home", "\n"));
+  EXPECT_EQ(output.out, absl::StrCat("supervise 4.2 --in_job home ", scratch_ / "home", " 0027\n"));
   EXPECT_THAT(output.err, Not(HasSubstr("was killed")));
 }
 
@@ -70,6 +71,11 @@ TEST_F(JobScriptTest, AKilledSupervisorIsStartedThreeTimesAgain) {
   EXPECT_EQ(output.status.code, 137);
   EXPECT_EQ(output.out, "life\nlife\nlife\nlife\n");
   EXPECT_THAT(output.err, HasSubstr("the supervisor of experiment 4.2 was killed (signal 9)"));
+}
+
+TEST_F(JobScriptTest, ASupervisorThatDiesInAJobThatEndsIsNotStartedAgain) {
+  const ProgramOutput output = Run("echo life; kill -TERM $PPID; sleep 0.2; kill -KILL $$");
+  EXPECT_EQ(output.out, "life\n");
 }
 
 TEST_F(JobScriptTest, SignalsArePassedOnAndTheNoticeIsNoted) {

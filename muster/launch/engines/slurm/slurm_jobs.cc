@@ -12,8 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/engines/slurm/allocation.h"
@@ -25,6 +27,7 @@ namespace {
 
 // A slurmctld that is busy answers late, and one that is gone not at all.
 constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kLookPatience = absl::Seconds(4);  // somebody waits for what they asked
 constexpr absl::Duration kPatienceOfSubmission = absl::Minutes(2);
 // What was left of an earlier life gets this long to end.
 constexpr absl::Duration kStepPatience = absl::Seconds(10);
@@ -62,6 +65,23 @@ std::string WordsOf(const ProgramOutput& output) {
   return OneLine(absl::StrReplaceAll(said, {{"\n", "; "}}));
 }
 
+// Variables of sbatch win over the lines of a script, which are what the user has said of this experiment.
+std::vector<std::string> WithoutOptionsOf(const std::string& script, std::vector<std::string> environment) {
+  const std::string text = PosixFileSystem().ReadFile(script).value_or("");
+  for (absl::string_view option : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&option, "#SBATCH ")) continue;
+    absl::ConsumePrefix(&option, "\"");
+    if (!absl::ConsumePrefix(&option, "--")) continue;
+    option = option.substr(0, option.find('='));
+    const std::string name =
+        option == "time" ? "TIMELIMIT" : absl::StrReplaceAll(absl::AsciiStrToUpper(option), {{"-", "_"}});
+    std::erase_if(environment, [&](const std::string& variable) {
+      return absl::StartsWith(variable, absl::StrCat("SBATCH_", name, "="));
+    });
+  }
+  return environment;
+}
+
 }  // namespace
 
 std::map<std::string, JobNews> ParseQueue(std::string_view text) {
@@ -89,8 +109,11 @@ std::map<std::string, JobNews> ParseAccounting(std::string_view text) {
 SlurmJobs::SlurmJobs(const std::vector<std::string>& environment)
     : own_environment_(environment), environment_(SubmitEnvironment(environment)) {}
 
-absl::StatusOr<std::string> SlurmJobs::Submit(const std::string& script) {
-  const auto output = RunToItsEnd({"sbatch", "--parsable", script}, environment_, kPatienceOfSubmission);
+absl::StatusOr<std::string> SlurmJobs::Submit(const std::string& script, const std::string& after) {
+  std::vector<std::string> words = {"sbatch", "--parsable"};
+  if (!after.empty()) words.push_back(absl::StrCat("--dependency=afterany:", after));
+  words.push_back(script);
+  const auto output = RunToItsEnd(words, WithoutOptionsOf(script, environment_), kPatienceOfSubmission);
   if (absl::IsNotFound(output.status()))
     return absl::UnavailableError(
         "there is no sbatch in the PATH; accepted: a machine from which jobs of Slurm are submitted, a login node say");
@@ -113,7 +136,7 @@ absl::StatusOr<std::map<std::string, JobNews>> SlurmJobs::Look(const std::vector
     ASSIGN_OR_RETURN(const ProgramOutput output,
                      RunToItsEnd({"squeue", "--noheader", "--states=all", "--format=%i|%T|%r",
                                   absl::StrCat("--jobs=", absl::StrJoin(some, ","))},
-                                 environment_, kPatience));
+                                 environment_, kLookPatience));
     // It fails for a single job that it doesn't know.
     if (!output.status.ok() && !absl::StrContains(output.err, "Invalid job id"))
       return absl::UnavailableError(WordsOf(output));
@@ -197,17 +220,17 @@ void SlurmJobs::Hasten(const std::string& id) {
 }
 
 std::optional<absl::Time> SlurmJobs::EndTime(const std::string& id) {
-  if (const auto own = AllocationIn(own_environment_); own.ok() && own->job == id && own->ends_at.has_value())
-    return own->ends_at;
   const auto output =
       RunToItsEnd({"squeue", "--noheader", "--format=%e", absl::StrCat("--jobs=", id)}, environment_, kPatience);
   absl::Time end;
   std::string error;
-  if (!output.ok() || !output->status.ok() ||
-      !absl::ParseTime("%Y-%m-%dT%H:%M:%S", absl::StripAsciiWhitespace(output->out), absl::LocalTimeZone(), &end,
-                       &error))
-    return std::nullopt;
-  return end;
+  if (output.ok() && output->status.ok() &&
+      absl::ParseTime("%Y-%m-%dT%H:%M:%S", absl::StripAsciiWhitespace(output->out), absl::LocalTimeZone(), &end,
+                      &error))
+    return end;
+  // What Slurm said at the job's start.
+  const auto own = AllocationIn(own_environment_);
+  return own.ok() && own->job == id ? own->ends_at : std::nullopt;
 }
 
 }  // namespace muster

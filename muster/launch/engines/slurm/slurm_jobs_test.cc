@@ -28,28 +28,37 @@ class SlurmJobsTest : public ::testing::Test {
 
 TEST_F(SlurmJobsTest, SbatchSaysTheNumberOfTheJob) {
   Command("sbatch", "echo \"17;alpha\"");
-  EXPECT_EQ(*Jobs().Submit("/job.sh"), "17");
+  EXPECT_EQ(*Jobs().Submit("/job.sh", ""), "17");
   Command("sbatch", "echo hello");
-  EXPECT_THAT(std::string(Jobs().Submit("/job.sh").status().message()),
+  EXPECT_THAT(std::string(Jobs().Submit("/job.sh", "").status().message()),
               HasSubstr("without the number of a job: hello"));
+}
+
+TEST_F(SlurmJobsTest, WhatTheScriptSaysWinsOverVariablesOfSbatch) {
+  scratch_.Write("job.sh", "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --time=5\n");
+  Command("sbatch",
+          "echo ${SBATCH_PARTITION:-0}${SBATCH_TIMELIMIT:-0}${SBATCH_QOS:-0}; [ $2 = --dependency=afterany:3:4 ]");
+  const auto job =
+      Jobs({"SBATCH_PARTITION=1", "SBATCH_TIMELIMIT=1", "SBATCH_QOS=1"}).Submit(scratch_ / "job.sh", "3:4");
+  EXPECT_EQ(job.value_or(""), "001") << job.status();
 }
 
 TEST_F(SlurmJobsTest, ARefusalIsPassedOnWordForWord) {
   Command("sbatch", "echo 'sbatch: error: one' >&2; echo 'sbatch: error: two' >&2; exit 1");
-  const absl::Status refused = Jobs().Submit("/job.sh").status();
+  const absl::Status refused = Jobs().Submit("/job.sh", "").status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_EQ(refused.message(), "sbatch: error: one; sbatch: error: two");
 }
 
 TEST_F(SlurmJobsTest, WithoutSbatchItSaysWhereToSubmit) {
-  const absl::Status none = SlurmJobs({absl::StrCat("PATH=", scratch_.path())}).Submit("/job.sh").status();
+  const absl::Status none = SlurmJobs({absl::StrCat("PATH=", scratch_.path())}).Submit("/job.sh", "").status();
   EXPECT_TRUE(absl::IsUnavailable(none));
   EXPECT_THAT(std::string(none.message()), HasSubstr("a login node say"));
 }
 
 TEST_F(SlurmJobsTest, AJobGetsNothingOfTheJobAroundIt) {
   Command("sbatch", "echo ${SLURM_JOB_ID:-0}${MUSTER_JOB_TOKEN:+1}${SBATCH_PARTITION:+2}");
-  EXPECT_EQ(*Jobs({"SLURM_JOB_ID=9", "MUSTER_JOB_TOKEN=secret", "SBATCH_PARTITION=gpu"}).Submit("/job.sh"), "02");
+  EXPECT_EQ(*Jobs({"SLURM_JOB_ID=9", "MUSTER_JOB_TOKEN=secret", "SBATCH_PARTITION=gpu"}).Submit("/job.sh", ""), "02");
 }
 
 TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
@@ -96,11 +105,11 @@ TEST_F(SlurmJobsTest, OwnJobIsThatOfTheEnvironment) {
   EXPECT_TRUE(absl::IsNotFound(Jobs().Own().status()));
 }
 
-TEST_F(SlurmJobsTest, TheEndComesFromTheEnvironmentOrFromSqueue) {
+TEST_F(SlurmJobsTest, TheEndComesFromSqueueOrFromTheEnvironment) {
   const std::vector<std::string> job = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1", "SLURM_JOB_END_TIME=1700000000"};
-  EXPECT_EQ(Jobs(job).EndTime("7"), absl::FromUnixSeconds(1700000000));
+  EXPECT_EQ(Jobs(job).EndTime("7"), absl::FromUnixSeconds(1700000000)) << "where squeue doesn't say it";
   Command("squeue", "echo 2026-01-31T12:30:00");
-  EXPECT_EQ(Jobs().EndTime("7"), absl::FromCivil(absl::CivilSecond(2026, 1, 31, 12, 30), absl::LocalTimeZone()));
+  EXPECT_EQ(Jobs(job).EndTime("7"), absl::FromCivil(absl::CivilSecond(2026, 1, 31, 12, 30), absl::LocalTimeZone()));
   Command("squeue", "echo NONE");
   EXPECT_EQ(Jobs().EndTime("7"), std::nullopt);
 }

@@ -57,7 +57,10 @@ std::vector<std::string> StepEnvironment(const std::vector<std::string>& own) {
 
 std::vector<std::string> SubmitEnvironment(const std::vector<std::string>& own) {
   constexpr absl::string_view kOfTheCluster[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
-  constexpr absl::string_view kOfAJob[] = {"SLURM_", "SRUN_", "SALLOC_", "MUSTER_", "SLURMD_", "PMI"};
+  constexpr absl::string_view kOfAJob[] = {"SLURM_", "SRUN_", "SALLOC_", "MUSTER_", "SLURMD_", "PMI",
+                                           // These change what the commands answer, or how many jobs there are.
+                                           "SQUEUE_", "SACCT_", "SCANCEL_", "SBATCH_WAIT",
+                                           "SBATCH_CLUSTERS=", "SBATCH_ARRAY_INX="};
   std::vector<std::string> environment;
   for (const std::string& variable : own)
     if (BeginsWithOneOf(variable, std::begin(kOfTheCluster), std::end(kOfTheCluster)) ||

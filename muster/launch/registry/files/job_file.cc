@@ -23,7 +23,10 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
   try {
     return std::optional<JobOfRun>({.engine = object.at("engine").get<std::string>(),
                                     .id = object.at("id").get<std::string>(),
+                                    .host = object.at("host").get<std::string>(),
+                                    .chain = object.at("chain").get<int>(),
                                     .requeues = object.at("requeues").get<int>(),
+                                    .restarts = object.at("restarts").get<int>(),
                                     .wants_another = object.at("wants_another").get<bool>(),
                                     .killed = object.at("killed").get<bool>(),
                                     .ending_seconds = object.at("ending_seconds").get<double>()});
@@ -33,9 +36,15 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
 }
 
 absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
-  const nlohmann::json object = {{"engine", job.engine},     {"id", job.id},
-                                 {"requeues", job.requeues}, {"wants_another", job.wants_another},
-                                 {"killed", job.killed},     {"ending_seconds", job.ending_seconds}};
+  const nlohmann::json object = {{"engine", job.engine},
+                                 {"id", job.id},
+                                 {"host", job.host},
+                                 {"chain", job.chain},
+                                 {"requeues", job.requeues},
+                                 {"restarts", job.restarts},
+                                 {"wants_another", job.wants_another},
+                                 {"killed", job.killed},
+                                 {"ending_seconds", job.ending_seconds}};
   return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);
 }
 

@@ -13,7 +13,10 @@ namespace muster {
 struct JobOfRun {
   std::string engine;          // "slurm"
   std::string id = "";         // as the engine names it; empty: a grid, whose runs have jobs of their own
+  std::string host = "";       // that has submitted it, whose engine surely knows it
+  int chain = 0;               // of the grid's chains of jobs, the one in which it is
   int requeues = 0;            // how often the run has gone on in another job, or in this one begun anew
+  int restarts = 0;            // how often the engine has begun this job anew, as far as its supervisor has seen
   bool wants_another = false;  // its supervisor has ended because its job's time was over: it goes on in another one
   bool killed = false;         // somebody has asked for its end
   double ending_seconds = 0;   // what its tasks have taken to end, when they were asked to last; 0: unknown

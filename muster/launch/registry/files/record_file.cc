@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -33,9 +34,11 @@ class RecordDescriptor {
   RecordDescriptor(const RecordDescriptor&) = delete;
   RecordDescriptor& operator=(const RecordDescriptor&) = delete;
   int fd() const { return fd_; }
+  // Returns 0 or an error number: a network file system may say only now that there is no room.
+  int Close() { return close(std::exchange(fd_, -1)) == 0 || errno == EINTR ? 0 : errno; }
 
  private:
-  const int fd_;
+  int fd_;
 };
 
 absl::Status RecordFileError(int error, const std::string& what, const std::string& path) {
@@ -114,7 +117,7 @@ absl::StatusOr<ReadRecords> ReadRecordsFrom(const std::string& path, uint64_t of
 
 absl::StatusOr<uint64_t> AppendRecord(const std::string& path, uint64_t end, std::string_view record,
                                       Durability durability) {
-  const RecordDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  RecordDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.fd() < 0) return RecordFileError(errno, "write", path);
   struct stat info;
   if (fstat(file.fd(), &info) != 0) return RecordFileError(errno, "write", path);
@@ -131,6 +134,10 @@ absl::StatusOr<uint64_t> AppendRecord(const std::string& path, uint64_t end, std
     if (ftruncate(file.fd(), static_cast<off_t>(end)) != 0) error = errno == EIO ? EIO : error;
     return RecordFileError(error, "write", path);
   }
+  if (error = file.Close(); error != 0) {
+    TakeRecordBack(path, end);
+    return RecordFileError(error, "write", path);
+  }
   return end + line.size();
 }
 
@@ -143,10 +150,11 @@ absl::Status ReplaceFile(const std::string& path, std::string_view text, Durabil
   const std::string beside = absl::StrCat(path, ".tmp", RandomHex(8));
   int error = 0;
   {
-    const RecordDescriptor file(open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    RecordDescriptor file(open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.fd() < 0) return RecordFileError(errno, "write", beside);
     error = WriteAllAt(file.fd(), text, 0);
     if (error == 0 && durability == Durability::kDisk && fsync(file.fd()) != 0) error = errno;
+    if (const int closed = file.Close(); error == 0) error = closed;
   }
   if (error == 0 && rename(beside.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0 && durability == Durability::kDisk)
@@ -158,7 +166,8 @@ absl::Status ReplaceFile(const std::string& path, std::string_view text, Durabil
 
 std::string SignatureOf(const std::string& path) {
   struct stat info;
-  if (stat(path.c_str(), &info) != 0) return "";
+  if (stat(path.c_str(), &info) != 0)
+    return errno == ENOENT || errno == ENOTDIR ? "" : absl::StrCat("unreadable: ", strerror(errno));
   return absl::StrCat(info.st_ino, ":", info.st_size, ":", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
 }
 

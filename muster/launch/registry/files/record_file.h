@@ -36,7 +36,8 @@ void TakeRecordBack(const std::string& path, uint64_t end);
 // PermissionDenied.
 [[nodiscard]] absl::Status ReplaceFile(const std::string& path, std::string_view text, Durability durability);
 
-// Returns a text that changes when another file takes the name, or the file is written; "" if there is none.
+// Returns a text that changes when another file takes the name, or the file is written; "" if there is none. One that
+// can't be looked at has a text of its own.
 std::string SignatureOf(const std::string& path);
 
 // Returns how long ago the file was written, by the clock of its file system, which is asked by a file made beside it;

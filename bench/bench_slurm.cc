@@ -1,0 +1,167 @@
+// `bench slurm`: what `muster train --on slurm` costs, with a real Slurm on simulated hosts: the time to its first
+// line, beside that of `srun` in an allocation that is there, and beside the same through sbatch; `muster status` of
+// many experiments whose jobs wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a
+// goal is missed.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "bench/support/figure_table.h"
+#include "bench/support/lines_of_process.h"
+#include "bench/support/process.h"
+#include "bench/support/rounds.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/monotonic.h"
+#include "muster/base/status_macros.h"
+#include "tests/process/testing/slurm_cluster.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr absl::string_view kGreeting = "the first line";
+constexpr absl::Duration kPatience = absl::Minutes(2);
+
+constexpr Figure kFigures[] = {
+    {"srun_ms", FigureGoal::kNone, 0, "`srun echo` in an allocation, until its line was read"},
+    {"sbatch_ms", FigureGoal::kNone, 0, "`sbatch --wait` of a script that prints a line, to its end"},
+    {"train_ms", FigureGoal::kNone, 0, "`muster train --on slurm`, until the first line of its task was read"},
+    {"beyond_srun_ms", FigureGoal::kAtMost, 1000, "the third less the first"},
+    {"status_ms", FigureGoal::kAtMost, 200, "`muster status --all` of --experiments whose jobs wait"},
+};
+
+struct Options {
+  int rounds = 9;
+  int experiments = 100;
+  std::string muster = SiblingProgram("muster");
+};
+
+double Milliseconds(int64_t from) { return static_cast<double>(MonotonicNanos() - from) * 1e-6; }
+
+class SlurmBench {
+ public:
+  explicit SlurmBench(const Options& options)
+      : options_(options), hosts_(1), slurm_(hosts_, {64}), folder_(hosts_.shared() + "/project") {
+    std::filesystem::create_directory(folder_);
+    std::ofstream(folder_ + "/muster.yml")
+        << "project: bench\non: slurm\ntrain:\n  framework: any\n  run: echo " << kGreeting << "\n";
+    std::filesystem::current_path(folder_);
+  }
+  ~SlurmBench() { std::filesystem::current_path("/"); }
+  SlurmBench(const SlurmBench&) = delete;
+  SlurmBench& operator=(const SlurmBench&) = delete;
+
+  absl::Status Measure() {
+    const std::string job = OneLine(slurm_.Ask({"salloc", "--no-shell", "--ntasks=1"}));
+    for (int round = 0; round < options_.rounds; ++round) {
+      const std::vector<std::function<absl::Status()>> contenders = {
+          [&] {
+            return Note("srun_ms",
+                        {"srun", "--jobid=" + job, "--overlap", "--ntasks=1", "echo", std::string(kGreeting)});
+          },
+          [&] {
+            return Note("sbatch_ms", {"sbatch", "--wait", "--output=/dev/null", "--wrap=true"}, "Submitted batch job");
+          },
+          [&] { return Note("train_ms", Muster({"train"})); }};
+      for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i]());
+      values_["beyond_srun_ms"].push_back(values_["train_ms"].back() - values_["srun_ms"].back());
+    }
+    for (int i = 0; i < options_.experiments; ++i)
+      RETURN_IF_ERROR(Run(Muster({"train", "--detach", "--slurm", "hold"}), "is submitted").status());
+    const std::string last = absl::StrCat(options_.experiments + options_.rounds);
+    for (int round = 0; round < options_.rounds; ++round)
+      RETURN_IF_ERROR(Note("status_ms", Muster({"status", "--all"}), "PENDING"));
+    return Run(Muster({"kill", "--all"}), absl::StrCat("experiment ", last, ": KILLED")).status();
+  }
+  bool Report() const { return PrintFigures("slurm", kFigures, values_); }
+
+ private:
+  static std::string OneLine(const std::string& said) {
+    const size_t at = said.rfind("allocation ");
+    return said.substr(at + 11, said.find('\n', at) - at - 11);
+  }
+  std::vector<std::string> Muster(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"env", "MUSTER_HOME=" + hosts_.shared() + "/home", options_.muster});
+    return words;
+  }
+  // Returns the milliseconds until a line with this text, and waits for the end.
+  absl::StatusOr<double> Run(const std::vector<std::string>& words, absl::string_view text) const {
+    const int64_t start = MonotonicNanos();
+    LinesOfProcess process(slurm_.On("h0", words), {});
+    double milliseconds = 0;
+    std::string lines;
+    RETURN_IF_ERROR(process
+                        .Read(kPatience,
+                              [&](std::string_view line) {
+                                absl::StrAppend(&lines, AbslView(line), "\n");
+                                if (milliseconds == 0 && absl::StrContains(AbslView(line), text))
+                                  milliseconds = Milliseconds(start);
+                                return true;
+                              })
+                        .status());
+    if (process.Wait() == 0 && milliseconds > 0) return milliseconds;
+    return absl::InternalError(absl::StrCat(words.back(), " failed, or printed too little:\n", lines));
+  }
+  absl::Status Note(const std::string& name, const std::vector<std::string>& words,
+                    absl::string_view text = kGreeting) {
+    ASSIGN_OR_RETURN(const double milliseconds, Run(words, text));
+    values_[name].push_back(milliseconds);
+    return absl::OkStatus();
+  }
+
+  const Options options_;
+  const SimulatedHosts hosts_;
+  const SlurmCluster slurm_;
+  const std::string folder_;
+  FigureValues values_;
+};
+
+absl::StatusOr<bool> MeasureAndReport(const Options& options) {
+  // What the hosts check of themselves is an exception here: this is no test.
+  GTEST_FLAG_SET(throw_on_failure, true);
+  try {
+    SlurmBench bench(options);
+    RETURN_IF_ERROR(bench.Measure());
+    return bench.Report();
+  } catch (const std::exception& failure) {
+    return absl::InternalError(failure.what());
+  }
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("What an experiment in a job of Slurm costs: the way to its first line, status of many.", "bench_slurm");
+  app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--experiments", options.experiments, "experiments whose jobs wait")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 5000));
+  app.add_option("--muster", options.muster, "the muster to measure")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (const std::string why = SlurmCluster::WhyNot(); !why.empty()) {
+    std::fprintf(stderr, "SKIPPED: %s\n", why.c_str());
+    return 0;
+  }
+  const absl::StatusOr<bool> met = MeasureAndReport(options);
+  if (met.ok()) return *met ? 0 : 1;
+  std::fprintf(stderr, "bench slurm: %s\n", std::string(met.status().message()).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) { return muster::bench::Main(argc, argv); }
