@@ -106,7 +106,7 @@ absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepa
 }
 
 absl::Status Registry::InsertRun(const ExperimentId& id, const std::string& tree, const ParameterValues& parameters) {
-  // Of a run of that number that the grid had before it shrank.
+  // They are those of a run that the grid had before it shrank.
   if (id.run > 0) unlink(home_.records(id).c_str());
   return ApplyAskedRun(*database_, id.number,
                        {.run = id.run,

@@ -49,12 +49,14 @@ bool IsExecuting(const std::string& folder) {
 // Returns the environment of a process by its folder below /proc. An environment that this user may not read is empty.
 // Only open tells that, because access always permits the superuser of a container.
 std::string EnvironmentOfProcess(const std::string& folder) {
-  constexpr int kLooks = 20;
+  constexpr int kLooks = 1000;  // where processors are scarce, that takes its time
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int look = 1;; ++look) {
     const std::optional<std::string> environment = ReadKernelFile(folder + "/environ");
     if (!environment.has_value()) return "";
-    if (!environment->empty() || look == kLooks || !IsExecuting(folder)) return *environment;
+    if (!environment->empty() || look == kLooks) return *environment;
+    // It may have got its environment between the two looks.
+    if (!IsExecuting(folder)) return ReadKernelFile(folder + "/environ").value_or("");
     nanosleep(&kPause, nullptr);
   }
 }
