@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/slurm/job_script.h"
+#include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -94,6 +95,7 @@ absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const Jobs
   }
   if (jobs.empty() && !refused.ok()) return refused;
   ASSIGN_OR_RETURN(RunRecord row, registry.Run(grid));
+  if (row.output_dir.empty()) row.output_dir = OutputFolder(order.file, order.home, grid, /*grid=*/true);
   for (const RunState state : {RunState::kPending, RunState::kStarting, RunState::kRunning}) {
     row.state = state;
     RETURN_IF_ERROR(registry.SetRun(row));

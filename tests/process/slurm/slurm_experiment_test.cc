@@ -238,6 +238,7 @@ TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
   EXPECT_EQ(Read("experiments/1/order"), "1\n2\n3\n");
   EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
   EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_THAT(said.err, HasSubstr("output: " + home() + "/experiments/1/"));
 }
 
 TEST_F(SlurmExperiment, AGridIsKilledWithAllItsJobs) {
