@@ -36,7 +36,7 @@ constexpr absl::Duration kPatience = absl::Minutes(2);
 
 constexpr Figure kFigures[] = {
     {"srun_ms", FigureGoal::kNone, 0, "`srun echo` in an allocation, until its line was read"},
-    {"sbatch_ms", FigureGoal::kNone, 0, "`sbatch --wait` of a script that prints a line, to its end"},
+    {"sbatch_ms", FigureGoal::kNone, 0, "`sbatch`, until it has said the number of the job"},
     {"train_ms", FigureGoal::kNone, 0, "`muster train --on slurm`, until the first line of its task was read"},
     {"beyond_srun_ms", FigureGoal::kAtMost, 1000, "the third less the first"},
     {"status_ms", FigureGoal::kAtMost, 200, "`muster status --all` of --experiments whose jobs wait"},
