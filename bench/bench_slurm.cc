@@ -1,5 +1,5 @@
 // `bench slurm`: what `muster train --on slurm` costs, with a real Slurm on simulated hosts: the time to its first
-// line, beside that of `srun` in an allocation that is there, and beside the same through sbatch; `muster status` of
+// line, beside `srun` in an allocation that is there, and `sbatch`; `muster status` of
 // many experiments whose jobs wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a
 // goal is missed.
 #include <gtest/gtest.h>
