@@ -29,6 +29,8 @@ for life in 1 2 3 4; do
   rm -f "$over"
   "$muster" supervise "$experiment" --in_job &
   supervisor=$!
+  # A signal may have come before there was anybody to tell.
+  [ -z "$ending" ] || tell TERM
   while wait "$supervisor"; kill -0 "$supervisor" 2>/dev/null; do :; done
   wait "$supervisor"
   code=$?
