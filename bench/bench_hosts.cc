@@ -4,14 +4,12 @@
 // own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal
 // is missed.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -30,6 +28,7 @@
 #include "bench/support/figure_table.h"
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
+#include "bench/support/on_hosts.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
 #include "bench/support/shared_connections.h"
@@ -374,18 +373,6 @@ absl::Status HostsBench::Measure() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> MeasureAndReport(const Options& options) {
-  // What the hosts check of themselves is an exception here: this is no test.
-  GTEST_FLAG_SET(throw_on_failure, true);
-  try {
-    HostsBench bench(options);
-    RETURN_IF_ERROR(bench.Measure());
-    return bench.Report();
-  } catch (const std::exception& failure) {
-    return absl::InternalError(failure.what());
-  }
-}
-
 int Main(int argc, char** argv) {
   Options options;
   int64_t print = -1;
@@ -411,14 +398,7 @@ int Main(int argc, char** argv) {
   app.add_option("--gate", gate, "(likewise: the FIFO that it reads a byte from at its end)")->group("");
   CLI11_PARSE(app, argc, argv);
   if (print >= 0) return PrintNumberedLines(print, gate, line_bytes);
-  if (const std::string why = SimulatedHosts::WhyNot(); !why.empty()) {
-    std::fprintf(stderr, "SKIPPED: %s\n", why.c_str());
-    return 0;
-  }
-  const absl::StatusOr<bool> met = MeasureAndReport(options);
-  if (met.ok()) return *met ? 0 : 1;
-  std::fprintf(stderr, "bench hosts: %s\n", std::string(met.status().message()).c_str());
-  return 1;
+  return MeasureOnHosts<HostsBench>("hosts", SimulatedHosts::WhyNot(), options);
 }
 
 }  // namespace

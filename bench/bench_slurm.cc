@@ -1,12 +1,8 @@
 // `bench slurm`: what `muster train --on slurm` costs, with a real Slurm on simulated hosts: the time to its first
-// line, beside `srun` in an allocation that is there, and `sbatch`; `muster status` of
-// many experiments whose jobs wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a
-// goal is missed.
-#include <gtest/gtest.h>
-
+// line, beside `srun` in an allocation that is there, and `sbatch`; `muster status` of many experiments whose jobs
+// wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -21,6 +17,7 @@
 #include "absl/time/time.h"
 #include "bench/support/figure_table.h"
 #include "bench/support/lines_of_process.h"
+#include "bench/support/on_hosts.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
 #include "muster/base/absl_view.h"
@@ -128,18 +125,6 @@ class SlurmBench {
   FigureValues values_;
 };
 
-absl::StatusOr<bool> MeasureAndReport(const Options& options) {
-  // What the hosts check of themselves is an exception here: this is no test.
-  GTEST_FLAG_SET(throw_on_failure, true);
-  try {
-    SlurmBench bench(options);
-    RETURN_IF_ERROR(bench.Measure());
-    return bench.Report();
-  } catch (const std::exception& failure) {
-    return absl::InternalError(failure.what());
-  }
-}
-
 int Main(int argc, char** argv) {
   Options options;
   CLI::App app("What an experiment in a job of Slurm costs: the way to its first line, status of many.", "bench_slurm");
@@ -151,14 +136,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 5000));
   app.add_option("--muster", options.muster, "the muster to measure")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (const std::string why = SlurmCluster::WhyNot(); !why.empty()) {
-    std::fprintf(stderr, "SKIPPED: %s\n", why.c_str());
-    return 0;
-  }
-  const absl::StatusOr<bool> met = MeasureAndReport(options);
-  if (met.ok()) return *met ? 0 : 1;
-  std::fprintf(stderr, "bench slurm: %s\n", std::string(met.status().message()).c_str());
-  return 1;
+  return MeasureOnHosts<SlurmBench>("slurm", SlurmCluster::WhyNot(), options);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class JobKill {
 
   absl::Status Begin(const KillOptions& options) {
     began_ = RealClock().Now();
+    // Its supervisor may have written it since it was looked at.
+    ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(opened_.home.job(id_)));
+    run_.job = job.value_or(run_.job);
     run_.job.killed = true;
     RETURN_IF_ERROR(WriteJobFile(opened_.home.job(id_), run_.job));
     if (run_.news.phase != JobPhase::kRuns) return Cancel();
@@ -76,7 +79,7 @@ class JobKill {
   }
   absl::Status Ask() {
     asked_ = true;
-    std::fprintf(stderr, "experiment %s: its supervisor doesn't answer: asking by %s\n", ShownId(id_).c_str(),
+    std::fprintf(stderr, "experiment %s: its supervisor doesn't answer: having %s end\n", ShownId(id_).c_str(),
                  run_.text.c_str());
     return End(JobEnd::kAsk);
   }

@@ -40,6 +40,7 @@ struct OwnJob {
   std::string id;
   std::vector<std::string> hosts;  // by name, in the engine's order; at least one
   int restarts = 0;                // how often the engine has begun it anew
+  std::string submitted_from;      // the host, as it calls itself; empty: unknown
 };
 
 class JobEngine {

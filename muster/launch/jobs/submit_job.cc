@@ -18,7 +18,6 @@
 #include "muster/launch/registry/run_lock.h"
 
 namespace muster {
-
 namespace {
 
 // Returns the jobs of the next one's chain, "17:19". All of them, because one that is cancelled before it begins lets
@@ -132,15 +131,11 @@ absl::Status EndGridIfOver(const Home& home, Registry& registry, int64_t number)
   for (const RunRecord& run : runs) numbers.push_back(run.id.run);
   GridSchedule schedule(numbers, 0, static_cast<int>(runs.size()), [](int) { return RunState::kRunning; });
   schedule.Fill();
-  bool killed = false;
-  for (const RunRecord& run : runs) {
-    schedule.OnEnd(run.id.run, run.state);
-    killed |= run.state == RunState::kKilled;
-  }
+  for (const RunRecord& run : runs) schedule.OnEnd(run.id.run, run.state);
+  // Then somebody has stopped it, as far as it hadn't finished.
+  if (std::none_of(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state == RunState::kFailed; }))
+    schedule.Stop();
   grid.state = schedule.state();
-  if (killed && grid.state == RunState::kFailed &&
-      std::none_of(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state == RunState::kFailed; }))
-    grid.state = RunState::kKilled;
   grid.reason = schedule.reason();
   grid.exit_code = grid.state == RunState::kFinished ? 0 : 1;
   return grid.state == RunState::kFinished

@@ -76,6 +76,7 @@ absl::Status LifeInJob::Join() {
   job_.wants_another = false;
   job_.engine = engine_.name();
   job_.id = own_.id;
+  if (job_.host.empty()) job_.host = own_.submitted_from;  // the command that has submitted it was killed
   return Write();
 }
 

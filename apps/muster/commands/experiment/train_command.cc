@@ -31,6 +31,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/private_files.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -316,7 +317,11 @@ absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile&
 
 // Shows what sbatch would be asked for.
 absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& options) {
-  JobsOrder order{.home = Home(ReadEnvironment().home.value_or("")), .muster = OwnProgram(), .file = file};
+  const PrivateFiles private_files;
+  JobsOrder order{.home = Home(ReadEnvironment().home.value_or("")),
+                  .muster = OwnProgram(),
+                  .users_umask = private_files.users_umask(),
+                  .file = file};
   order.experiment.project = file.project;
   order.experiment.options = options;
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, {.number = 1}, "", 0));

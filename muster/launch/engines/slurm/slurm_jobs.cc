@@ -172,10 +172,12 @@ absl::StatusOr<OwnJob> SlurmJobs::Own() {
   ASSIGN_OR_RETURN(const SlurmAllocation allocation, AllocationIn(own_environment_));
   OwnJob own{.id = allocation.job, .hosts = {}};
   for (const AllocatedNode& node : allocation.nodes) own.hosts.push_back(node.name);
-  constexpr absl::string_view kRestarts = "SLURM_RESTART_COUNT=";
-  for (const std::string& variable : own_environment_)
-    if (absl::StartsWith(variable, kRestarts) && !absl::SimpleAtoi(variable.substr(kRestarts.size()), &own.restarts))
+  for (const std::string& variable : own_environment_) {
+    absl::string_view value = variable;
+    if (absl::ConsumePrefix(&value, "SLURM_SUBMIT_HOST=")) own.submitted_from = std::string(value);
+    if (absl::ConsumePrefix(&value, "SLURM_RESTART_COUNT=") && !absl::SimpleAtoi(value, &own.restarts))
       own.restarts = 0;
+  }
   return own;
 }
 

@@ -97,11 +97,13 @@ TEST_F(SlurmJobsTest, AJobThatIsGoneHasEnded) {
 }
 
 TEST_F(SlurmJobsTest, OwnJobIsThatOfTheEnvironment) {
-  const auto own = Jobs({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_RESTART_COUNT=3"}).Own();
+  const auto own =
+      Jobs({"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_RESTART_COUNT=3", "SLURM_SUBMIT_HOST=login"}).Own();
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(own->id, "7");
   EXPECT_EQ(own->hosts, (std::vector<std::string>{"n1", "n2"}));
   EXPECT_EQ(own->restarts, 3);
+  EXPECT_EQ(own->submitted_from, "login");
   EXPECT_TRUE(absl::IsNotFound(Jobs().Own().status()));
 }
 

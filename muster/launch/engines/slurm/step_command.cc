@@ -1,9 +1,11 @@
 #include "muster/launch/engines/slurm/step_command.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace muster {
 namespace {
@@ -15,6 +17,13 @@ constexpr absl::string_view kKeptVariables[] = {
     "SLURM_ARRAY_",    "SLURM_RESTART_COUNT=",  "SLURM_CLUSTER_NAME=", "SLURM_WORKING_CLUSTER=",
     "MUSTER_HOME="};
 constexpr absl::string_view kScrubbedVariables[] = {"SLURM_", "SRUN_", "SALLOC_", "SBATCH_", "MUSTER_"};
+
+// Where the cluster is, and what isn't for commands about jobs: what is of another job, and what changes what the
+// commands answer, or how many jobs there are.
+constexpr absl::string_view kOfTheCluster[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
+constexpr absl::string_view kNotForJobs[] = {"SLURM_",   "SRUN_",       "SALLOC_",          "MUSTER_",
+                                             "SLURMD_",  "PMI",         "SQUEUE_",          "SACCT_",
+                                             "SCANCEL_", "SBATCH_WAIT", "SBATCH_CLUSTERS=", "SBATCH_ARRAY_INX="};
 
 std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const std::string& node) {
   std::vector<std::string> words = {"srun", absl::StrCat("--nodes=", nodes), absl::StrCat("--ntasks=", nodes),
@@ -32,8 +41,18 @@ std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const
   return words;
 }
 
-bool BeginsWithOneOf(const std::string& text, const absl::string_view* begin, const absl::string_view* end) {
-  return std::any_of(begin, end, [&](absl::string_view one) { return absl::StartsWith(text, one); });
+// Returns the variables that begin with one of `kept`, or with none of `dropped`.
+std::vector<std::string> Filtered(const std::vector<std::string>& own, absl::Span<const absl::string_view> kept,
+                                  absl::Span<const absl::string_view> dropped) {
+  std::vector<std::string> environment;
+  const auto begins_with_one_of = [](const std::string& text, absl::Span<const absl::string_view> beginnings) {
+    return std::any_of(beginnings.begin(), beginnings.end(),
+                       [&](absl::string_view one) { return absl::StartsWith(text, one); });
+  };
+  std::copy_if(own.begin(), own.end(), std::back_inserter(environment), [&](const std::string& variable) {
+    return begins_with_one_of(variable, kept) || !begins_with_one_of(variable, dropped);
+  });
+  return environment;
 }
 
 }  // namespace
@@ -47,26 +66,11 @@ std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::s
 }
 
 std::vector<std::string> StepEnvironment(const std::vector<std::string>& own) {
-  std::vector<std::string> environment;
-  for (const std::string& variable : own)
-    if (BeginsWithOneOf(variable, std::begin(kKeptVariables), std::end(kKeptVariables)) ||
-        !BeginsWithOneOf(variable, std::begin(kScrubbedVariables), std::end(kScrubbedVariables)))
-      environment.push_back(variable);
-  return environment;
+  return Filtered(own, kKeptVariables, kScrubbedVariables);
 }
 
 std::vector<std::string> SubmitEnvironment(const std::vector<std::string>& own) {
-  constexpr absl::string_view kOfTheCluster[] = {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="};
-  constexpr absl::string_view kOfAJob[] = {"SLURM_", "SRUN_", "SALLOC_", "MUSTER_", "SLURMD_", "PMI",
-                                           // These change what the commands answer, or how many jobs there are.
-                                           "SQUEUE_", "SACCT_", "SCANCEL_", "SBATCH_WAIT",
-                                           "SBATCH_CLUSTERS=", "SBATCH_ARRAY_INX="};
-  std::vector<std::string> environment;
-  for (const std::string& variable : own)
-    if (BeginsWithOneOf(variable, std::begin(kOfTheCluster), std::end(kOfTheCluster)) ||
-        !BeginsWithOneOf(variable, std::begin(kOfAJob), std::end(kOfAJob)))
-      environment.push_back(variable);
-  return environment;
+  return Filtered(own, kOfTheCluster, kNotForJobs);
 }
 
 }  // namespace muster
