@@ -5,8 +5,8 @@
 # one test program NAME_test, made of every *_test.cc. DEPS are other layers; tools/check_layers.py holds the includes
 # against muster/LAYERS, so that what is linked and what is included are the same graph. OBJECTS are files of
 # the layer that go whole into every program that links it, referred to or not: each is an object library muster_FILE.
-# NO_THREADS: nothing in the folder has threads (tests/tools/structure_test.py looks) but the tests named by THREAD_TESTS, "a_test.cc"
-# each: the thread sanitizer gets these alone.
+# NO_THREADS: nothing in the folder has threads but tests (tests/tools/structure_test.py looks). The thread sanitizer gets only
+# those that THREAD_TESTS names, "a_test.cc" each, not those whose threads stand for processes.
 function(muster_layer name)
   cmake_parse_arguments(L "NO_THREADS" "" "DEPS;LIBS;PRIVATE_LIBS;TEST_LIBS;OBJECTS;THREAD_TESTS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
@@ -18,7 +18,7 @@ function(muster_layer name)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/testing/built_at\\.cc$")
   if(L_NO_THREADS AND MUSTER_SANITIZE STREQUAL "thread")
     list(JOIN L_THREAD_TESTS "|" threaded)
-    list(FILTER tests INCLUDE REGEX "/(${threaded})$")
+    list(FILTER tests INCLUDE REGEX "/(${threaded})$")  # none, if the list is empty
   endif()
   list(TRANSFORM L_DEPS PREPEND muster_)
   if(sources)
@@ -73,10 +73,12 @@ function(muster_unoptimised name)
   target_compile_options(${name} PRIVATE -O0)
 endfunction()
 
-# A library or program that starts, watches and reports: nothing in it is as busy as training, and -O1 compiles in 3/4 of the
-# time of -O2, which `./dev demo` on a new machine waits for.
+# A library or program that starts, watches and reports: nothing in it is as busy as training. -O1 compiles in 3/4 of the time
+# of -O2, which `./dev demo` on a new machine waits for, and under the sanitizers -O0 in 2/5 of the time of -O1.
 function(muster_briefly_optimised name)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(MUSTER_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${name} PRIVATE -O1)
   endif()
 endfunction()

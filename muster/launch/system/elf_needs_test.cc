@@ -7,8 +7,8 @@
 #include <sys/utsname.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 namespace muster::elf_needs_test {
@@ -19,8 +19,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string OwnFile() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::string path = "/proc/self/exe";
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 template <typename T>
