@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/hosts/host_setting.h"
@@ -113,6 +114,13 @@ class BackendEvents {
   virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
 };
 
+// A process that the run's supervisor before this one has launched.
+struct LeftProcess {
+  TaskId task;
+  std::vector<uint16_t> ports = {};                 // the task's reserved ones, by number
+  uint64_t written_stdout = 0, written_stderr = 0;  // bytes of its output that are in the logs
+};
+
 // Where the tasks of a run over several hosts run.
 struct HostPlan {
   std::vector<Host> hosts;
@@ -124,6 +132,8 @@ struct HostPlan {
   std::string shared_folder = "";
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
+  // The how-manieth supervisor of the run this is. From the second on, hosts have agents that may keep tasks.
+  uint64_t supervisor = 1;
 };
 
 // Where a task may go when its host is lost.
@@ -179,6 +189,11 @@ class Backend {
   // input. Returns at once: what the program doesn't read yet is kept, and a task with more than kMaxWaitingInput
   // waiting is killed. Has no effect on other tasks, nor after the end of the input or of the task.
   virtual void Input(const TaskId& task, std::string_view bytes) = 0;
+
+  // Goes on with a process of the supervisor before this one (HostPlan::supervisor) and with its ports, in the place of
+  // Reserve and Launch. Answered as Launch; NotFound: it has ended with its agent. Call it before the loop runs, for
+  // all.
+  virtual void TakeOver(const LeftProcess& /*process*/) { MUSTER_CHECK(false); }  // an engine without agents
 
   // Says that a task that doesn't run shall run on another host from now on, if its own is lost or out of reach and one
   // of the wished ones has room. Returns that host's name; then Reserve must come again, before Launch. "": it stays.

@@ -69,6 +69,9 @@ class ExperimentHosts {
   // Brings the code to hosts that don't see it, and finds out which see OUTPUT_DIR; the folders must be there. Blocks.
   // Returns lines for the user. Errors are those of CodeCopy::Run.
   absl::StatusOr<std::vector<std::string>> CopyCode();
+  // Knows from the supervisor before what CopyCode has found out.
+  void Know(std::map<std::string, PlacedCode> placed) { placed_ = std::move(placed); }
+  const std::map<std::string, PlacedCode>& placed() const { return placed_; }
   // Returns the hosts to which a task may go when its own is lost: those that have the code. The chief and the
   // evaluator need the checkpoints, and so one that sees OUTPUT_DIR, as theirs must do.
   std::vector<std::string> MayMoveTo(const TaskId& task) const;

@@ -75,6 +75,10 @@ std::vector<TaskId> ShownTasks(const ExperimentFile& file) {
   return tasks;
 }
 
+const Handover* LeftTo(const RunOrder& order) {
+  return order.setting.job.has_value() && order.setting.job->left.has_value() ? &*order.setting.job->left : nullptr;
+}
+
 bool CanBeTriedAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
@@ -93,8 +97,8 @@ absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord r
 ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
     : order_(std::move(order)),
       registry_(registry),
-      run_id_(RandomHex(kRunNameBytes)),
-      random_token_(RandomHex(kRunTokenBytes)),
+      run_id_(LeftTo(order_) == nullptr ? RandomHex(kRunNameBytes) : LeftTo(order_)->run_id),
+      random_token_(LeftTo(order_) == nullptr ? RandomHex(kRunTokenBytes) : LeftTo(order_)->job_token),
       tasks_({.engine = EngineOf(order_),
               .backend = {.run_id = run_id_,
                           .environment = OutsideVariables(order_.setting.environment),
@@ -114,10 +118,12 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
 ExperimentEnd ExperimentRun::Run() {
   progress_.run().supervisor = getpid();
   progress_.run().run_id = run_id_;
-  logs_.AddState(RunState::kCreated);
+  const Handover* const left = LeftTo(order_);
+  if (left == nullptr) logs_.AddState(RunState::kCreated);
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
-  if (went.ok()) went = Go();
+  if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);
+  if (went.ok()) went = Supervise(plan_.chief, kIdleGrace);
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
   NoteEnd(went);
   FetchOutput();
@@ -214,18 +220,7 @@ absl::Status ExperimentRun::CopyCode() {
     unlink(order_.home.output_mark(order_.run.id).c_str());  // from now on the newest output is here
     return absl::OkStatus();
   }
-  hosts_.emplace(
-      HostedRun{.plan = order_.hosts,
-                .run_id = run_id_,
-                .name = HostedName(order_.home, order_.run),
-                .work = order_.home.work(order_.run.id),
-                .output_dir = order_.run.output_dir,
-                .mark_file = order_.home.output_mark(order_.run.id),
-                .elsewhere_file = order_.home.output_elsewhere(order_.run.id),
-                .chief = ChiefOfFile(order_.file),
-                .users_umask = order_.setting.users_umask},
-      tasks_,
-      HostedCalls{.say = [this](const std::string& line) { logs_.Say(line); }, .between = [this] { HearHosts(); }});
+  MakeHosts();
   std::vector<std::string> lines;
   const absl::Status copied = TryUntilThereIsRoom([&]() -> absl::Status {
     ASSIGN_OR_RETURN(lines, hosts_->CopyCode());
@@ -293,8 +288,9 @@ absl::Status ExperimentRun::LaunchAll() {
   progress_.SetRun(RunState::kRunning);
   progress_.Commit();
   logs_.Flush();
+  LeaveHandover();
   LaunchTensorBoard();
-  return Supervise(plan_.chief, kIdleGrace);
+  return absl::OkStatus();
 }
 
 MoveWish ExperimentRun::MayMoveTo(const TaskId& task) {
@@ -340,6 +336,10 @@ absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) 
 void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {
   if (IsTransfer(task)) return hosts_->OnOutput(task, stream, bytes);
   logs_.Take(task, stream, bytes);
+  if (!logged_.has_value()) return;
+  // Before the agent hears that it has come.
+  logs_.Flush();
+  logged_->Note(task, lives_[task], logs_.Logged(task));
 }
 
 void ExperimentRun::OnOutputEnd(const TaskId& task) {
@@ -433,6 +433,8 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_g
   options.idle_grace = idle_grace;
   options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
   options.name = LabelOf;
+  for (const PlannedTask& planned : plan_.tasks)
+    options.restarts[planned.process.task] = progress_.task(planned.process.task).restarts;
   tasks_.Supervise(std::move(options));
   if (tasks_.supervisor()->succeeded()) return absl::OkStatus();
   return WhyItFailed();
@@ -482,6 +484,7 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
                       : WhyItWasEnded(change, status);
   progress_.SetTask(task, StateAfter(change));
   changed_ = true;
+  if (handover_.has_value()) progress_.Commit();  // before the agent hears that it has come
 }
 
 void ExperimentRun::NoteEnd(const absl::Status& went) {
@@ -511,6 +514,7 @@ void ExperimentRun::End(const absl::Status& went) {
     progress_.SetTask(task, had_started ? RunState::kKilled : state);
   }
   unlink(order_.home.host_usage(run.id).c_str());
+  if (handover_.has_value()) RemoveHandover(order_.home, run.id);
   run.supervisor = 0;
   if (!end_.goes_on) progress_.SetRun(state);
   progress_.Commit();
@@ -564,6 +568,10 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
   if (setting.job.has_value()) {
     hosts->muster = setting.muster_command;
     hosts->shared_folder = home.folder(id);
+    if (setting.job->left.has_value()) {
+      hosts->supervisor = setting.job->left->supervisor;
+      hosts->placement = setting.job->left->placement;
+    }
   }
   RunOrder order = {.home = home,
                     .run = std::move(run),

@@ -67,6 +67,7 @@ class ExperimentRun final : public TaskRunClient {
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
   void OnOutputEnd(const TaskId& task) override;
   std::deque<std::string> LastLines(const TaskId& task) const override;
+  void OnLaunch(const TaskId& task, int life) override;
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override;
   MoveWish MayMoveTo(const TaskId& task) override;
@@ -99,6 +100,12 @@ class ExperimentRun final : public TaskRunClient {
   void AddAddresses(ExperimentPlanRequest& request) const;
   [[nodiscard]] absl::Status TakeGpus();
   [[nodiscard]] absl::Status LaunchAll();
+  // Goes on with the tasks of the supervisor before, in the place of all these steps.
+  [[nodiscard]] absl::Status TakeOver(const Handover& left);
+  // Lets a next supervisor of this job go on with the tasks, if this one is killed.
+  void LeaveHandover();
+  void WriteHandoverNow();
+  void MakeHosts();
   [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
   void LaunchTensorBoard();
   void FetchOutput();
@@ -161,8 +168,11 @@ class ExperimentRun final : public TaskRunClient {
   std::string setup_key_;
   ExperimentPlan plan_;
   ReservedPorts ports_;
-  std::optional<ExperimentHosts> hosts_;  // on hosts, from the time at which they have the code
-  std::map<TaskId, HostUsage> usages_;    // of tasks on hosts, while they run
+  std::optional<ExperimentHosts> hosts_;    // on hosts, from the time at which they have the code
+  std::map<TaskId, int> lives_;             // how often each was launched
+  std::optional<Handover> handover_;        // in a job, while the tasks run
+  std::optional<LoggedOutputFile> logged_;  // likewise
+  std::map<TaskId, HostUsage> usages_;      // of tasks on hosts, while they run
   absl::Time usages_written_ = absl::InfinitePast();
 };
 

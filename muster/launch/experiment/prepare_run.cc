@@ -155,4 +155,19 @@ absl::Status ExperimentRun::TryToMakeFolders() {
   return made;
 }
 
+void ExperimentRun::MakeHosts() {
+  hosts_.emplace(
+      HostedRun{.plan = order_.hosts,
+                .run_id = run_id_,
+                .name = HostedName(order_.home, order_.run),
+                .work = order_.home.work(order_.run.id),
+                .output_dir = order_.run.output_dir,
+                .mark_file = order_.home.output_mark(order_.run.id),
+                .elsewhere_file = order_.home.output_elsewhere(order_.run.id),
+                .chief = ChiefOfFile(order_.file),
+                .users_umask = order_.setting.users_umask},
+      tasks_,
+      HostedCalls{.say = [this](const std::string& line) { logs_.Say(line); }, .between = [this] { HearHosts(); }});
+}
+
 }  // namespace muster

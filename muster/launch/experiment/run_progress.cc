@@ -27,6 +27,12 @@ void RunProgress::Add(const TaskId& task) {
   logs_.AddState(task, RunState::kCreated);
 }
 
+void RunProgress::Keep(const TaskRecord& record) {
+  places_[record.task] = tasks_.size();
+  tasks_.push_back(record);
+  written_tasks_.push_back(record);
+}
+
 TaskRecord& RunProgress::task(const TaskId& task) {
   const auto place = places_.find(task);
   MUSTER_CHECK(place != places_.end());

@@ -31,6 +31,8 @@ class RunProgress {
 
   // Adds a task of the run, CREATED. The registry shows tasks in this order.
   void Add(const TaskId& task);
+  // Adds a task that the registry has, as it is there.
+  void Keep(const TaskRecord& record);
   const ExperimentId& id() const { return run_.id; }
   // For everything besides the state; the next Commit writes it.
   RunRecord& run() { return run_; }

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/experiment/handover.h"
 #include "muster/launch/hosts/host_list.h"
 
 namespace muster {
@@ -24,6 +25,8 @@ struct JobLimits {
   std::function<bool()> was_killed = nullptr;    // asks whether somebody has asked for the run's end
   // Asks the engine whether it ends the job just now: why, "" for somebody who has cancelled it; nullopt: it doesn't.
   std::function<std::optional<std::string>()> why_ending = nullptr;
+  // Comes from the supervisor before, which was killed: this one goes on with its tasks. The number is its own.
+  std::optional<Handover> left = std::nullopt;
 };
 
 struct SupervisorSetting {

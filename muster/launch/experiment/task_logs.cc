@@ -19,7 +19,11 @@ LogKind KindOf(OutputStream stream) { return stream == OutputStream::kStdout ? L
 
 void TaskLogs::Take(const TaskId& task, OutputStream stream, std::string_view bytes) {
   Log& log = Of(LabelOf(task));
-  LineCutter& lines = log.lines[CutterOf(stream)];
+  const size_t which = CutterOf(stream);
+  LineCutter& lines = log.lines[which];
+  if (const size_t end = bytes.rfind('\n'); end != std::string_view::npos)
+    log.whole[which] = log.taken[which] + end + 1;
+  log.taken[which] += bytes.size();
   lines.Add(bytes, [&](std::string_view line) { AddLine(log, stream, line); });
   if (!lines.overwritten().empty()) MustFlush(log);
 }
@@ -28,6 +32,25 @@ void TaskLogs::Finish(const TaskId& task) {
   Log& log = Of(LabelOf(task));
   for (const OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr})
     log.lines[CutterOf(stream)].Finish([&](std::string_view line) { AddLine(log, stream, line); });
+  for (uint64_t* const bytes : {log.taken, log.whole}) bytes[0] = bytes[1] = 0;
+}
+
+LoggedOutput TaskLogs::Logged(const TaskId& task) const {
+  const auto log = logs_.find(LabelOf(task));
+  if (log == logs_.end()) return {};
+  const LogPlace end = log->second.file->end();
+  return {.out = log->second.whole[0],
+          .err = log->second.whole[1],
+          .end = end == LogPlace() ? log->second.end_before : end};
+}
+
+LoggedOutput TaskLogs::GoOn(const TaskId& task, const LoggedOutput& known) {
+  Log& log = Of(LabelOf(task));
+  const LoggedOutput logged = CountLogged(log.folder, known);
+  log.taken[0] = log.whole[0] = logged.out;
+  log.taken[1] = log.whole[1] = logged.err;
+  log.end_before = logged.end;
+  return logged;
 }
 
 void TaskLogs::AddState(const TaskId& task, RunState state) { Add(Of(LabelOf(task)), LogKind::kState, Name(state)); }

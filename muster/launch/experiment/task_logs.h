@@ -17,6 +17,7 @@
 #include "muster/launch/output/line_cutter.h"
 #include "muster/launch/registry/run_state.h"
 #include "muster/launch/task_log/log_format.h"
+#include "muster/launch/task_log/logged_since.h"
 #include "muster/launch/task_log/task_log.h"
 
 namespace muster {
@@ -45,6 +46,11 @@ class TaskLogs {
   // all that its tasks have written.
   void Flush();
 
+  // Returns how much of what the task's process has written is in the log, in whole lines. Call it after Flush.
+  LoggedOutput Logged(const TaskId& task) const;
+  // The next output is that of a process of which at least so much is in the log. Returns how much it is. Must be
+  // called before the task's log is written.
+  LoggedOutput GoOn(const TaskId& task, const LoggedOutput& known);
   // Returns the last lines of both streams, oldest first. Empty: the task has written nothing.
   std::deque<std::string> LastLines(const TaskId& task) const;
 
@@ -52,7 +58,9 @@ class TaskLogs {
   struct Log {
     std::string folder;
     std::unique_ptr<TaskLog> file;
-    LineCutter lines[2];  // by stream
+    LineCutter lines[2];                    // by stream
+    uint64_t taken[2] = {}, whole[2] = {};  // bytes of the process's output: all, and in whole lines
+    LogPlace end_before;                    // of what an earlier supervisor has written
     std::deque<std::string> last_lines;
     bool unflushed = false;  // it is one of unflushed_
     bool has_live = true;    // a live state is on disk, maybe of an earlier attempt

@@ -39,6 +39,9 @@ class LifeInJob {
   // Makes the job the run's own. Cancelled: there is nothing to do any more.
   absl::Status Join();
   absl::StatusOr<RunLock> TakeLock() const;
+  std::string JobName() const { return absl::StrCat("job ", own_.id, " of ", engine_.title()); }
+  // Returns what an earlier life has left that can be gone on with.
+  std::optional<Handover> FindLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
   absl::Status GoOn();
@@ -108,7 +111,24 @@ std::optional<std::string> LifeInJob::WhyEnding() {
   return own.reason;
 }
 
+// A run that is coming to its end isn't gone on with: it has no states for that.
+std::optional<Handover> LifeInJob::FindLeft() {
+  const absl::StatusOr<RunRecord> run = registry_.Run(id_);
+  const absl::StatusOr<std::vector<TaskRecord>> tasks = registry_.Tasks(id_);
+  absl::StatusOr<Handover> left = ReadHandover(home_, id_);
+  if (begun_anew_ || !run.ok() || !tasks.ok() || !left.ok()) return std::nullopt;
+  const auto fails = [](const TaskRecord& task) {
+    return task.state == RunState::kFailed || task.state == RunState::kKilled;
+  };
+  if (run->state != RunState::kRunning || left->job != JobName() || std::any_of(tasks->begin(), tasks->end(), fails))
+    return std::nullopt;
+  ++left->supervisor;
+  if (!WriteHandover(home_, id_, *left).ok()) return std::nullopt;  // the agents must not see a number twice
+  return *std::move(left);
+}
+
 absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
+  RemoveHandover(home_, id_);
   ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
   if (run.state == RunState::kCreated) return absl::OkStatus();
   if (!HasEnded(run.state)) {
@@ -127,13 +147,15 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
   RETURN_IF_ERROR(Join());
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
-  RETURN_IF_ERROR(BeginAgainIfDue(experiment));
+  std::optional<Handover> left = FindLeft();
+  if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const int most = experiment.options.hosts.slurm.value_or(SlurmSetting()).max_requeues;
-  JobLimits limits{.name = absl::StrCat("job ", own_.id, " of ", engine_.title()),
+  JobLimits limits{.name = JobName(),
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < most,
                    .was_killed = [this] { return WasKilled(); },
-                   .why_ending = [this] { return WhyEnding(); }};
+                   .why_ending = [this] { return WhyEnding(); },
+                   .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, job_.ending_seconds);

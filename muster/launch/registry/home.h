@@ -48,6 +48,8 @@ class Home {
   std::string job_script(const ExperimentId& id) const;        // folder/job.sh: what was submitted
   std::string job_over(const ExperimentId& id) const;          // folder/job_over: its supervisor has come to an end
   std::string job_notice(const ExperimentId& id) const;        // folder/job_notice: the job's time is nearly over
+  std::string handover(const ExperimentId& id) const;          // folder/handover: for the next supervisor in the job
+  std::string logged_output(const ExperimentId& id) const;     // folder/logged_output: likewise
   std::string job_output(const ExperimentId& id) const;        // folder/job.out: what its script has written
   std::string lock(const ExperimentId& id) const;              // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;    // folder/supervisor.log

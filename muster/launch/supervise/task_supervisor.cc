@@ -29,7 +29,11 @@ TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSup
       report_(std::move(report)),
       running_(running.begin(), running.end()),
       idle_(options.idle_grace, options.cpu_seconds) {
-  for (const TaskId& task : running) lives_[task].began = clock.Now();
+  for (const TaskId& task : running) {
+    lives_[task].began = clock.Now();
+    if (const auto before = options_.restarts.find(task); before != options_.restarts.end())
+      lives_[task].restarts = before->second;
+  }
 }
 
 void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {

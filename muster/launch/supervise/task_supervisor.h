@@ -77,6 +77,8 @@ struct TaskSupervisorOptions {
   std::function<RestartPolicy(const TaskId& task)> restart_policy;
   // Decides which ends RestartWhen::kOnFailure restarts.
   std::function<bool(const ExitStatus& status)> retryable = IsRetryable;
+  // How often tasks were restarted before, by the run's earlier supervisor.
+  std::map<TaskId, int> restarts;
   absl::Duration steady_life = absl::Seconds(30);
   // Begins to start the task's process again; OnStarted or OnNotStarted tells what came of it. Until then the task
   // counts as running. Must not call either of them itself.

@@ -35,6 +35,9 @@ struct TaskLog::Impl {
 
   void AddLine(absl::Time when, LogKind kind, std::string_view text);
   void Flush();
+  LogPlace end() const {
+    return files_.empty() ? LogPlace() : LogPlace{.file = files_.back().number, .bytes = files_.back().bytes};
+  }
 
   // Constant after construction.
   const std::string folder;
@@ -225,6 +228,8 @@ void TaskLog::Add(absl::Time when, LogKind kind, std::string_view text) {
 }
 
 void TaskLog::Flush() { impl_->Flush(); }
+
+LogPlace TaskLog::end() const { return impl_->end(); }
 
 int64_t TaskLog::lost_lines() const { return impl_->lost; }
 

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "muster/launch/task_log/log_disk.h"
 #include "muster/launch/task_log/log_format.h"
+#include "muster/launch/task_log/logged_since.h"
 
 namespace muster {
 
@@ -41,6 +42,8 @@ class TaskLog {
   void Add(absl::Time when, LogKind kind, std::string_view text);
   void Flush();
 
+  // Returns up to where the log is written: what was added since the last Flush may be missing.
+  LogPlace end() const;
   // Returns how many lines in total didn't fit into memory while nothing could be written.
   int64_t lost_lines() const;
 

@@ -80,6 +80,26 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
   return absl::OkStatus();
 }
 
+absl::Status TaskRun::TakeOver(LeftTasks left) {
+  processes_ = std::move(left.processes);
+  lives_ = std::move(left.lives);
+  for (const auto& [task, all] : left.addresses) {
+    requests_[task].assign(all.back().size(), 0);
+    for (const std::vector<std::string>& addresses : all) moves_.Know(task, addresses);
+  }
+  for (const LeftProcess& process : left.running) {
+    waiting_.insert(process.task);
+    backend_->TakeOver(process);
+  }
+  RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/2));
+  early_exits_.insert(early_exits_.begin(), left.ended.begin(), left.ended.end());
+  for (const auto& [task, why] : std::exchange(not_started_, {})) {
+    client_.Say(absl::StrCat(task.ToString(), " has ended meanwhile: ", why.message()));
+    early_exits_.emplace_back(task, ExitStatus{.signal = SIGKILL});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TaskRun::AwaitAnswers(int interrupts) {
   while (!waiting_.empty()) {
     if (interrupts_ - settled_ >= interrupts) return absl::CancelledError("interrupted");
@@ -236,7 +256,9 @@ void TaskRun::LaunchAgain(const TaskId& task) {
 }
 
 void TaskRun::LaunchLife(ProcessSpec process) {
-  process.environment.emplace_back(kTaskLifeVariable, absl::StrCat(++lives_[process.task]));
+  const int life = ++lives_[process.task];
+  process.environment.emplace_back(kTaskLifeVariable, absl::StrCat(life));
+  client_.OnLaunch(process.task, life);
   backend_->Launch(process);
 }
 

@@ -45,7 +45,9 @@ class TaskRunClient {
   virtual void OnOutputEnd(const TaskId& task) = 0;
   // Returns the last lines of the task's output, oldest first.
   virtual std::deque<std::string> LastLines(const TaskId& task) const = 0;
-  // Called for each task that Launch starts. (A restart is told by TaskSupervisorOptions::changed.)
+  // Called before each launch of a task: the how-manieth it is.
+  virtual void OnLaunch(const TaskId& /*task*/, int /*life*/) {}
+  // Called for each task that Launch starts, or TakeOver finds. (A restart is told by TaskSupervisorOptions::changed.)
   virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
   // As BackendEvents::OnUsage.
   virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
@@ -81,6 +83,15 @@ struct PortRequest {
 // "HOST:PORT" of each reserved port of a task, in the order of the request.
 using ReservedPorts = std::map<TaskId, std::vector<std::string>>;
 
+// The tasks of a run whose supervisor was killed.
+struct LeftTasks {
+  std::vector<ProcessSpec> processes;                                 // of all tasks, as they were launched
+  std::vector<LeftProcess> running;                                   // those that hadn't ended, as far as is known
+  std::map<TaskId, ExitStatus> ended;                                 // the others
+  std::map<TaskId, int> lives;                                        // how often each was launched
+  std::map<TaskId, std::vector<std::vector<std::string>>> addresses;  // reserved ones, the newest last: tasks move
+};
+
 // Returns the port of "HOST:PORT".
 uint16_t PortOf(const std::string& address);
 
@@ -108,6 +119,9 @@ class TaskRun final : public BackendEvents {
   // Cancelled after a second interrupt. An end that comes early is kept for Supervise.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
   const std::optional<StartFailure>& start_failure() const { return start_failure_; }
+  // In the place of Reserve and Launch: goes on with what the supervisor before this one has launched. Blocks until it
+  // is known which of it still runs; what doesn't ends as if killed, for Supervise. Cancelled after a second interrupt.
+  [[nodiscard]] absl::Status TakeOver(LeftTasks left);
   // Starts a process that runs beside the tasks until Stop; they go on if it fails.
   void LaunchCompanion(ProcessSpec process);
   // Blocks until the launched tasks have ended and none will be restarted. Sets `relaunch` of the options. Interrupts

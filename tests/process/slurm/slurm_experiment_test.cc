@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
@@ -76,6 +79,11 @@ class SlurmExperiment : public ExperimentsTest {
     train->WaitForOut("start 1\n");
     return train;
   }
+  // Writes a file in which each task runs `script`, which has no "'".
+  void WriteCluster(const std::string& distributed, const std::string& script) {
+    Write("muster.yml", absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: ",
+                                     distributed, "}\n  run: '", script, "'\n"));
+  }
   // From now on commands and jobs find only these of Slurm's commands.
   void HaveOnly(const std::vector<std::string>& commands) {
     path_ = Aside("few");
@@ -91,6 +99,17 @@ class SlurmExperiment : public ExperimentsTest {
          !absl::StrContains(shown, text) && absl::Now() < give_up;)
       shown = Muster({"status", id}).out;
     EXPECT_THAT(shown, HasSubstr(text));
+  }
+  // Waits until so many supervisors have gone on with the tasks of one that was killed.
+  void AwaitTakeOvers(int count) {
+    std::string said;
+    int taken = 0;
+    for (const absl::Time give_up = absl::Now() + absl::Minutes(1); taken < count && absl::Now() < give_up;) {
+      said = Read("experiments/1/logs/experiment/000001.log");
+      const std::vector<std::string> parts = absl::StrSplit(said, "another one goes on with its ");
+      taken = static_cast<int>(parts.size()) - 1;
+    }
+    EXPECT_EQ(taken, count) << said << Read("experiments/1/job.out");
   }
   // Kills what runs on a host and has `text` among its words.
   static void KillOn(const std::string& host, const std::string& text) {
@@ -170,8 +189,57 @@ TEST_F(SlurmExperiment, ASupervisorThatIsStoppedIsEndedBySlurm) {
   EXPECT_EQ(train->Wait(), 130) << train->err;
 }
 
-TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgain) {
+// Each task starts once, and none of the thousands of lines that it writes meanwhile is lost or there twice.
+TEST_F(SlurmExperiment, TheTasksOfAKilledSupervisorGoOn) {
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteCluster(
+      "{worker: 2, ps: 1}",
+      "echo start >>$OUTPUT_DIR/starts; i=0; until [ -e $OUTPUT_DIR/stop ]; do i=$((i+1)); echo line $i; done");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("line 1\n");
+  AwaitStatus("1", "RUNNING");
+  for (int kills = 1; kills <= 3; ++kills) {
+    KillOn("h1", " supervise 1");
+    AwaitTakeOvers(kills);
+  }
+  std::ofstream(home() + "/experiments/1/output/stop") << "";
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\n");
+  const std::string shown = Out({"logs", "1"});
+  for (const char* task : {"1.master", "1.worker.1", "1.ps.1"}) {
+    SCOPED_TRACE(task);
+    int64_t first = 0, count = 0;
+    for (const std::string& line : LinesOf(shown, task)) {
+      int64_t number = 0;
+      if (!absl::SimpleAtoi(absl::StripPrefix(line, "line "), &number)) continue;
+      if (count == 0) first = number;
+      ASSERT_EQ(number, first + count++);
+    }
+    EXPECT_GT(count, 1000);
+  }
+}
+
+TEST_F(SlurmExperiment, ATaskThatIsKilledWhileThereIsNoSupervisorIsStartedAgainByTheNext) {
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteCluster("{worker: 2}",
+               "echo start >>$OUTPUT_DIR/starts; echo begins; until [ -e $OUTPUT_DIR/stop ]; do sleep 0.1; done");
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  KillOn("h1", " supervise 1");
+  KillOn("h2", "until [");
+  AwaitTakeOvers(1);
+  AwaitLines(*train, "1.worker.1", 4);
+  std::ofstream(home() + "/experiments/1/output/stop") << "";
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\n");
+  EXPECT_EQ(Json({"status", "1"})["tasks"][1]["restarts"], 1);
+}
+
+// What a supervisor that was killed has left counts for the run in this job alone.
+TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgainBeforeItsTasksRun) {
   const auto train = Train(2);
+  std::filesystem::remove(home() + "/experiments/1/handover");
   KillOn("h1", " supervise 1");
   EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));

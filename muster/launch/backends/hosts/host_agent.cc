@@ -53,7 +53,11 @@ HostAgent::HostAgent(Host host, const HostAgentOptions& options, Engine& engine,
 }
 
 void HostAgent::MakeLink() {
-  const AgentLinkOptions options{.job = options_.job, .supervisor_id = supervisor_id_, .limits = options_.limits};
+  const AgentLinkOptions options{.job = options_.job,
+                                 .supervisor = options_.supervisor,
+                                 .supervisor_id = supervisor_id_,
+                                 .progress = {},
+                                 .limits = options_.limits};
   link_.emplace(options, *this, clock_.Now());
   life_ = 0;
 }
@@ -100,7 +104,7 @@ void HostAgent::OnNoStream(const absl::Status& why) {
   const bool for_ever = absl::IsFailedPrecondition(why);
   if (for_ever || state_ == State::kConnecting) return BecomeGone(why, for_ever || clock_.Now() >= tasks_end_by_);
   last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
-  Redial();
+  redial_at_ = clock_.Now() + pause_.Next();
 }
 
 void HostAgent::OnConnectionEnd(const absl::Status& why) {
@@ -118,7 +122,10 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   if (const auto& refused = link_->refused(); refused.has_value()) {
     if (refused->reason == Refusal::kEnding) tasks_end_by_ = clock_.Now() + options_.limits.ending + kEndingMargin;
     // The next agent starts once the tasks of this one have ended.
-    if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
+    if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) {
+      redial_at_ = clock_.Now() + pause_.Next();
+      return;
+    }
     return BecomeGone(absl::UnavailableError(absl::StrCat(
         "the agent on ", name(), " takes no commands: ",
         refused->reason == Refusal::kEnding ? "it hasn't heard from here for too long and ends its tasks"
@@ -131,7 +138,7 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   if (state_ == State::kConnecting)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has ended before it answered: ", std::string(why.message()), words)));
-  Redial();
+  redial_at_ = clock_.Now() + pause_.Next();
 }
 
 bool HostAgent::BreaksInVain() {
@@ -142,8 +149,6 @@ bool HostAgent::BreaksInVain() {
   }
   return ++futile_ > kFutile;
 }
-
-void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
 
 absl::Time HostAgent::deadline() const {
   if (state_ == State::kGone) return absl::InfiniteFuture();
@@ -166,7 +171,11 @@ void HostAgent::OnTime() {
                                                           absl::FormatDuration(options_.limits.lost()),
                                                           ", so its tasks count as ended", last_try_)),
                       /*lost=*/true);
-  if (now >= out_of_reach_at_) TellOutOfReach();
+  if (now >= out_of_reach_at_) {
+    out_of_reach_at_ = now + kOutOfReachPeriod;
+    for (const auto& [command, asked] : std::map(asked_))
+      if (asked.launch && asked.started && !stopping_) events_.OnOutOfReach(asked.task);
+  }
   if (state_ == State::kConnecting && now >= answer_by_)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has said nothing for ", absl::FormatDuration(kAnswerPatience))));
@@ -189,6 +198,7 @@ void HostAgent::OnAttached(const std::string&, uint64_t life, const std::vector<
   lost_ = false;
   was_ready_ = true;
   state_ = State::kReady;
+  FindLeft(launches);
   later_.Add(changed_);
 }
 
@@ -203,12 +213,6 @@ void HostAgent::OnSuspect(bool suspect) {
                                        "; its tasks may go on (lost after ",
                                        absl::FormatDuration(options_.limits.lost()), ")")
                         : absl::StrCat(name(), " is heard again"));
-}
-
-void HostAgent::TellOutOfReach() {
-  out_of_reach_at_ = clock_.Now() + kOutOfReachPeriod;
-  for (const auto& [command, asked] : std::map(asked_))
-    if (asked.launch && asked.started && !stopping_) events_.OnOutOfReach(asked.task);
 }
 
 bool HostAgent::may_leave(const TaskId& task) const {
@@ -237,7 +241,7 @@ void HostAgent::WriteHosts(const std::string& file) {
   Queue({.send = [this, file] { link_->WriteHosts(file).IgnoreError(); }, .asked = std::nullopt});
 }
 
-void HostAgent::Queue(Queued command) {
+void HostAgent::Queue(QueuedForHost command) {
   queue_.push_back(std::move(command));
   SendQueued();
   if (connection_ != nullptr) connection_->Write();
@@ -245,7 +249,7 @@ void HostAgent::Queue(Queued command) {
 
 void HostAgent::SendQueued() {
   while (!queue_.empty() && link_->may_send()) {
-    const Queued command = std::move(queue_.front());
+    const QueuedForHost command = std::move(queue_.front());
     queue_.pop_front();
     command.send();
   }
@@ -260,11 +264,11 @@ void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) 
     });
   if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
   if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
-  const Asked asked{.task = task, .ports = ports.size()};
+  const AskedOfHost asked{.task = task, .ports = ports.size()};
   Queue({.send = [this, asked, ports] { SendReserve(asked, ports); }, .asked = asked});
 }
 
-void HostAgent::SendReserve(const Asked& asked, const std::vector<uint16_t>& ports) {
+void HostAgent::SendReserve(const AskedOfHost& asked, const std::vector<uint16_t>& ports) {
   const std::string& address = host_.address.empty() ? seen_at_ : host_.address;
   const auto command = link_->Reserve({.task = asked.task, .ports = {ports.begin(), ports.end()}, .address = address});
   if (command.ok()) {
@@ -276,14 +280,13 @@ void HostAgent::SendReserve(const Asked& asked, const std::vector<uint16_t>& por
 
 void HostAgent::Launch(const ProcessSpec& process) {
   // Later, as what was asked of the agent before is answered first.
-  if (state_ == State::kGone) return later_.Add([this, process] { LaunchOnNewAgent(process); });
-  Queue({.send = [this, process] { SendLaunch(process); }, .asked = Asked{.task = process.task, .launch = true}});
-}
-
-void HostAgent::LaunchOnNewAgent(const ProcessSpec& process) {
-  if (stopping_) return;
-  if (state_ == State::kGone) GetNewAgent();
-  Launch(process);
+  if (state_ == State::kGone)
+    return later_.Add([this, process] {
+      if (stopping_) return;
+      if (state_ == State::kGone) GetNewAgent();
+      Launch(process);
+    });
+  Queue({.send = [this, process] { SendLaunch(process); }, .asked = AskedOfHost{.task = process.task, .launch = true}});
 }
 
 void HostAgent::GetNewAgent() {
@@ -295,9 +298,40 @@ void HostAgent::GetNewAgent() {
   MakeLink();
   Connect();
   if (!hosts_file_.empty()) WriteHosts(hosts_file_);
+  ReserveAgain();
+}
+
+void HostAgent::ReserveAgain() {
   for (const auto& [task, ports] : reserved_) {
-    const Asked asked{.task = task, .renewed = true};
+    const AskedOfHost asked{.task = task, .renewed = true};
     Queue({.send = [this, asked, ports = ports] { SendReserve(asked, ports); }, .asked = asked});
+  }
+}
+
+void HostAgent::TakeOver(const LeftProcess& process) {
+  was_ready_ = true;  // for the supervisor before
+  left_[process.task] = {.out = process.written_stdout, .err = process.written_stderr};
+  reserved_[process.task] = process.ports;
+}
+
+void HostAgent::FindLeft(const std::vector<HeldLaunch>& launches) {
+  if (left_.empty()) return;
+  std::map<TaskId, HeldLaunch> newest;
+  for (const HeldLaunch& held : launches)
+    if (HeldLaunch& known = newest[held.task]; known.launch < held.launch) known = held;
+  for (const HeldLaunch& held : launches)
+    if (newest.at(held.task).launch != held.launch || !left_.contains(held.task)) given_up_[held.launch] = held.task;
+  EndGivenUp();
+  if (newest.empty()) ReserveAgain();  // it is another agent than before
+  for (const auto& [task, written] : std::exchange(left_, {})) {
+    const auto held = newest.find(task);
+    if (held == newest.end()) {
+      events_.OnNotStarted(task, absl::NotFoundError(absl::StrCat("no process of it is left on ", name())));
+      continue;
+    }
+    const bool runs = held->second.pid > 0;  // otherwise its start or its end comes
+    asked_[held->second.launch] = {.task = task, .launch = true, .started = runs, .written = written};
+    if (runs) events_.OnStarted(task, {.host = name(), .pid_on_host = held->second.pid});
   }
 }
 
@@ -359,7 +393,7 @@ void HostAgent::Stop() {
 void HostAgent::OnReserved(const CommandId& command, const TaskId&, const std::vector<std::string>& addresses) {
   const auto found = asked_.find(command);
   if (found == asked_.end()) return;
-  const Asked asked = found->second;
+  const AskedOfHost asked = found->second;
   asked_.erase(found);
   if (stopping_ || asked.renewed) return;
   std::vector<uint16_t> numbers;
@@ -376,15 +410,13 @@ void HostAgent::OnReserved(const CommandId& command, const TaskId&, const std::v
 
 void HostAgent::OnStarted(const CommandId& launch, const TaskId&, int64_t pid) {
   const auto found = asked_.find(launch);
-  if (found == asked_.end() || !found->second.launch) return;
-  found->second.started = true;
-  if (!stopping_) events_.OnStarted(found->second.task, {.host = name(), .pid_on_host = pid});
+  if (found != asked_.end() && found->second.launch) TellStarted(found->second, pid);
 }
 
 void HostAgent::OnFailed(const CommandId& command, const TaskId&, const absl::Status& status) {
   const auto found = asked_.find(command);
   if (found == asked_.end()) return;
-  const Asked asked = found->second;
+  const AskedOfHost asked = found->second;
   asked_.erase(found);
   if (stopping_) return;
   const absl::Status why(status.code(), absl::StrCat("on ", name(), ": ", std::string(status.message())));
@@ -400,22 +432,38 @@ void HostAgent::OnStopped(uint64_t strays) {
   strays_ = static_cast<int>(strays);
 }
 
-void HostAgent::OnOutput(const CommandId& launch, OutputStream stream, uint64_t, std::string_view bytes) {
+void HostAgent::OnOutput(const CommandId& launch, OutputStream stream, uint64_t position, std::string_view bytes) {
   const auto found = asked_.find(launch);
-  if (found != asked_.end() && !stopping_) events_.OnOutput(found->second.task, stream, bytes);
+  if (found == asked_.end() || stopping_) return;
+  const uint64_t written = found->second.written.of(stream);
+  if (written >= position + bytes.size()) return;
+  if (written > position) bytes.remove_prefix(written - position);
+  TellStarted(found->second, 0);
+  events_.OnOutput(found->second.task, stream, bytes);
 }
 
-void HostAgent::OnOutputLost(const CommandId& launch, OutputStream, uint64_t, uint64_t bytes) {
+void HostAgent::OnOutputLost(const CommandId& launch, OutputStream stream, uint64_t position, uint64_t bytes) {
   const auto found = asked_.find(launch);
-  if (found != asked_.end() && !stopping_)
-    options_.note(absl::StrCat(bytes, " bytes of what ", found->second.task.ToString(),
-                               " wrote died with the agent on ", name()));
+  if (found == asked_.end() || stopping_) return;
+  const uint64_t written = std::max(found->second.written.of(stream), position);
+  if (written >= position + bytes) return;
+  bytes -= written - position;
+  options_.note(
+      absl::StrCat(bytes, " bytes of what ", found->second.task.ToString(), " wrote died with the agent on ", name()));
+}
+
+// An end that was waiting for this supervisor comes without the start.
+void HostAgent::TellStarted(AskedOfHost& asked, int64_t pid) {
+  if (std::exchange(asked.started, true) || stopping_) return;
+  events_.OnStarted(asked.task, {.host = name(), .pid_on_host = pid});
 }
 
 void HostAgent::OnExit(const CommandId& launch, const TaskId&, const ExitStatus& status, bool) {
   given_up_.erase(launch);
   const auto found = asked_.find(launch);
-  if (found == asked_.end() || !found->second.started) return;
+  if (found == asked_.end()) return;
+  if (launch.supervisor < options_.supervisor) TellStarted(found->second, 0);
+  if (!found->second.started) return;
   const TaskId task = found->second.task;
   asked_.erase(found);
   if (!stopping_) events_.OnExit(task, status);
@@ -445,13 +493,14 @@ void HostAgent::BecomeGone(const absl::Status& why, bool lost) {
     connection_.reset();
     stream_ = {};
     for (const auto& [command, asked] : std::exchange(asked_, {})) TellGone(asked);
-    for (const Queued& command : std::exchange(queue_, {}))
+    for (const QueuedForHost& command : std::exchange(queue_, {}))
       if (command.asked.has_value()) TellGone(*command.asked);
+    for (const auto& [task, written] : std::exchange(left_, {})) TellGone({.task = task, .launch = true});
     changed_();
   });
 }
 
-void HostAgent::TellGone(const Asked& asked) {
+void HostAgent::TellGone(const AskedOfHost& asked) {
   if (stopping_ || asked.renewed) return;
   if (!asked.launch) return events_.OnNotReserved(asked.task, why_gone_);
   if (!asked.started) return events_.OnNotStarted(asked.task, why_gone_);

@@ -28,7 +28,8 @@
 namespace muster {
 
 struct HostAgentOptions {
-  std::string job;  // of the agent, letters, digits and '-'
+  std::string job;          // of the agent, letters, digits and '-'
+  uint64_t supervisor = 1;  // see HostPlan
   AgentLimits limits;
   absl::Duration out_of_reach_after = absl::Seconds(10);  // see BackendEvents::OnOutOfReach
   std::function<void(const std::string& line)> note;      // takes a line for the user; must be set
@@ -39,8 +40,9 @@ struct AskedOfHost {
   TaskId task;
   bool launch = false;
   bool started = false;
-  bool renewed = false;  // a reservation that the agent before had
-  size_t ports = 0;      // of a reservation
+  bool renewed = false;     // a reservation that the agent before had
+  size_t ports = 0;         // of a reservation
+  OutputEnds written = {};  // what is in the logs of a launch of the supervisor before
 };
 // A command until the agent takes it.
 struct QueuedForHost {
@@ -76,6 +78,7 @@ class HostAgent final : public AgentLinkEvents {
   // These are as in Backend; the answers are calls of BackendEvents.
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports);
   void Launch(const ProcessSpec& process);
+  void TakeOver(const LeftProcess& process);
   void End(const TaskId& task, EndMode mode);
   void PauseOutput(bool paused);
   void Input(const TaskId& task, std::string_view bytes);
@@ -104,28 +107,26 @@ class HostAgent final : public AgentLinkEvents {
   void OnNote(const std::string& line) override;
 
  private:
-  using Asked = AskedOfHost;
-  using Queued = QueuedForHost;
-
   // Sends it now, or once the agent takes commands.
-  void Queue(Queued command);
+  void Queue(QueuedForHost command);
   void SendQueued();
   void SendLaunch(const ProcessSpec& process);
-  void SendReserve(const Asked& asked, const std::vector<uint16_t>& ports);
-  void LaunchOnNewAgent(const ProcessSpec& process);
+  void SendReserve(const AskedOfHost& asked, const std::vector<uint16_t>& ports);
+  // Finds what was left among what the agent keeps, and ends what nobody asks for.
+  void FindLeft(const std::vector<HeldLaunch>& launches);
+  void ReserveAgain();
   void GetNewAgent();  // after the agent is gone
   void MakeLink();
   void Connect();
-  void Redial();
   // Returns whether too many connections in a row have ended without an event of the agent. Call once for each.
   bool BreaksInVain();
   void OnConnectionEnd(const absl::Status& why);
   // The host has no agent any more: tells what became of everything that was asked for. `lost`: and can't be reached.
   void BecomeGone(const absl::Status& why, bool lost = false);
-  void TellOutOfReach();
   // Kills what was given up, when the host is heard.
   void EndGivenUp();
-  void TellGone(const Asked& asked);
+  void TellGone(const AskedOfHost& asked);
+  void TellStarted(AskedOfHost& asked, int64_t pid);
   std::optional<CommandId> LaunchOf(const TaskId& task) const;
 
   // Constant after construction.
@@ -155,8 +156,9 @@ class HostAgent final : public AgentLinkEvents {
   uint64_t seen_ = 0;                               // events, when the last connection ended
   int futile_ = 0;                                  // connections since
   absl::Time answer_by_;                            // while connecting: of the agent, once there is a stream
-  std::deque<Queued> queue_;
-  std::map<CommandId, Asked> asked_;
+  std::deque<QueuedForHost> queue_;
+  std::map<CommandId, AskedOfHost> asked_;
+  std::map<TaskId, OutputEnds> left_;     // by the supervisor before, until the agent has answered: what is in the logs
   std::map<CommandId, TaskId> given_up_;  // launches whose tasks are elsewhere now, until their end is known
   absl::Time out_of_reach_at_ = absl::InfiniteFuture();  // while suspect
   bool was_ready_ = false;

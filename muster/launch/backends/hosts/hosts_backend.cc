@@ -16,7 +16,8 @@ namespace {
 constexpr absl::Duration kStopPatience = absl::Seconds(30);
 
 HostAgentOptions OptionsOfHosts(const BackendOptions& options) {
-  HostAgentOptions of_hosts{.job = options.run_id, .limits = {}, .note = options.note};
+  HostAgentOptions of_hosts{
+      .job = options.run_id, .supervisor = options.plan.supervisor, .limits = {}, .note = options.note};
   of_hosts.limits.grace = options.plan.grace;
   if (!of_hosts.note) of_hosts.note = [](const std::string&) {};
   return of_hosts;
@@ -42,6 +43,8 @@ absl::Status HostsBackend::Start() {
   RETURN_IF_ERROR(CheckAgentLimits(host_options_.limits));
   RETURN_IF_ERROR(engine_->Start(*this));
   later_.emplace(loop_);
+  // The supervisor before has found that they reach each other.
+  if (options_.plan.supervisor > 1) usable_ = absl::OkStatus();
   const size_t hosts = options_.plan.hosts.size();
   Note(absl::StrCat("reaching ", hosts, hosts == 1 ? " host" : " hosts"));
   for (const Host& host : options_.plan.hosts)
@@ -151,6 +154,12 @@ void HostsBackend::Launch(const ProcessSpec& process) {
   const absl::Status started = StartHere();
   if (started.ok()) return local_.Launch(process);
   later_->Add([this, task = process.task, started] { events_.OnNotStarted(task, started); });
+}
+
+void HostsBackend::TakeOver(const LeftProcess& process) {
+  HostAgent* const host = HostOf(process.task);
+  MUSTER_CHECK(host != nullptr);
+  host->TakeOver(process);
 }
 
 void HostsBackend::End(const TaskId& task, EndMode mode) {

@@ -35,6 +35,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   int Stop() override;
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
   void Launch(const ProcessSpec& process) override;
+  void TakeOver(const LeftProcess& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
   void Input(const TaskId& task, std::string_view bytes) override;

@@ -22,7 +22,8 @@
 namespace muster::hosts_backend_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::Each, ::testing::ElementsAre,
+    ::testing::HasSubstr;
 
 const TaskId kTask{kWorkerJob, 0};
 const TaskId kOther{kWorkerJob, 1};
@@ -79,6 +80,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
   void OnStarted(const TaskId& task, const LocalProcess& process) override {
     EXPECT_EQ(process.pid > 0, task == kBoard);
     EXPECT_EQ(process.pid_on_host > 0, task != kBoard);
+    pids_[task] = static_cast<pid_t>(process.pid_on_host);
     lines_.push_back(absl::StrCat(task.ToString(), " runs on ", process.host));
   }
   void OnNotStarted(const TaskId& task, const absl::Status& why) override {
@@ -100,6 +102,7 @@ class HostsBackendTest : public ::testing::Test, public BackendEvents {
   std::vector<std::string> lines_;
   std::vector<std::string> notes_;
   std::map<TaskId, std::string> out_;
+  std::map<TaskId, pid_t> pids_;
 };
 
 TEST_F(HostsBackendTest, HostsThatCantBeUsedAreAllNamedBeforeAnythingIsReserved) {
@@ -149,6 +152,111 @@ TEST_F(HostsBackendTest, ATaskWithoutAPlaceRunsHere) {
   Await(absl::StrCat("tensorboard:0 ", ExitStatus{.code = 3}.ToString()));
   EXPECT_THAT(lines_, Contains("tensorboard:0 runs on "));
   EXPECT_EQ(out_[kBoard], "here\n");
+}
+
+// Supervisors that come one after the other, with the same agents.
+class SupervisorsTest : public HostsBackendTest {
+ protected:
+  // Gives streams to the agents of another engine, which outlives it.
+  class SharedEngine final : public Engine {
+   public:
+    explicit SharedEngine(LoopEngine& engine) : engine_(engine) {}
+    absl::Status Start(EngineEvents& events) override { return engine_.Start(events); }
+    void Connect(const std::string& host) override { engine_.Connect(host); }
+    absl::Time deadline() const override { return engine_.deadline(); }
+    void OnTime() override { engine_.OnTime(); }
+
+   private:
+    LoopEngine& engine_;
+  };
+
+  ~SupervisorsTest() override {
+    if (backend_ != nullptr) backend_->Stop();
+    backend_.reset();
+  }
+  // The supervisor before is killed, if there was one: it says nothing to anybody.
+  void Next() {
+    options_.plan.supervisor = backend_ == nullptr ? 1 : options_.plan.supervisor + 1;
+    backend_.reset();
+    lines_.clear();
+    out_.clear();
+    backend_ = std::make_unique<HostsBackend>(options_, std::make_unique<SharedEngine>(engine_), loop_, *this);
+    EXPECT_EQ(backend_->Start(), absl::OkStatus());
+  }
+  void AwaitOutput(const TaskId& task, const std::string& text) {
+    const absl::Time hang = RealClock().Now() + absl::Minutes(1);
+    while (out_[task] != text) {
+      ASSERT_LT(RealClock().Now(), hang) << out_[task];
+      Round();
+    }
+  }
+
+  const ScratchFolder folder_;
+  LoopEngine engine_{options_.run_id, options_, {.grace = kLeastGrace}, loop_};
+};
+
+TEST_F(SupervisorsTest, TheNextGoesOnWithWhatRuns) {
+  const std::string gate = folder_ / "gate";
+  Next();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, absl::StrCat("echo one; until [ -e ", gate, " ]; do sleep 0.01; done; echo two; exit 7"));
+  AwaitOutput(kTask, "one\n");
+  Next();
+  backend_->TakeOver({.task = kTask, .ports = {port_}, .written_stdout = 4});
+  Await("worker:0 runs on a");
+  Next();
+  backend_->TakeOver({.task = kTask, .ports = {port_}, .written_stdout = 2});
+  Await("worker:0 runs on a");
+  std::ofstream(gate) << "";
+  Await(absl::StrCat("worker:0 ", ExitStatus{.code = 7}.ToString()));
+  EXPECT_THAT(out_[kTask], AnyOf("e\ntwo\n", "two\n")) << "what was acknowledged doesn't come again";
+  EXPECT_EQ(lines_.size(), 2U);
+  EXPECT_THAT(notes_, Each(HasSubstr("reaching 1 host")));
+}
+
+TEST_F(SupervisorsTest, TheNextHearsOfAnEndBetweenThem) {
+  Next();
+  Launch(kTask, "exec sleep 1000");
+  Await("worker:0 runs on a");
+  backend_->End(kTask, EndMode::kAtOnce);
+  backend_->OnTime();
+  Next();
+  backend_->TakeOver({.task = kTask});
+  Await("worker:0 runs on a");
+  backend_->End(kTask, EndMode::kAtOnce);
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  EXPECT_EQ(lines_.size(), 2U);
+}
+
+TEST_F(SupervisorsTest, WhatDiedWithItsAgentIsSaidAndItsPortsAreKeptForItsNextStart) {
+  Next();
+  backend_->Reserve(kTask, {0});
+  Await("worker:0 has 1 ports");
+  Launch(kTask, "exec sleep 1000");
+  Await("worker:0 runs on a");
+  engine_.KillAgent("a");
+  Next();
+  backend_->TakeOver({.task = kTask, .ports = {port_}});
+  Await("worker:0 isn't started: no process of it is left on a");
+  Launch(kTask, "exit 3");
+  Await(absl::StrCat("worker:0 ", ExitStatus{.code = 3}.ToString()));
+  EXPECT_FALSE(FreePorts::Take({port_, 1}).ok());
+}
+
+TEST_F(SupervisorsTest, WhatTheNextDoesNotAskForIsEnded) {
+  Next();
+  Launch(kTask, "exec sleep 1000");
+  Launch(kOther, "exec sleep 1000");
+  Await("worker:0 runs on a");
+  Await("worker:1 runs on a");
+  Next();
+  backend_->TakeOver({.task = kTask});
+  Await("worker:0 runs on a");
+  const absl::Time hang = RealClock().Now() + absl::Minutes(1);
+  while (kill(pids_.at(kOther), 0) == 0 && RealClock().Now() < hang) Round();
+  EXPECT_NE(kill(pids_.at(kOther), 0), 0);
+  EXPECT_EQ(kill(pids_.at(kTask), 0), 0);
 }
 
 // In the place of `muster reach`.

@@ -63,6 +63,9 @@ absl::Status SlurmEngine::Start(EngineEvents& events) {
         absl::StrCat(options_.muster, " isn't there any more, so the nodes can't run it: start again"));
   const std::set<std::string> hosts(options_.hosts.begin(), options_.hosts.end());
   rendezvous_ = NewRendezvous({});
+  if (options_.goes_on) {
+    ASSIGN_OR_RETURN(rendezvous_, ReadRendezvous(RendezvousFile()));
+  }
   ASSIGN_OR_RETURN(listener_,
                    AgentListener::Listen(hosts, rendezvous_.secret, loop_, clock_,
                                          [this](const std::string& host, Socket socket, const std::string& rest) {
@@ -70,7 +73,9 @@ absl::Status SlurmEngine::Start(EngineEvents& events) {
                                          }));
   rendezvous_.addresses = WithPort(AddressesTowards(options_.hosts), listener_->port());
   RETURN_IF_ERROR(WriteRendezvous(RendezvousFile(), rendezvous_));
-  for (const std::string& host : options_.hosts) nodes_[host];
+  for (const std::string& host : options_.hosts)
+    nodes_[host].found_by = options_.goes_on ? clock_.Now() + kFindPatience : absl::InfinitePast();
+  if (options_.goes_on) return absl::OkStatus();
   return StartStep(StepOnAllNodes(ProgramOfAgents(options_, RendezvousFile()), options_.hosts.size()), options_.hosts);
 }
 
@@ -109,6 +114,7 @@ void SlurmEngine::OnArrival(const std::string& host, Socket socket, const std::s
   Node& node = nodes_.at(host);
   node.wanted = false;
   node.came = true;
+  node.found_by = absl::InfinitePast();
   const auto carrier = std::make_shared<Socket>(std::move(socket));
   events_->OnStream(host, {.in_fd = carrier->fd(),
                            .out_fd = carrier->fd(),
@@ -156,7 +162,7 @@ void SlurmEngine::OnAgentEnd(Node& node, const std::string& how) {
 
 absl::Time SlurmEngine::DueOf(const Node& node) {
   if (!node.wanted) return absl::InfiniteFuture();
-  if (node.step == nullptr) return absl::InfinitePast();
+  if (node.step == nullptr) return node.came ? node.patience_ends : node.found_by;
   return std::min(node.ended_at + kLastWords, node.patience_ends);
 }
 

@@ -27,6 +27,7 @@ struct SlurmEngineOptions {
   absl::Duration grace = absl::Seconds(30);  // of the agents, in whole seconds
   std::string muster;                        // the file, as the nodes see it
   std::string folder;                        // for the rendezvous: one that the nodes see; it exists
+  bool goes_on = false;                      // the agents are there: those of the supervisor before
   std::function<void(const std::string& line)> note = [](const std::string&) {};  // takes a line for the user
 };
 
@@ -49,6 +50,8 @@ class SlurmEngine final : public Engine {
   static constexpr absl::Duration kStartPatience = absl::Minutes(2);
   // One that has been heard comes again within this, if it can.
   static constexpr absl::Duration kReturnPatience = absl::Seconds(5);
+  // The agents of a supervisor that was killed have found the next one within this.
+  static constexpr absl::Duration kFindPatience = absl::Seconds(8);
   // What an agent said last comes at most so much after its end.
   static constexpr absl::Duration kLastWords = absl::Seconds(1);
 
@@ -56,6 +59,7 @@ class SlurmEngine final : public Engine {
     AgentStep* step = nullptr;  // the newest one for this node; null: none that could still bring an agent
     bool came = false;          // its agent has connected
     bool wanted = false;
+    absl::Time found_by = absl::InfinitePast();    // without a step: an agent that is there already
     absl::Time ended_at = absl::InfiniteFuture();  // its agent
     absl::Time patience_ends = absl::InfiniteFuture();
     std::string said;
