@@ -84,8 +84,21 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(FileSys
                                                                          const Options& options) {
   const std::string name = std::string(absl::StripSuffix(path, kManifestSuffix));
   const std::string manifest_path = absl::StrCat(name, kManifestSuffix);
-  ASSIGN_OR_RETURN(const std::string text, files.ReadFile(manifest_path));
-  ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(text, manifest_path));
+  ASSIGN_OR_RETURN(std::string text, files.ReadFile(manifest_path));
+  for (int tries = 1;; ++tries) {
+    auto reader = OpenAsIn(files, name, text, options);
+    if (reader.ok() || tries == kMostTries) return reader;
+    // Another save of the step may have been committed meanwhile, and the parts of the first removed.
+    ASSIGN_OR_RETURN(std::string now, files.ReadFile(manifest_path));
+    if (now == text) return reader;
+    text = std::move(now);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::OpenAsIn(FileSystem& files, const std::string& name,
+                                                                             const std::string& text,
+                                                                             const Options& options) {
+  ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(text, absl::StrCat(name, kManifestSuffix)));
   std::unique_ptr<CheckpointReader> reader(new CheckpointReader(name, std::move(manifest)));
   RETURN_IF_ERROR(reader->OpenParts(files, options));
   for (const ManifestVariable& variable : reader->manifest_.variables) {

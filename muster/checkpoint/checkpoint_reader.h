@@ -24,7 +24,8 @@ class CheckpointReader {
   };
 
   // `path` is LatestCheckpoint's result ("dir/model.ckpt-100") or a manifest file. NotFound: no manifest. DataLoss
-  // names the file: the manifest or a part is damaged or missing, or they contradict each other.
+  // names the file: the manifest or a part is damaged or missing, or they contradict each other. A save that takes the
+  // place of the one that is being opened is no damage: the new one is opened.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(FileSystem& files, const std::string& path,
                                                                 const Options& options);
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(FileSystem& files, const std::string& path);
@@ -48,6 +49,11 @@ class CheckpointReader {
                                       int64_t count) const;
 
  private:
+  static constexpr int kMostTries = 10;
+
+  // As Open, with the text of the manifest.
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenAsIn(FileSystem& files, const std::string& name,
+                                                                    const std::string& text, const Options& options);
   CheckpointReader(std::string path, Manifest manifest);
   [[nodiscard]] absl::Status OpenParts(FileSystem& files, const Options& options);
   [[nodiscard]] absl::Status CheckSlice(const std::string& owner, const ManifestSlice& slice, DType dtype,

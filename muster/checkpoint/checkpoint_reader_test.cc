@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/files/forwarding_file_system.h"
 #include "muster/base/files/memory_file_system.h"
+#include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/checkpoint/testing/checkpoint_test_data.h"
 
 namespace muster::checkpoint_reader_test {
@@ -40,6 +44,35 @@ TEST_F(CheckpointReaderTest, VariablesAndSlotsAreWhole) {
   EXPECT_EQ(reader_->manifest().global_step, 100);
   EXPECT_EQ(reader_->path(), "d/model.ckpt-100");
   EXPECT_TRUE(CheckpointReader::Open(files_, "d/model.ckpt-100.manifest.json").ok());
+}
+
+// Each time that a manifest is read, a save of the same step replaces the files that it names, a few times.
+class ReplacedFiles final : public ForwardingFileSystem {
+ public:
+  ReplacedFiles(FileSystem& files, int saves) : ForwardingFileSystem(files), files_(files), saves_(saves) {}
+  absl::StatusOr<std::string> ReadFile(const std::string& path) override {
+    auto text = ForwardingFileSystem::ReadFile(path);
+    if (!absl::EndsWith(path, kManifestSuffix) || saves_ == 0) return text;
+    const std::string id = absl::StrCat("b", saves_--);
+    EXPECT_TRUE(Save(files_, "d", 100, id).ok());
+    EXPECT_TRUE(RemoveLeftovers(files_, "d", id).ok());
+    return text;
+  }
+
+ private:
+  FileSystem& files_;
+  int saves_;
+};
+
+TEST_F(CheckpointReaderTest, AStepThatIsSavedAgainMeanwhileIsReadAsItIsThen) {
+  for (const int saves : {1, 3}) {
+    ReplacedFiles files(files_, saves);
+    const auto reader = CheckpointReader::Open(files, "d/model.ckpt-100");
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    float first = 0;
+    ASSERT_TRUE((*reader)->ReadVariableRange("w", 0, 1, AsMutableBytes(&first, 1)).ok());
+    EXPECT_EQ(first, WeightOf(100, 0));
+  }
 }
 
 TEST_F(CheckpointReaderTest, AnyRangeForAnyOtherNumberOfServers) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -159,8 +160,10 @@ Watched::~Watched() {
 }
 
 void Watched::Add(pid_t pid) {
-  fds_.push_back(OpenPidFd(pid));
-  ASSERT_GE(fds_.back(), 0) << pid;
+  const int fd = OpenPidFd(pid);
+  if (fd < 0 && errno == ESRCH) return;  // it has ended already
+  ASSERT_GE(fd, 0) << pid;
+  fds_.push_back(fd);
 }
 
 void Watched::WaitForEnds() const {
