@@ -163,6 +163,11 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   HostFlags wanted = flags;
   const bool flags_have_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   const bool file_has_hosts = !spec.hosts.empty() || !spec.host_file.empty();
+  if (flags.on.empty() && spec.on.empty() && !flags_have_hosts && spec.slurm != SlurmSetting())
+    return absl::InvalidArgumentError(
+        "the experiment file has `slurm`, but nothing says that a job shall run it; accepted: `on: slurm` there or "
+        "--on "
+        "slurm; --on local runs it here");
   // A flag for hosts is for hosts, whatever the file says; --on local is for this machine, whatever hosts the file has.
   if (wanted.on.empty() && !flags_have_hosts) wanted.on = spec.on;
   if (wanted.on.empty() && file_has_hosts) wanted.on = kSshEngine;

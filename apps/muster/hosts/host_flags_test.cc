@@ -101,6 +101,16 @@ TEST(JobSettingTest, AFlagTakesThePlaceOfTheFilesOption) {
   EXPECT_FALSE(HostSettingOf({.on = "local"}, file, "/")->is_elsewhere());
 }
 
+TEST(JobSettingTest, AFileWithSlurmAloneDoesntSayWhatShallRunIt) {
+  HostsSpec file;
+  file.slurm.options = {{"nodes", "2"}};
+  EXPECT_THAT(std::string(HostSettingOf({}, file, "/").status().message()), HasSubstr("accepted: `on: slurm` there"));
+  EXPECT_FALSE(HostSettingOf({.on = "local"}, file, "/")->is_elsewhere());
+  EXPECT_TRUE(HostSettingOf({.on = "slurm"}, file, "/")->is_elsewhere());
+  file.on = "local";
+  EXPECT_FALSE(HostSettingOf({}, file, "/")->is_elsewhere());
+}
+
 TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   const auto why_not = [](const HostFlags& flags) {
     return std::string(HostSettingOf(flags, {}, "/").status().message());

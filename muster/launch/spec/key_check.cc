@@ -124,6 +124,18 @@ void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const s
                AcceptedText(forms));
 }
 
+bool HasKey(const KeySection& section, const std::string& key) {
+  return std::any_of(section.keys.begin(), section.keys.end(), [&key](const KeyRow& row) { return row.name == key; });
+}
+
+// Returns where a key belongs that there isn't in the section at `path`: a slip of the indentation, mostly.
+std::string WhereItBelongs(const std::string& key, const std::string& path, const KeySection& section) {
+  if (!path.empty() && HasKey(ExperimentKeySection(kFileSection), key))
+    return " here: it belongs at the top of the file";
+  if (path.empty() && HasKey(ExperimentKeySection("train"), key)) return " here: it belongs below train";
+  return NearestHint(key, section.Names());
+}
+
 }  // namespace
 
 void CheckKeys(const YamlNode& node, const KeySection& section, const std::string& path, FileMistakes& mistakes) {
@@ -136,7 +148,7 @@ void CheckKeys(const YamlNode& node, const KeySection& section, const std::strin
       CheckForms(node.items[i], row->forms, BelowPath(path, key), mistakes);
     } else {
       mistakes.Add(node.items[i].line, BelowPath(path, key),
-                   absl::StrCat("there is no such key", NearestHint(key, section.Names())),
+                   absl::StrCat("there is no such key", WhereItBelongs(key, path, section)),
                    absl::StrJoin(section.Names(), ", "));
     }
   }

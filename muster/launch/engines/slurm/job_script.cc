@@ -84,8 +84,13 @@ std::string NoticeSignal(const SbatchOptions& options) {
 std::string JobScript(const JobScriptOrder& order) {
   std::string text = absl::StrCat("#!/bin/bash\n# Experiment ", order.experiment, " of project ",
                                   OneLine(order.project), ", as muster train has given it to sbatch.\n");
-  for (const auto& [name, value] : order.options) absl::StrAppend(&text, OptionLine(name, value.value_or("")));
-  for (const std::string& word : order.extra) absl::StrAppend(&text, "#SBATCH ", SbatchWord(word), "\n");
+  // An option without a value that needs one would take what stands behind it: sbatch reads the lines as one command.
+  for (const bool bare : {false, true}) {
+    for (const auto& [name, value] : order.options)
+      if (value.value_or("").empty() == bare) absl::StrAppend(&text, OptionLine(name, value.value_or("")));
+    for (const std::string& word : order.extra)
+      if ((word.find('=') == std::string::npos) == bare) absl::StrAppend(&text, "#SBATCH ", SbatchWord(word), "\n");
+  }
   absl::StrAppend(&text, "\n", Assignment("muster", order.muster), Assignment("experiment", order.experiment),
                   Assignment("over", order.over_file), Assignment("notice", order.notice_file), "export ",
                   Assignment("MUSTER_HOME", order.home), absl::StrFormat("umask %04o\n", order.users_umask));

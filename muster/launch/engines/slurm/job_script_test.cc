@@ -46,6 +46,15 @@ TEST_F(JobScriptTest, ItsLinesHaveTheOptionsInAFormThatSbatchReads) {
                             HasSubstr("#SBATCH --nodes=2-4\n"), HasSubstr("#SBATCH --gres=gpu:2\n")));
 }
 
+TEST_F(JobScriptTest, AnOptionThatLacksItsValueTakesNoOther) {
+  JobScriptOrder order = Order();
+  order.options = {{"nodes", ""}, {"open-mode", "append"}, {"signal", "B:USR1@60"}};
+  order.extra = {"--hold", "--nice=1"};
+  const std::string script = JobScript(order);
+  EXPECT_THAT(script, HasSubstr("#SBATCH --open-mode=append\n#SBATCH --signal=B:USR1@60\n#SBATCH --nice=1\n"
+                                "#SBATCH --nodes\n#SBATCH --hold\n\n"));
+}
+
 TEST_F(JobScriptTest, TheUsersOptionsTakeThePlaceOfMusters) {
   SlurmSetting setting;
   setting.options = {{"mem", std::nullopt}, {"signal", "B:TERM@30"}, {"qos", "night"}};
