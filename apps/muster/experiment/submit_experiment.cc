@@ -24,6 +24,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
+#include "muster/launch/experiment/handover.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/private_files.h"
@@ -69,8 +70,12 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 // Those of an earlier attempt, which may have been in jobs.
 absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
   unlink(opened.home.job(id).c_str());
+  RemoveHandover(opened.home, id);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
-  for (int i = 1; i <= run.runs; ++i) unlink(opened.home.job({id.number, i}).c_str());
+  for (int i = 1; i <= run.runs; ++i) {
+    unlink(opened.home.job({id.number, i}).c_str());
+    RemoveHandover(opened.home, {id.number, i});
+  }
   return absl::OkStatus();
 }
 

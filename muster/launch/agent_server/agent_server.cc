@@ -149,6 +149,11 @@ void AgentServer::EndNow() {
   TellEnding();
 }
 
+void AgentServer::OnSignal() {
+  if (!dialer_.has_value() || !link_.attached().has_value() || std::exchange(was_signalled_, true)) return EndNow();
+  link_.SendNote("a signal asks the agent to end; it waits for the supervisor to end the tasks");
+}
+
 void AgentServer::TellEnding() {
   if (link_.ending() && !std::exchange(told_ending_, true)) keeper_->SetEnding();
 }

@@ -74,6 +74,9 @@ class AgentServer {
   absl::Time deadline() const;
   // Ends as if no supervisor had answered for the grace: asks the tasks to end and kills them 3 s later.
   void EndNow();
+  // A signal asks for the agent's end. An engine of jobs signals all processes of a job, so also the supervisor, which
+  // ends the tasks in their order: while that one is attached over TCP, it is only told of the first signal.
+  void OnSignal();
 
   // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end. Or the keeper has
   // died, and the tasks with it: the agent must end, so that another begins anew.
@@ -132,6 +135,7 @@ class AgentServer {
   bool listens_ = false;
   bool told_ending_ = false;
   bool lost_keeper_ = false;
+  bool was_signalled_ = false;
   std::list<Stream> streams_;
   std::optional<SupervisorDialer> dialer_;
   absl::Time accept_again_ = absl::InfiniteFuture();  // this process had no descriptor left

@@ -278,6 +278,16 @@ TEST_F(AgentServerTest, EndNowEndsTasksThatAreToldToEnd) {
   RunUntil([&] { return server_->done() && !client_.connected(); });
 }
 
+TEST_F(AgentServerTest, ASignalOfTheHostsOwnEndsTheTasks) {
+  StartAgent();
+  Dial(client_);
+  const CommandId launch = Shell(kTask, "echo up; sleep 1000");
+  RunUntil([&] { return client_.out[launch] == "up\n"; });
+  server_->OnSignal();
+  EXPECT_TRUE(server_->ending());
+  RunUntil([&] { return server_->done() && !client_.connected(); });
+}
+
 TEST_F(AgentServerTest, AnotherJobsStreamDoesNotPass) {
   StartAgent();
   const Socket stream = Connected();

@@ -105,6 +105,8 @@ class BackendEvents {
   virtual void OnNotStarted(const TaskId& task, const absl::Status& why) = 0;
   // Takes any piece of the task's output, not necessarily whole lines. `bytes` is valid during the call.
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
+  // So many bytes that the task has written will not come: they died with an agent, or with the supervisor before.
+  virtual void OnOutputLost(const TaskId& /*task*/, OutputStream /*stream*/, uint64_t /*bytes*/) {}
   // Called once for each started process, after all its output.
   virtual void OnExit(const TaskId& task, const ExitStatus& status) = 0;
   // Called every second while the host of a task that runs hasn't been heard for longer than
@@ -132,7 +134,7 @@ struct HostPlan {
   std::string shared_folder = "";
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
-  // The how-manieth supervisor of the run this is. From the second on, hosts have agents that may keep tasks.
+  // Which supervisor of the run this is, from 1. From the second on, hosts have agents that may keep tasks.
   uint64_t supervisor = 1;
 };
 

@@ -41,8 +41,6 @@ constexpr absl::Duration kGpuPause = absl::Seconds(1);
 // Between two writings of what tasks on hosts use.
 constexpr absl::Duration kUsagePause = absl::Milliseconds(500);
 constexpr int kKilledCode = 143;  // 128 + SIGTERM
-// Longer than a program that will go on writes and computes nothing, between two epochs say.
-constexpr absl::Duration kIdleGrace = absl::Minutes(10);
 
 const TaskId kBoardTask{"tensorboard", 0};
 
@@ -105,7 +103,8 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                           .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
                           .note = [this](const std::string& line) { logs_.Say(line); },
                           .umask = order_.setting.users_umask,
-                          .plan = WithTransfers(order_.hosts)}},
+                          .plan = WithTransfers(order_.hosts)},
+              .signals_are_passed_on = order_.setting.job.has_value()},
              *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
       progress_(order_.run, logs_, RealClock(),
@@ -123,7 +122,6 @@ ExperimentEnd ExperimentRun::Run() {
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
   if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);
-  if (went.ok()) went = Supervise(plan_.chief, kIdleGrace);
   logs_.Flush();  // makes the tasks' last output readable while the rest is ended
   NoteEnd(went);
   FetchOutput();
@@ -205,6 +203,7 @@ absl::Status ExperimentRun::ReservePorts() {
   return IsOnHosts() ? WhyHostsFail(ports.status()) : ports.status();
 }
 
+// Says a line for each host that can't be used.
 absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
   if (!absl::IsUnavailable(why)) return why;
   // A line for each host.
@@ -288,9 +287,9 @@ absl::Status ExperimentRun::LaunchAll() {
   progress_.SetRun(RunState::kRunning);
   progress_.Commit();
   logs_.Flush();
-  LeaveHandover();
+  leaves_handover_ = order_.setting.job.has_value();
   LaunchTensorBoard();
-  return absl::OkStatus();
+  return Supervise(plan_.chief, kIdleGrace);
 }
 
 MoveWish ExperimentRun::MayMoveTo(const TaskId& task) {
@@ -317,6 +316,7 @@ absl::StatusOr<std::vector<ProcessSpec>> ExperimentRun::PlanAgain(const TaskId& 
   const ExperimentPlan before = plan_;
   RETURN_IF_ERROR(Plan());
   GiveGpusAgain(plan_, before, task, order_.options.no_gpus);
+  if (handover_.has_value()) WriteHandoverNow();
   return Processes();
 }
 
@@ -339,11 +339,17 @@ void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::strin
   if (!logged_.has_value()) return;
   // Before the agent hears that it has come.
   logs_.Flush();
-  logged_->Note(task, lives_[task], logs_.Logged(task));
+  if (const auto logged = logs_.Logged(task); logged.has_value()) logged_->Note(task, lives_[task], *logged);
+}
+
+void ExperimentRun::OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) {
+  if (!IsTransfer(task)) logs_.Skip(task, stream, bytes);
 }
 
 void ExperimentRun::OnOutputEnd(const TaskId& task) {
-  if (!IsTransfer(task)) logs_.Finish(task);
+  if (IsTransfer(task)) return;
+  logs_.Finish(task);
+  if (logged_.has_value()) logs_.Flush();  // before its end is in the registry
 }
 
 std::deque<std::string> ExperimentRun::LastLines(const TaskId& task) const {
@@ -394,7 +400,7 @@ void ExperimentRun::NoteProcess(const TaskId& task) {
   record.cgroup = process.cgroup;
 }
 
-bool ExperimentRun::WantsTensorBoard() const { return order_.file.tensorboard && !IsPartOfGrid(); }
+bool ExperimentRun::WantsTensorBoard() const { return order_.file.tensorboard && order_.run.id.run == 0; }
 
 // Starts TensorBoard beside the tasks, with their virtual environment but without their GPUs. A grid has none, because
 // it would need one per run.
@@ -418,7 +424,7 @@ void ExperimentRun::LaunchTensorBoard() {
   logs_.Say(absl::StrCat("TensorBoard on ", folder, ": http://", address, "/"));
 }
 
-absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_grace) {
+absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_grace, std::optional<LeftTasks> left) {
   TaskSupervisorOptions options;
   options.chief = chief;
   options.rule = EndRule::kAllDecide;
@@ -433,11 +439,13 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_g
   options.idle_grace = idle_grace;
   options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
   options.name = LabelOf;
-  for (const PlannedTask& planned : plan_.tasks)
-    options.restarts[planned.process.task] = progress_.task(planned.process.task).restarts;
-  tasks_.Supervise(std::move(options));
-  if (tasks_.supervisor()->succeeded()) return absl::OkStatus();
-  return WhyItFailed();
+  for (const PlannedTask& planned : plan_.tasks) {
+    const TaskRecord& record = progress_.task(planned.process.task);
+    options.restarts[record.task] = record.restarts;
+    if (left.has_value() && HasEnded(record.state)) options.ended.insert(record.task);
+  }
+  left.has_value() ? tasks_.TakeOver(*std::move(left), std::move(options)) : tasks_.Supervise(std::move(options));
+  return tasks_.supervisor()->succeeded() ? absl::OkStatus() : WhyItFailed();
 }
 
 absl::Status ExperimentRun::WhyItFailed() {
@@ -514,7 +522,7 @@ void ExperimentRun::End(const absl::Status& went) {
     progress_.SetTask(task, had_started ? RunState::kKilled : state);
   }
   unlink(order_.home.host_usage(run.id).c_str());
-  if (handover_.has_value()) RemoveHandover(order_.home, run.id);
+  if (order_.setting.job.has_value()) RemoveHandover(order_.home, run.id);
   run.supervisor = 0;
   if (!end_.goes_on) progress_.SetRun(state);
   progress_.Commit();
@@ -544,6 +552,7 @@ void ExperimentRun::WaitUntil(absl::Time deadline) {
   if (changed_) progress_.Commit();
   changed_ = false;
   logs_.Flush();
+  if (leaves_handover_ && !handover_.has_value() && tasks_.supervisor() != nullptr) LeaveHandover();
   MindTheJob();
   const bool minds_job = order_.setting.job.has_value() && !time_is_over_ && tasks_.interrupts() == 0;
   const absl::Time job_ends_at = minds_job ? std::min(job_ends_at_, ask_job_at_) : absl::InfiniteFuture();

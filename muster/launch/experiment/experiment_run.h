@@ -56,6 +56,11 @@ struct RunOrder {
   HostPlan hosts;  // without hosts: this machine
 };
 
+std::string EngineOf(const RunOrder& order);
+
+// Longer than a program that will go on writes and computes nothing, between two epochs say.
+inline constexpr absl::Duration kIdleGrace = absl::Minutes(10);
+
 class ExperimentRun final : public TaskRunClient {
  public:
   // Borrows `registry`, which must outlive it.
@@ -65,6 +70,7 @@ class ExperimentRun final : public TaskRunClient {
   ExperimentEnd Run();
 
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) override;
   void OnOutputEnd(const TaskId& task) override;
   std::deque<std::string> LastLines(const TaskId& task) const override;
   void OnLaunch(const TaskId& task, int life) override;
@@ -90,7 +96,6 @@ class ExperimentRun final : public TaskRunClient {
   [[nodiscard]] absl::Status TryUntilThereIsRoom(absl::FunctionRef<absl::Status()> work);
   // On hosts, reaches them first.
   [[nodiscard]] absl::Status ReservePorts();
-  // Says a line for each host that can't be used.
   [[nodiscard]] absl::Status WhyHostsFail(const absl::Status& why);
   [[nodiscard]] absl::Status CopyCode();
   // Lets each host do what `setup` says.
@@ -105,6 +110,7 @@ class ExperimentRun final : public TaskRunClient {
   // Lets a next supervisor of this job go on with the tasks, if this one is killed.
   void LeaveHandover();
   void WriteHandoverNow();
+  void LeaveNoHandover(const absl::Status& why);
   void MakeHosts();
   [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
   void LaunchTensorBoard();
@@ -117,7 +123,8 @@ class ExperimentRun final : public TaskRunClient {
   void End(const absl::Status& went);
 
   // Waits until all launched tasks have ended; an error names the first that failed.
-  [[nodiscard]] absl::Status Supervise(const TaskId& chief, absl::Duration idle_grace);
+  [[nodiscard]] absl::Status Supervise(const TaskId& chief, absl::Duration idle_grace,
+                                       std::optional<LeftTasks> left = std::nullopt);
   [[nodiscard]] absl::Status WhyItFailed();
   // Returns what the build's own last lines say about it and what to do; empty if they say nothing.
   std::string WhatTheBuildSays() const;
@@ -140,10 +147,8 @@ class ExperimentRun final : public TaskRunClient {
   bool WantsTensorBoard() const;
   bool HasStatusPages() const;
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
-  static std::string EngineOf(const RunOrder& order);
   // Whether it is a task of the transfers to and from hosts.
   bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
-  bool IsPartOfGrid() const { return order_.run.id.run > 0; }
 
   // Constant after construction.
   const RunOrder order_;
@@ -170,6 +175,7 @@ class ExperimentRun final : public TaskRunClient {
   ReservedPorts ports_;
   std::optional<ExperimentHosts> hosts_;    // on hosts, from the time at which they have the code
   std::map<TaskId, int> lives_;             // how often each was launched
+  bool leaves_handover_ = false;            // once all tasks are launched
   std::optional<Handover> handover_;        // in a job, while the tasks run
   std::optional<LoggedOutputFile> logged_;  // likewise
   std::map<TaskId, HostUsage> usages_;      // of tasks on hosts, while they run

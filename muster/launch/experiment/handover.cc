@@ -36,6 +36,8 @@ absl::StatusOr<std::map<TaskId, Value>> TasksIn(const json& object) {
   for (const auto& [name, value] : object.items()) {
     ASSIGN_OR_RETURN(const TaskId task, TaskId::Parse(name));
     values[task] = value.template get<Value>();
+    if constexpr (requires { values[task].back().back(); })
+      if (values[task].empty()) return absl::DataLossError(absl::StrCat(name, " has no addresses"));
   }
   return values;
 }
@@ -93,11 +95,15 @@ void RemoveHandover(const Home& home, const ExperimentId& id) {
   unlink(home.logged_output(id).c_str());
 }
 
-absl::StatusOr<LoggedOutputFile> LoggedOutputFile::Open(const Home& home, const ExperimentId& id) {
-  const std::string path = home.logged_output(id);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  return LoggedOutputFile(fd);
+absl::StatusOr<LoggedOutputFile> LoggedOutputFile::Make(const Home& home, const ExperimentId& id,
+                                                        const std::vector<TaskOutput>& tasks) {
+  const std::string path = home.logged_output(id), beside = path + ".new";
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", beside));
+  LoggedOutputFile file(fd);
+  for (const TaskOutput& one : tasks) file.Note(one.task, one.life, one.logged);
+  if (rename(beside.c_str(), path.c_str()) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  return file;
 }
 
 LoggedOutputFile::LoggedOutputFile(LoggedOutputFile&& other) noexcept

@@ -38,16 +38,24 @@ absl::StatusOr<Handover> ReadHandover(const Home& home, const ExperimentId& id);
 void RemoveHandover(const Home& home, const ExperimentId& id);
 
 // The file that says how much of each task's output its log has (whole lines since the task's last launch), and up to
-// where in the log. Written in place after each write to a log; what its writer was killed before is found in the log
-// (CountLogged).
+// where in the log. Written in place after each write to a log. If its writer is killed between the two, the lines
+// behind that place are counted in the log (CountLogged).
 class LoggedOutputFile {
  public:
-  static absl::StatusOr<LoggedOutputFile> Open(const Home& home, const ExperimentId& id);
+  struct TaskOutput {
+    TaskId task;
+    int life = 1;  // which launch of the task
+    LoggedOutput logged;
+  };
+
+  // Replaces the file of an earlier supervisor at once.
+  static absl::StatusOr<LoggedOutputFile> Make(const Home& home, const ExperimentId& id,
+                                               const std::vector<TaskOutput>& tasks);
   ~LoggedOutputFile();
   LoggedOutputFile(LoggedOutputFile&& other) noexcept;
   LoggedOutputFile& operator=(LoggedOutputFile&&) = delete;
 
-  // `life`: the how-manieth launch of the task it is. What can't be written is left out.
+  // What can't be written is left out.
   void Note(const TaskId& task, int life, const LoggedOutput& logged);
 
  private:

@@ -67,10 +67,8 @@ TEST_F(HandoverTest, TheLoggedOutputIsThatOfTheSameLifeAlone) {
   EXPECT_THAT(ReadLoggedOutput(home_, kRun, {{kPs, 1}}), IsEmpty());
   const LoggedOutput logged = {.out = 17, .err = 4, .end = {.file = 2, .bytes = 300}};
   {
-    auto file = LoggedOutputFile::Open(home_, kRun);
+    auto file = LoggedOutputFile::Make(home_, kRun, {{kPs, 1, {.out = 170000, .err = 4, .end = {}}}, {kWorker, 1, {}}});
     ASSERT_TRUE(file.ok()) << file.status();
-    file->Note(kPs, 1, {.out = 170000, .err = 4, .end = {}});
-    file->Note(kWorker, 1, {});
     file->Note(kPs, 1, logged);
   }
   EXPECT_THAT(ReadLoggedOutput(home_, kRun, {{kPs, 1}, {kWorker, 2}}), ElementsAre(Pair(kPs, logged)));

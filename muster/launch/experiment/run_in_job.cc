@@ -18,7 +18,7 @@ constexpr absl::Duration kAskAgain = absl::Minutes(10);
 
 }  // namespace
 
-std::string ExperimentRun::EngineOf(const RunOrder& order) {
+std::string EngineOf(const RunOrder& order) {
   return order.hosts.hosts.empty() || order.setting.job.has_value() ? order.setting.engine : kSshEngine;
 }
 

@@ -10,9 +10,15 @@
 namespace muster {
 
 void ExperimentRun::LeaveHandover() {
-  if (!order_.setting.job.has_value()) return;
-  absl::StatusOr<LoggedOutputFile> logged = LoggedOutputFile::Open(order_.home, order_.run.id);
-  if (!logged.ok()) return logs_.Say(absl::StrCat("no other supervisor can take over: ", logged.status().message()));
+  logs_.Flush();
+  std::vector<LoggedOutputFile::TaskOutput> outputs;
+  for (const PlannedTask& planned : plan_.tasks) {
+    const TaskId& task = planned.process.task;
+    if (const auto logged = logs_.Logged(task); logged.has_value()) outputs.push_back({task, lives_[task], *logged});
+  }
+  absl::StatusOr<LoggedOutputFile> file = LoggedOutputFile::Make(order_.home, order_.run.id, outputs);
+  if (!file.ok()) return LeaveNoHandover(file.status());
+  logged_.emplace(*std::move(file));
   handover_.emplace(Handover{.job = order_.setting.job->name,
                              .supervisor = order_.hosts.supervisor,
                              .run_id = run_id_,
@@ -22,12 +28,6 @@ void ExperimentRun::LeaveHandover() {
                              .hosts = hosts_->placed(),
                              .lives = {}});
   if (order_.setting.job->left.has_value()) handover_->addresses = order_.setting.job->left->addresses;
-  logged_.emplace(*std::move(logged));
-  logs_.Flush();
-  for (const PlannedTask& planned : plan_.tasks) {
-    const TaskId& task = planned.process.task;
-    logged_->Note(task, lives_[task], logs_.Logged(task));
-  }
   WriteHandoverNow();
 }
 
@@ -39,9 +39,16 @@ void ExperimentRun::WriteHandoverNow() {
     if (known.empty() || known.back() != now) known.push_back(now);
   }
   const absl::Status written = WriteHandover(order_.home, order_.run.id, *handover_);
-  if (written.ok()) return;
-  RemoveHandover(order_.home, order_.run.id);  // an old one would be wrong
-  logs_.Say(absl::StrCat("no other supervisor can take over: ", std::string(written.message())));
+  if (!written.ok()) LeaveNoHandover(written);
+}
+
+// What an earlier one says would be wrong.
+void ExperimentRun::LeaveNoHandover(const absl::Status& why) {
+  RemoveHandover(order_.home, order_.run.id);
+  leaves_handover_ = false;
+  handover_.reset();
+  logged_.reset();
+  logs_.Say(absl::StrCat("if this supervisor is killed, the run begins anew: ", std::string(why.message())));
 }
 
 void ExperimentRun::OnLaunch(const TaskId& task, int life) {
@@ -49,8 +56,9 @@ void ExperimentRun::OnLaunch(const TaskId& task, int life) {
   lives_[task] = life;
   if (!handover_.has_value()) return;
   logs_.Flush();  // the last lines of its life before
-  logged_->Note(task, life, logs_.Logged(task));
   WriteHandoverNow();
+  if (!logged_.has_value()) return;
+  if (const auto logged = logs_.Logged(task); logged.has_value()) logged_->Note(task, life, *logged);
 }
 
 absl::Status ExperimentRun::TakeOver(const Handover& left) {
@@ -65,15 +73,14 @@ absl::Status ExperimentRun::TakeOver(const Handover& left) {
   RETURN_IF_ERROR(TakeGpus());
   lives_ = left.lives;
 
-  LeftTasks tasks{.processes = Processes(), .running = {}, .ended = {}, .lives = lives_, .addresses = left.addresses};
+  LeftTasks tasks{
+      .processes = Processes(), .running = {}, .starting = {}, .lives = lives_, .addresses = left.addresses};
   const std::map<TaskId, LoggedOutput> logged = ReadLoggedOutput(order_.home, order_.run.id, lives_);
   for (const PlannedTask& planned : plan_.tasks) {
     const TaskId& task = planned.process.task;
     const TaskRecord& record = progress_.task(task);
-    if (HasEnded(record.state)) {
-      tasks.ended[task] = record.exit.value_or(ExitStatus());
-      continue;
-    }
+    if (HasEnded(record.state)) continue;
+    if (record.state == RunState::kStarting && record.restarts > 0) tasks.starting.insert(task);
     LeftProcess& process = tasks.running.emplace_back(LeftProcess{.task = task});
     for (const std::string& address : ports_.at(task)) process.ports.push_back(PortOf(address));
     const auto known = logged.find(task);
@@ -84,12 +91,11 @@ absl::Status ExperimentRun::TakeOver(const Handover& left) {
   }
   logs_.Say(absl::StrCat("its supervisor was killed; another one goes on with its ", tasks.running.size(),
                          tasks.running.size() == 1 ? " task" : " tasks"));
+  leaves_handover_ = true;
   LeaveHandover();
   progress_.Commit();
-  RETURN_IF_ERROR(tasks_.TakeOver(std::move(tasks)));
-  progress_.Commit();
   LaunchTensorBoard();
-  return absl::OkStatus();
+  return Supervise(plan_.chief, kIdleGrace, std::move(tasks));
 }
 
 }  // namespace muster

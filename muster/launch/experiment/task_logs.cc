@@ -35,13 +35,18 @@ void TaskLogs::Finish(const TaskId& task) {
   for (uint64_t* const bytes : {log.taken, log.whole}) bytes[0] = bytes[1] = 0;
 }
 
-LoggedOutput TaskLogs::Logged(const TaskId& task) const {
+void TaskLogs::Skip(const TaskId& task, OutputStream stream, uint64_t bytes) {
+  Of(LabelOf(task)).taken[CutterOf(stream)] += bytes;
+}
+
+std::optional<LoggedOutput> TaskLogs::Logged(const TaskId& task) const {
   const auto log = logs_.find(LabelOf(task));
-  if (log == logs_.end()) return {};
+  if (log == logs_.end()) return LoggedOutput();
+  if (log->second.file->waits()) return std::nullopt;
   const LogPlace end = log->second.file->end();
-  return {.out = log->second.whole[0],
-          .err = log->second.whole[1],
-          .end = end == LogPlace() ? log->second.end_before : end};
+  return LoggedOutput{.out = log->second.whole[0],
+                      .err = log->second.whole[1],
+                      .end = end == LogPlace() ? log->second.end_before : end};
 }
 
 LoggedOutput TaskLogs::GoOn(const TaskId& task, const LoggedOutput& known) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,11 @@ class TaskLogs {
   // all that its tasks have written.
   void Flush();
 
-  // Returns how much of what the task's process has written is in the log, in whole lines. Call it after Flush.
-  LoggedOutput Logged(const TaskId& task) const;
+  // So many bytes of the output will not come.
+  void Skip(const TaskId& task, OutputStream stream, uint64_t bytes);
+  // Returns how much of what the task's process has written is in the log, in whole lines; nullopt: the disk is full,
+  // so that lines wait. Call it after Flush.
+  std::optional<LoggedOutput> Logged(const TaskId& task) const;
   // The next output is that of a process of which at least so much is in the log. Returns how much it is. Must be
   // called before the task's log is written.
   LoggedOutput GoOn(const TaskId& task, const LoggedOutput& known);

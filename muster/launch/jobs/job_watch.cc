@@ -14,6 +14,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/experiment/handover.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/run_lock.h"
@@ -171,6 +172,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
            .exit_code = kExitKilled};
   }
   RETURN_IF_ERROR(registry_.EndLost(id, end));
+  RemoveHandover(home_, id);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
 }
 

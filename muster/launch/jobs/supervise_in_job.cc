@@ -26,6 +26,8 @@ namespace {
 constexpr absl::Duration kEndOnHosts = absl::Seconds(5);
 // An earlier life's lock goes when its process has been cleaned away.
 constexpr absl::Duration kLockPatience = absl::Seconds(30);
+// Less than an agent's least grace.
+constexpr absl::Duration kReadPatience = absl::Seconds(5);
 constexpr int kPauseMs = 100;
 
 class LifeInJob {
@@ -40,8 +42,9 @@ class LifeInJob {
   absl::Status Join();
   absl::StatusOr<RunLock> TakeLock() const;
   std::string JobName() const { return absl::StrCat("job ", own_.id, " of ", engine_.title()); }
-  // Returns what an earlier life has left that can be gone on with.
-  std::optional<Handover> FindLeft();
+  // Returns what an earlier life has left that can be gone on with. An error may go away.
+  absl::StatusOr<std::optional<Handover>> FindLeft();
+  std::optional<Handover> AwaitLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
   absl::Status GoOn();
@@ -77,6 +80,7 @@ absl::Status LifeInJob::Join() {
   job_.requeues += is_same_job ? restarts : job_.wants_another ? 1 : 0;
   job_.restarts = own_.restarts;
   job_.wants_another = false;
+  if (begun_anew_) RemoveHandover(home_, id_);  // that of a job, or an allocation, that is gone
   job_.engine = engine_.name();
   job_.id = own_.id;
   if (job_.host.empty()) job_.host = own_.submitted_from;  // the command that has submitted it was killed
@@ -112,19 +116,34 @@ std::optional<std::string> LifeInJob::WhyEnding() {
 }
 
 // A run that is coming to its end isn't gone on with: it has no states for that.
-std::optional<Handover> LifeInJob::FindLeft() {
-  const absl::StatusOr<RunRecord> run = registry_.Run(id_);
-  const absl::StatusOr<std::vector<TaskRecord>> tasks = registry_.Tasks(id_);
+absl::StatusOr<std::optional<Handover>> LifeInJob::FindLeft() {
+  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry_.Tasks(id_));
   absl::StatusOr<Handover> left = ReadHandover(home_, id_);
-  if (begun_anew_ || !run.ok() || !tasks.ok() || !left.ok()) return std::nullopt;
+  if (absl::IsNotFound(left.status()) || absl::IsDataLoss(left.status())) return std::nullopt;
+  RETURN_IF_ERROR(left.status());
   const auto fails = [](const TaskRecord& task) {
     return task.state == RunState::kFailed || task.state == RunState::kKilled;
   };
-  if (run->state != RunState::kRunning || left->job != JobName() || std::any_of(tasks->begin(), tasks->end(), fails))
+  if (run.state != RunState::kRunning || left->job != JobName() || std::any_of(tasks.begin(), tasks.end(), fails))
     return std::nullopt;
+  for (const auto& [task, host] : left->placement)
+    if (std::find(own_.hosts.begin(), own_.hosts.end(), host) == own_.hosts.end()) return std::nullopt;
   ++left->supervisor;
-  if (!WriteHandover(home_, id_, *left).ok()) return std::nullopt;  // the agents must not see a number twice
+  RETURN_IF_ERROR(WriteHandover(home_, id_, *left));  // the agents must not see a number twice
   return *std::move(left);
+}
+
+// What can't be read for a moment must not cost the tasks that run.
+std::optional<Handover> LifeInJob::AwaitLeft() {
+  for (const absl::Time until = RealClock().Now() + kReadPatience;; poll(nullptr, 0, kPauseMs)) {
+    absl::StatusOr<std::optional<Handover>> left = FindLeft();
+    if (left.ok()) return *std::move(left);
+    if (RealClock().Now() < until) continue;
+    std::fprintf(stderr, "muster: can't go on with the tasks of the earlier supervisor: %s\n",
+                 std::string(left.status().message()).c_str());
+    return std::nullopt;
+  }
 }
 
 absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
@@ -147,7 +166,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
   RETURN_IF_ERROR(Join());
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
-  std::optional<Handover> left = FindLeft();
+  std::optional<Handover> left = AwaitLeft();
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const int most = experiment.options.hosts.slurm.value_or(SlurmSetting()).max_requeues;
   JobLimits limits{.name = JobName(),

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-EndingSignals::EndingSignals() {
+EndingSignals::EndingSignals(bool passed_on) : echo_(passed_on ? static_cast<uint32_t>(getpid()) : 0) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);

@@ -11,7 +11,8 @@ namespace muster {
 class EndingSignals {
  public:
   // Takes SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under nohup or in a supervisor without a terminal.
-  EndingSignals();
+  // `passed_on`: the process gets some of them twice, from two senders (SignalEcho).
+  explicit EndingSignals(bool passed_on = false);
   ~EndingSignals();
   EndingSignals(const EndingSignals&) = delete;
   EndingSignals& operator=(const EndingSignals&) = delete;

@@ -35,6 +35,16 @@ TEST_F(SignalEchoTest, AnotherSignalOrSenderCounts) {
   EXPECT_FALSE(IsEcho(SIGINT, 8, absl::ZeroDuration()));
 }
 
+TEST_F(SignalEchoTest, WhatAnotherPassesOnIsOneButWhatTheProcessSendsItselfIsnt) {
+  echo_ = SignalEcho(5);
+  EXPECT_FALSE(IsEcho(SIGTERM, 7, absl::ZeroDuration()));
+  EXPECT_TRUE(IsEcho(SIGTERM, 8, absl::Milliseconds(1900)));
+  EXPECT_FALSE(IsEcho(SIGTERM, 8, absl::Milliseconds(2100)));
+  EXPECT_FALSE(IsEcho(SIGTERM, 5, absl::Milliseconds(2200)));
+  EXPECT_FALSE(IsEcho(SIGTERM, 7, absl::Milliseconds(2300)));
+  EXPECT_FALSE(IsEcho(SIGINT, 8, absl::Milliseconds(2300)));
+}
+
 TEST_F(SignalEchoTest, EveryKeyAtTheTerminalCounts) {
   EXPECT_FALSE(IsEcho(SIGINT, 0, absl::ZeroDuration()));
   EXPECT_FALSE(IsEcho(SIGINT, 0, absl::ZeroDuration()));

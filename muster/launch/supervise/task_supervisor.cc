@@ -33,7 +33,14 @@ TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSup
     lives_[task].began = clock.Now();
     if (const auto before = options_.restarts.find(task); before != options_.restarts.end())
       lives_[task].restarts = before->second;
+    if (options_.ended.contains(task)) running_.erase(task);
   }
+  if (options_.ended.empty()) return;
+  if (options_.ended.contains(options_.chief)) {
+    chief_code_ = 0;
+    WatchIdleWorkers();
+  }
+  SucceedIfDone();
 }
 
 void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {

@@ -77,8 +77,9 @@ struct TaskSupervisorOptions {
   std::function<RestartPolicy(const TaskId& task)> restart_policy;
   // Decides which ends RestartWhen::kOnFailure restarts.
   std::function<bool(const ExitStatus& status)> retryable = IsRetryable;
-  // How often tasks were restarted before, by the run's earlier supervisor.
+  // What the run's earlier supervisor has done: how often it restarted each task, and which have ended well.
   std::map<TaskId, int> restarts;
+  std::set<TaskId> ended;
   absl::Duration steady_life = absl::Seconds(30);
   // Begins to start the task's process again; OnStarted or OnNotStarted tells what came of it. Until then the task
   // counts as running. Must not call either of them itself.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,8 @@ class ExperimentTest : public testing::Test {
   TaskId chief_ = kMaster;
   std::map<TaskId, RestartPolicy> policies_;  // all others are never restarted
   std::function<std::string(const TaskId&)> name_;
+  std::set<TaskId> ended_;          // under an earlier supervisor
+  std::map<TaskId, int> restarts_;  // likewise
   std::map<TaskId, double> cpu_seconds_;
   SimulatedClock clock_;
   NotingBackend backend_;
@@ -89,12 +92,52 @@ class ExperimentTest : public testing::Test {
       changes_.push_back(task.ToString() + " " + ChangeName(change) + ": " + status.ToString());
     };
     options.name = name_;
+    options.ended = ended_;
+    options.restarts = restarts_;
     supervisor_.emplace(tasks_, options, backend_, clock_, [this](const std::string& line) { lines_.push_back(line); });
   }
 
   std::vector<std::string> lines_, relaunched_, changes_;
   std::optional<TaskSupervisor> supervisor_;
 };
+
+// A ps that was ended after success has an exit status of a failure, but hasn't failed.
+TEST_F(ExperimentTest, WhatHasEndedUnderAnEarlierSupervisorIsNeitherToldNorStartedAgain) {
+  ended_ = {kMaster, kWorker0, kPs};
+  policies_[kPs] = {.when = RestartWhen::kAlways, .limit = 3};
+  EXPECT_TRUE(supervisor().succeeded());
+  EXPECT_EQ(supervisor().deadline(), clock_.Now() + absl::Seconds(30)) << "the evaluator's grace";
+  supervisor().OnInterrupt();
+  supervisor().OnExit(kEvaluator, {});
+  EXPECT_TRUE(supervisor().done());
+  EXPECT_THAT(Changes(), ElementsAre("evaluator:0 FINISHED: exited with 0"));
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_EQ(supervisor().exit_code(), 0);
+}
+
+TEST_F(ExperimentTest, IfAllHadEndedUnderAnEarlierSupervisorItIsDone) {
+  ended_ = {tasks_.begin(), tasks_.end()};
+  EXPECT_TRUE(supervisor().done());
+  EXPECT_TRUE(supervisor().succeeded());
+  EXPECT_EQ(supervisor().exit_code(), 0);
+}
+
+TEST_F(ExperimentTest, AWorkerThatHangsAfterTheChiefOfAnEarlierSupervisorIsEnded) {
+  ended_ = {kMaster};
+  EXPECT_FALSE(supervisor().succeeded());
+  Pass(21, 0);
+  EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently", "worker:0 at once"));
+}
+
+TEST_F(ExperimentTest, RestartsOfAnEarlierSupervisorCount) {
+  policies_[kWorker0] = {.when = RestartWhen::kAlways, .limit = 3};
+  restarts_[kWorker0] = 2;
+  supervisor().OnExit(kWorker0, {.signal = 9});
+  EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
+  supervisor().OnExit(kWorker0, {.signal = 9});
+  EXPECT_THAT(Relaunched(), IsEmpty());
+  EXPECT_THAT(Said(), HasSubstr("after 3 of 3 restarts"));
+}
 
 TEST_F(ExperimentTest, WhenMasterAndWorkersHaveFinishedTheEvaluatorHasItsGraceAndThePsAreEnded) {
   supervisor().OnExit(kMaster, {});

@@ -35,6 +35,7 @@ struct TaskLog::Impl {
 
   void AddLine(absl::Time when, LogKind kind, std::string_view text);
   void Flush();
+  bool waits() const { return !waiting_.empty(); }
   LogPlace end() const {
     return files_.empty() ? LogPlace() : LogPlace{.file = files_.back().number, .bytes = files_.back().bytes};
   }
@@ -230,6 +231,8 @@ void TaskLog::Add(absl::Time when, LogKind kind, std::string_view text) {
 void TaskLog::Flush() { impl_->Flush(); }
 
 LogPlace TaskLog::end() const { return impl_->end(); }
+
+bool TaskLog::waits() const { return impl_->waits(); }
 
 int64_t TaskLog::lost_lines() const { return impl_->lost; }
 

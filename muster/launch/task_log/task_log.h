@@ -44,6 +44,8 @@ class TaskLog {
 
   // Returns up to where the log is written: what was added since the last Flush may be missing.
   LogPlace end() const;
+  // Returns whether lines wait that Flush couldn't write.
+  bool waits() const;
   // Returns how many lines in total didn't fit into memory while nothing could be written.
   int64_t lost_lines() const;
 

@@ -37,7 +37,7 @@ uint16_t PortOf(const std::string& address) {
 }
 
 TaskRun::TaskRun(TaskRunOptions options, TaskRunClient& client)
-    : options_(std::move(options)), client_(client), loop_(RealClock()) {
+    : options_(std::move(options)), client_(client), signals_(options_.signals_are_passed_on), loop_(RealClock()) {
   loop_.Watch(signals_.fd(), POLLIN, [this](short) { OnSignals(); });
 }
 
@@ -80,24 +80,30 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
   return absl::OkStatus();
 }
 
-absl::Status TaskRun::TakeOver(LeftTasks left) {
+void TaskRun::TakeOver(LeftTasks left, TaskSupervisorOptions options) {
   processes_ = std::move(left.processes);
   lives_ = std::move(left.lives);
   for (const auto& [task, all] : left.addresses) {
     requests_[task].assign(all.back().size(), 0);
     for (const std::vector<std::string>& addresses : all) moves_.Know(task, addresses);
   }
+  restart_owed_ = std::move(left.starting);
+  bool have_moved = false;
+  for (const auto& [task, all] : left.addresses) have_moved = have_moved || all.size() > 1;
   for (const LeftProcess& process : left.running) {
-    waiting_.insert(process.task);
+    taken_over_.insert(process.task);
     backend_->TakeOver(process);
   }
-  RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/2));
-  early_exits_.insert(early_exits_.begin(), left.ended.begin(), left.ended.end());
-  for (const auto& [task, why] : std::exchange(not_started_, {})) {
-    client_.Say(absl::StrCat(task.ToString(), " has ended meanwhile: ", why.message()));
-    early_exits_.emplace_back(task, ExitStatus{.signal = SIGKILL});
-  }
-  return absl::OkStatus();
+  if (have_moved) backend_->WriteHosts(moves_.ClusterFile());
+  Supervise(std::move(options));
+}
+
+// A process that was to be taken over isn't there.
+void TaskRun::OnNothingLeft(const TaskId& task, const absl::Status& why) {
+  client_.Say(absl::StrCat(task.ToString(), " isn't there any more: ", why.message()));
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
+  if (!absl::IsNotFound(why) && !absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
+  supervisor_->OnExit(task, {.signal = SIGKILL});
 }
 
 absl::Status TaskRun::AwaitAnswers(int interrupts) {
@@ -173,7 +179,8 @@ void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
   if (IsCompanion(task)) return;
   starting_.erase(task);
   running_[task] = process;
-  if (waiting_.erase(task) > 0 || started_once_more_.erase(task) > 0) {
+  if (process.pid_on_host > 0) restart_owed_.erase(task);
+  if (waiting_.erase(task) + started_once_more_.erase(task) + taken_over_.erase(task) > 0) {
     client_.OnStarted(SpecOf(task), process);
   } else {
     supervisor_->OnStarted(task);
@@ -185,6 +192,7 @@ void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   started_once_more_.erase(task);
   starting_.erase(task);
   if (ParkIfAsked(task)) return;
+  if (taken_over_.erase(task) > 0) return OnNothingLeft(task, why);
   if (waiting_.erase(task) > 0) {
     not_started_[task] = why;
   } else if (supervisor_.has_value() && absl::IsUnavailable(why)) {
@@ -203,12 +211,17 @@ void TaskRun::OnOutput(const TaskId& task, OutputStream stream, std::string_view
   if (supervisor_.has_value()) supervisor_->OnOutput(task);
 }
 
+void TaskRun::OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) {
+  client_.OnOutputLost(task, stream, bytes);
+}
+
 void TaskRun::OnExit(const TaskId& task, const ExitStatus& status) {
   client_.OnOutputEnd(task);
   if (IsCompanion(task)) return companion_->OnExit(status, /*early=*/!supervisor_.has_value() || !supervisor_->done());
   running_.erase(task);
   if (ParkIfAsked(task)) return;
   if (StartsWithoutReservation(task, status)) return;
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
   if (supervisor_.has_value()) {
     supervisor_->OnExit(task, status);
   } else {
@@ -255,6 +268,7 @@ void TaskRun::LaunchAgain(const TaskId& task) {
   LaunchLife(SpecOf(task));
 }
 
+// Tells the process which launch of its task it is.
 void TaskRun::LaunchLife(ProcessSpec process) {
   const int life = ++lives_[process.task];
   process.environment.emplace_back(kTaskLifeVariable, absl::StrCat(life));

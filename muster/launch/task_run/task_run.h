@@ -41,11 +41,13 @@ class TaskRunClient {
  public:
   virtual ~TaskRunClient() = default;
   virtual void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) = 0;
+  // As BackendEvents::OnOutputLost.
+  virtual void OnOutputLost(const TaskId& /*task*/, OutputStream /*stream*/, uint64_t /*bytes*/) {}
   // Called when a life of the task has ended, after all its output.
   virtual void OnOutputEnd(const TaskId& task) = 0;
   // Returns the last lines of the task's output, oldest first.
   virtual std::deque<std::string> LastLines(const TaskId& task) const = 0;
-  // Called before each launch of a task: the how-manieth it is.
+  // Called before each launch of a task. `life`: which of its launches it is, from 1.
   virtual void OnLaunch(const TaskId& /*task*/, int /*life*/) {}
   // Called for each task that Launch starts, or TakeOver finds. (A restart is told by TaskSupervisorOptions::changed.)
   virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
@@ -73,6 +75,7 @@ struct TaskRunOptions {
   BackendOptions backend;
   // Makes the backend in its place; empty: MakeBackend does. For tests.
   std::function<std::unique_ptr<Backend>(BackendEvents& events)> make_backend = nullptr;
+  bool signals_are_passed_on = false;  // see EndingSignals
 };
 
 struct PortRequest {
@@ -87,7 +90,7 @@ using ReservedPorts = std::map<TaskId, std::vector<std::string>>;
 struct LeftTasks {
   std::vector<ProcessSpec> processes;                                 // of all tasks, as they were launched
   std::vector<LeftProcess> running;                                   // those that hadn't ended, as far as is known
-  std::map<TaskId, ExitStatus> ended;                                 // the others
+  std::set<TaskId> starting;                                          // their restart is counted, if not made
   std::map<TaskId, int> lives;                                        // how often each was launched
   std::map<TaskId, std::vector<std::vector<std::string>>> addresses;  // reserved ones, the newest last: tasks move
 };
@@ -119,9 +122,8 @@ class TaskRun final : public BackendEvents {
   // Cancelled after a second interrupt. An end that comes early is kept for Supervise.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
   const std::optional<StartFailure>& start_failure() const { return start_failure_; }
-  // In the place of Reserve and Launch: goes on with what the supervisor before this one has launched. Blocks until it
-  // is known which of it still runs; what doesn't ends as if killed, for Supervise. Cancelled after a second interrupt.
-  [[nodiscard]] absl::Status TakeOver(LeftTasks left);
+  // Goes on, in the place of these and Supervise, with what an earlier supervisor has launched and hadn't seen end.
+  void TakeOver(LeftTasks left, TaskSupervisorOptions options);
   // Starts a process that runs beside the tasks until Stop; they go on if it fails.
   void LaunchCompanion(ProcessSpec process);
   // Blocks until the launched tasks have ended and none will be restarted. Sets `relaunch` of the options. Interrupts
@@ -152,6 +154,7 @@ class TaskRun final : public BackendEvents {
   void OnStarted(const TaskId& task, const LocalProcess& process) override;
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) override;
   void OnExit(const TaskId& task, const ExitStatus& status) override;
   void OnOutOfReach(const TaskId& task) override;
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override { client_.OnUsage(task, usage); }
@@ -165,11 +168,11 @@ class TaskRun final : public BackendEvents {
   // Starts a task's process again, on another host if its own is lost.
   void Relaunch(const TaskId& task);
   void LaunchAgain(const TaskId& task);
-  // Tells the process the how-manieth of its task it is.
   void LaunchLife(ProcessSpec process);
   const Clock& clock() const { return *options_.backend.clock; }
   MoveWish WishOf(const TaskId& task);
   void OnNotMoved(const TaskId& task, const absl::Status& why);
+  void OnNothingLeft(const TaskId& task, const absl::Status& why);
   // Plans and starts a task whose ports on its new host are reserved.
   void OnMoved(const TaskId& task, const std::vector<std::string>& addresses);
   // Begins to end all tasks, which are started again together once all of them have ended and none moves any more.
@@ -208,7 +211,8 @@ class TaskRun final : public BackendEvents {
   std::map<TaskId, absl::Status> not_started_;
   std::optional<StartFailure> start_failure_;
   std::map<TaskId, LocalProcess> running_;
-  std::set<TaskId> starting_;  // again; the answer is due
+  std::set<TaskId> starting_, taken_over_;  // again, or from an earlier supervisor; the answer is due
+  std::set<TaskId> restart_owed_;           // to a task that was taken over, if its process has ended
   std::vector<std::pair<TaskId, ExitStatus>> early_exits_;
   std::set<TaskId> started_once_more_;  // and the answer is due
   std::optional<Companion> companion_;

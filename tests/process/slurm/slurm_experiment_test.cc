@@ -24,7 +24,8 @@
 namespace muster::slurm_experiment_test {
 namespace {
 
-using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
+    ::testing::Not;
 
 // Counts its starts in a file that stays, says so, and ends at once from the start that the test names on.
 constexpr char kCounts[] =
@@ -168,6 +169,21 @@ TEST_F(SlurmExperiment, ScancelByHandIsAKill) {
   EXPECT_EQ(train->Wait(), 130) << train->err;
   EXPECT_EQ(StateOf("1"), "KILLED");
   EXPECT_THAT(Muster({"status", "1"}).out, HasSubstr("was cancelled"));
+}
+
+// Slurm signals all processes of the job, and the script passes the signal on: it is one, and the tasks have their
+// time.
+TEST_F(SlurmExperiment, ScancelGivesTheTasksTheirTime) {
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteCluster("{worker: 2}",
+               "trap \"echo saves; sleep 0.5; echo saved; exit 0\" TERM; echo begins; while :; do sleep 0.1; done");
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  slurm().Cancel(JobOf("1"));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("saved")) << task;
+  EXPECT_THAT(train->out + train->err, Not(HasSubstr("interrupted again")));
 }
 
 TEST_F(SlurmExperiment, KillAsksTheSupervisorFirst) {

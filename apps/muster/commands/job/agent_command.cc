@@ -160,8 +160,8 @@ int Live(const AgentServerOptions& options, const AgentServer::Place& place, std
   AgentServer& agent = **server;
   loop.Watch(signals.fd(), POLLIN, [&](short) {
     if (signals.Take() == 0 || agent.ending()) return;
-    AgentLog(options.job, "is told to end by a signal, and ends its tasks");
-    agent.EndNow();
+    agent.OnSignal();
+    if (agent.ending()) AgentLog(options.job, "is told to end by a signal, and ends its tasks");
   });
   bool told = false;
   while (!agent.done()) {

@@ -102,6 +102,10 @@ void HostAgent::OnNoStream(const absl::Status& why) {
   connecting_ = false;
   if (state_ == State::kGone) return;
   const bool for_ever = absl::IsFailedPrecondition(why);
+  if (!left_.empty() && !for_ever && clock_.Now() < tasks_end_by_) {
+    redial_at_ = clock_.Now() + pause_.Next();  // they may run
+    return;
+  }
   if (for_ever || state_ == State::kConnecting) return BecomeGone(why, for_ever || clock_.Now() >= tasks_end_by_);
   last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
   redial_at_ = clock_.Now() + pause_.Next();
@@ -163,7 +167,8 @@ void HostAgent::OnTime() {
   if (state_ == State::kGone) return;
   const absl::Time now = clock_.Now();
   looked_ = now;
-  // A run in the foreground has one supervisor from its beginning to its end, so nobody takes its number.
+  // Nobody takes its number: a run in the foreground has one supervisor, and in a job the next one begins when the one
+  // before is dead, and holds the run's lock.
   link_->OnNumberRead(now);
   if (state_ == State::kReady) link_->OnTime(now);
   if (link_->lost())
@@ -310,19 +315,20 @@ void HostAgent::ReserveAgain() {
 
 void HostAgent::TakeOver(const LeftProcess& process) {
   was_ready_ = true;  // for the supervisor before
+  tasks_end_by_ = clock_.Now() + options_.limits.lost();
   left_[process.task] = {.out = process.written_stdout, .err = process.written_stderr};
   reserved_[process.task] = process.ports;
 }
 
 void HostAgent::FindLeft(const std::vector<HeldLaunch>& launches) {
-  if (left_.empty()) return;
+  if (options_.supervisor == 1) return;
   std::map<TaskId, HeldLaunch> newest;
   for (const HeldLaunch& held : launches)
     if (HeldLaunch& known = newest[held.task]; known.launch < held.launch) known = held;
   for (const HeldLaunch& held : launches)
     if (newest.at(held.task).launch != held.launch || !left_.contains(held.task)) given_up_[held.launch] = held.task;
   EndGivenUp();
-  if (newest.empty()) ReserveAgain();  // it is another agent than before
+  if (newest.empty() && !left_.empty()) ReserveAgain();  // it is another agent than before
   for (const auto& [task, written] : std::exchange(left_, {})) {
     const auto held = newest.find(task);
     if (held == newest.end()) {
@@ -448,6 +454,10 @@ void HostAgent::OnOutputLost(const CommandId& launch, OutputStream stream, uint6
   const uint64_t written = std::max(found->second.written.of(stream), position);
   if (written >= position + bytes) return;
   bytes -= written - position;
+  events_.OnOutputLost(found->second.task, stream, bytes);
+  if (launch.supervisor < options_.supervisor)
+    return options_.note(absl::StrCat(bytes, " bytes of what ", found->second.task.ToString(),
+                                      " wrote died with the supervisor before"));
   options_.note(
       absl::StrCat(bytes, " bytes of what ", found->second.task.ToString(), " wrote died with the agent on ", name()));
 }

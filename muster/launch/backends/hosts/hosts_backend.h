@@ -56,6 +56,9 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void OnStarted(const TaskId& task, const LocalProcess& process) override;
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;
+  void OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) override {
+    OwnerOf(task).OnOutputLost(task, stream, bytes);
+  }
   void OnExit(const TaskId& task, const ExitStatus& status) override;
   void OnOutOfReach(const TaskId& task) override { OwnerOf(task).OnOutOfReach(task); }
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override { OwnerOf(task).OnUsage(task, usage); }
