@@ -150,7 +150,8 @@ void AgentServer::EndNow() {
 }
 
 void AgentServer::OnSignal() {
-  if (!dialer_.has_value() || !link_.attached().has_value() || std::exchange(was_signalled_, true)) return EndNow();
+  if (!options_.supervisor_in_job || !link_.attached().has_value() || std::exchange(was_signalled_, true))
+    return EndNow();
   link_.SendNote("a signal asks the agent to end; it waits for the supervisor to end the tasks");
 }
 

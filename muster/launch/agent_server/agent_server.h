@@ -40,6 +40,7 @@ struct AgentServerOptions {
   // listens on its socket.
   std::string rendezvous = "";
   std::string host = "";
+  bool supervisor_in_job = false;                              // HostPlan::in_job
   std::function<void(const std::string& line)> log = nullptr;  // takes a line for the agent's log; empty: nobody does
   BackendOptions backend;                                      // the server sets run_id, note, address and clock
   const Clock* clock = &BootClock();                           // borrowed
@@ -74,8 +75,8 @@ class AgentServer {
   absl::Time deadline() const;
   // Ends as if no supervisor had answered for the grace: asks the tasks to end and kills them 3 s later.
   void EndNow();
-  // A signal asks for the agent's end. An engine of jobs signals all processes of a job, so also the supervisor, which
-  // ends the tasks in their order: while that one is attached over TCP, it is only told of the first signal.
+  // A signal asks for the agent's end. A supervisor in the same job gets it, too, and ends the tasks in their order:
+  // while it is attached, it is only told of the first signal.
   void OnSignal();
 
   // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end. Or the keeper has

@@ -119,8 +119,11 @@ class AgentServerTest : public ::testing::Test {
     AgentFolder locked = Folder();
     ASSERT_EQ(locked.Lock(kHang), absl::OkStatus());
     place_ = AgentServer::Open(std::move(locked)).value();
-    const AgentServerOptions options = {
-        .job = "job", .address = "h1", .backend = {.environment = {"PATH=/usr/bin:/bin"}}, .clock = &clock};
+    const AgentServerOptions options = {.job = "job",
+                                        .address = "h1",
+                                        .supervisor_in_job = supervisor_in_job_,
+                                        .backend = {.environment = {"PATH=/usr/bin:/bin"}},
+                                        .clock = &clock};
     auto keeper = AgentServer::ForkKeeper("job", *place_, [](std::unique_ptr<Keeper>) { return 1; });
     ASSERT_EQ(keeper.status(), absl::OkStatus());
     auto server = AgentServer::Start(options, *place_, *std::move(keeper), loop_);
@@ -160,6 +163,7 @@ class AgentServerTest : public ::testing::Test {
     RunUntil([&] { return client_.stopped.has_value() && server_->done(); });
   }
 
+  bool supervisor_in_job_ = false;
   const ScratchFolder scratch_;
   FdLoop loop_{RealClock()};
   std::optional<AgentServer::Place> place_;
@@ -283,6 +287,19 @@ TEST_F(AgentServerTest, ASignalOfTheHostsOwnEndsTheTasks) {
   Dial(client_);
   const CommandId launch = Shell(kTask, "echo up; sleep 1000");
   RunUntil([&] { return client_.out[launch] == "up\n"; });
+  server_->OnSignal();
+  EXPECT_TRUE(server_->ending());
+  RunUntil([&] { return server_->done() && !client_.connected(); });
+}
+
+TEST_F(AgentServerTest, ASupervisorInTheSameJobEndsTheTasksAtTheFirstSignal) {
+  supervisor_in_job_ = true;
+  StartAgent();
+  Dial(client_);
+  const CommandId launch = Shell(kTask, "echo up; sleep 1000");
+  RunUntil([&] { return client_.out[launch] == "up\n"; });
+  server_->OnSignal();
+  EXPECT_FALSE(server_->ending());
   server_->OnSignal();
   EXPECT_TRUE(server_->ending());
   RunUntil([&] { return server_->done() && !client_.connected(); });

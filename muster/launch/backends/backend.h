@@ -136,6 +136,8 @@ struct HostPlan {
   absl::Duration grace = kUsualGrace;
   // Which supervisor of the run this is, from 1. From the second on, hosts have agents that may keep tasks.
   uint64_t supervisor = 1;
+  // This process is in the job that has the hosts: whoever signals the job signals this process, too, maybe twice.
+  bool in_job = false;
 };
 
 // Where a task may go when its host is lost.

@@ -23,6 +23,7 @@
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
+#include "muster/launch/registry/files/requests.h"
 #include "muster/launch/registry/kept_variables.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
@@ -103,8 +104,7 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                           .resident_bytes = [](const std::vector<pid_t>& pids) { return ResidentBytesOf(pids); },
                           .note = [this](const std::string& line) { logs_.Say(line); },
                           .umask = order_.setting.users_umask,
-                          .plan = WithTransfers(order_.hosts)},
-              .signals_are_passed_on = order_.setting.job.has_value()},
+                          .plan = WithTransfers(order_.hosts)}},
              *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
       progress_(order_.run, logs_, RealClock(),
@@ -119,6 +119,7 @@ ExperimentEnd ExperimentRun::Run() {
   progress_.run().run_id = run_id_;
   const Handover* const left = LeftTo(order_);
   if (left == nullptr) logs_.AddState(RunState::kCreated);
+  if (left == nullptr) DropRequests(order_.home.requests(order_.run.id));
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
   if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);
@@ -342,10 +343,6 @@ void ExperimentRun::OnOutput(const TaskId& task, OutputStream stream, std::strin
   if (const auto logged = logs_.Logged(task); logged.has_value()) logged_->Note(task, lives_[task], *logged);
 }
 
-void ExperimentRun::OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) {
-  if (!IsTransfer(task)) logs_.Skip(task, stream, bytes);
-}
-
 void ExperimentRun::OnOutputEnd(const TaskId& task) {
   if (IsTransfer(task)) return;
   logs_.Finish(task);
@@ -444,7 +441,11 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_g
     options.restarts[record.task] = record.restarts;
     if (left.has_value() && HasEnded(record.state)) options.ended.insert(record.task);
   }
-  left.has_value() ? tasks_.TakeOver(*std::move(left), std::move(options)) : tasks_.Supervise(std::move(options));
+  if (left.has_value()) {
+    tasks_.TakeOver(*std::move(left), std::move(options));
+  } else {
+    tasks_.Supervise(std::move(options));
+  }
   return tasks_.supervisor()->succeeded() ? absl::OkStatus() : WhyItFailed();
 }
 
@@ -522,6 +523,7 @@ void ExperimentRun::End(const absl::Status& went) {
     progress_.SetTask(task, had_started ? RunState::kKilled : state);
   }
   unlink(order_.home.host_usage(run.id).c_str());
+  leaves_handover_ = false;
   if (order_.setting.job.has_value()) RemoveHandover(order_.home, run.id);
   run.supervisor = 0;
   if (!end_.goes_on) progress_.SetRun(state);
@@ -577,6 +579,7 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
   if (setting.job.has_value()) {
     hosts->muster = setting.muster_command;
     hosts->shared_folder = home.folder(id);
+    hosts->in_job = true;
     if (setting.job->left.has_value()) {
       hosts->supervisor = setting.job->left->supervisor;
       hosts->placement = setting.job->left->placement;

@@ -56,6 +56,7 @@ struct RunOrder {
   HostPlan hosts;  // without hosts: this machine
 };
 
+// Returns the engine that runs the tasks (MakeBackend).
 std::string EngineOf(const RunOrder& order);
 
 // Longer than a program that will go on writes and computes nothing, between two epochs say.

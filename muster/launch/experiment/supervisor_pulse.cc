@@ -16,9 +16,7 @@ SupervisorPulse::SupervisorPulse(const Home& home, const ExperimentId& id, Regis
       registry_(registry),
       clock_(clock),
       renew_at_(clock.Now() + Registry::kRenewEvery),
-      look_at_(clock.Now()) {
-  DropRequests(requests_);
-}
+      look_at_(clock.Now()) {}
 
 absl::Time SupervisorPulse::deadline() const { return std::min(renew_at_, look_at_); }
 

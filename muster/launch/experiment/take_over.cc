@@ -51,6 +51,10 @@ void ExperimentRun::LeaveNoHandover(const absl::Status& why) {
   logs_.Say(absl::StrCat("if this supervisor is killed, the run begins anew: ", std::string(why.message())));
 }
 
+void ExperimentRun::OnOutputLost(const TaskId& task, OutputStream stream, uint64_t bytes) {
+  if (!IsTransfer(task)) logs_.Skip(task, stream, bytes);
+}
+
 void ExperimentRun::OnLaunch(const TaskId& task, int life) {
   if (PlannedOf(task) == plan_.tasks.end()) return;
   lives_[task] = life;

@@ -392,7 +392,7 @@ TEST(ExperimentFileMistakes, KeysThatThereAreNot) {
               HasSubstr("train.volumes[1].paht: there is no such key (nearest: path)"));
   EXPECT_THAT(Mistake("parameters: {a: {rnage: {min: 1, max: 2, step: 1}, range: {min: 1, max: 2, step: 1}}}"),
               HasSubstr("train.parameters.a.rnage: there is no such key (nearest: range)"));
-  EXPECT_EQ(Mistake("on: slurm").substr(0, 68), "muster.yml:3: train.on: there is no such key here: it belongs at the");
+  EXPECT_EQ(Mistake("on: slurm").substr(0, 68), "muster.yml:4: train.on: there is no such key here: it belongs at the");
   EXPECT_THAT(MistakesOf("project: p\nconcurrency: 2\ntrain: {run: x}\n").front(),
               HasSubstr("concurrency: there is no such key here: it belongs below train; accepted: "));
   EXPECT_THAT(Mistake("\"a\\nb\": 1"), HasSubstr("train.\"a\\nb\": there is no such key"));

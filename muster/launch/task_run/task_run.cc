@@ -37,7 +37,7 @@ uint16_t PortOf(const std::string& address) {
 }
 
 TaskRun::TaskRun(TaskRunOptions options, TaskRunClient& client)
-    : options_(std::move(options)), client_(client), signals_(options_.signals_are_passed_on), loop_(RealClock()) {
+    : options_(std::move(options)), client_(client), signals_(options_.backend.plan.in_job), loop_(RealClock()) {
   loop_.Watch(signals_.fd(), POLLIN, [this](short) { OnSignals(); });
 }
 

@@ -75,7 +75,6 @@ struct TaskRunOptions {
   BackendOptions backend;
   // Makes the backend in its place; empty: MakeBackend does. For tests.
   std::function<std::unique_ptr<Backend>(BackendEvents& events)> make_backend = nullptr;
-  bool signals_are_passed_on = false;  // see EndingSignals
 };
 
 struct PortRequest {

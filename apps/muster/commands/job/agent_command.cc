@@ -61,6 +61,7 @@ struct AgentFlags {
   std::string host;
   std::string host_variable;
   int grace_seconds = 30;
+  bool supervisor_in_job = false;
 };
 
 int AgentFailed(const absl::Status& status) {
@@ -121,6 +122,7 @@ AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
   options.limits.grace = absl::Seconds(flags.grace_seconds);
   options.rendezvous = flags.rendezvous;
   options.host = flags.host;
+  options.supervisor_in_job = flags.supervisor_in_job;
   options.log = [job](const std::string& line) { AgentLog(job, line); };
   std::error_code no_proc;
   const std::filesystem::path folder_of_muster = std::filesystem::read_symlink("/proc/self/exe", no_proc).parent_path();
@@ -248,6 +250,8 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
       ->excludes(host);
   command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
       ->type_name("SECONDS");
+  command->add_flag("--supervisor_in_job", flags->supervisor_in_job,
+                    "The supervisor gets the job's signals, too, and ends the tasks");
   command->footer(kAgentFooter);
   command->callback([flags, &exit_code] { exit_code = RunAgent(*flags); });
 }

@@ -102,13 +102,10 @@ void HostAgent::OnNoStream(const absl::Status& why) {
   connecting_ = false;
   if (state_ == State::kGone) return;
   const bool for_ever = absl::IsFailedPrecondition(why);
-  if (!left_.empty() && !for_ever && clock_.Now() < tasks_end_by_) {
-    redial_at_ = clock_.Now() + pause_.Next();  // they may run
-    return;
-  }
+  if (!left_.empty() && !for_ever && clock_.Now() < tasks_end_by_) return Redial();  // they may run
   if (for_ever || state_ == State::kConnecting) return BecomeGone(why, for_ever || clock_.Now() >= tasks_end_by_);
   last_try_ = absl::StrCat(" (", std::string(why.message()), ")");
-  redial_at_ = clock_.Now() + pause_.Next();
+  Redial();
 }
 
 void HostAgent::OnConnectionEnd(const absl::Status& why) {
@@ -126,10 +123,7 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   if (const auto& refused = link_->refused(); refused.has_value()) {
     if (refused->reason == Refusal::kEnding) tasks_end_by_ = clock_.Now() + options_.limits.ending + kEndingMargin;
     // The next agent starts once the tasks of this one have ended.
-    if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) {
-      redial_at_ = clock_.Now() + pause_.Next();
-      return;
-    }
+    if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
     return BecomeGone(absl::UnavailableError(absl::StrCat(
         "the agent on ", name(), " takes no commands: ",
         refused->reason == Refusal::kEnding ? "it hasn't heard from here for too long and ends its tasks"
@@ -142,8 +136,10 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
   if (state_ == State::kConnecting)
     return BecomeGone(absl::UnavailableError(
         absl::StrCat(name(), ": its agent has ended before it answered: ", std::string(why.message()), words)));
-  redial_at_ = clock_.Now() + pause_.Next();
+  Redial();
 }
+
+void HostAgent::Redial() { redial_at_ = clock_.Now() + pause_.Next(); }
 
 bool HostAgent::BreaksInVain() {
   const uint64_t seen = std::exchange(seen_, link_->progress().seen);
@@ -316,7 +312,8 @@ void HostAgent::ReserveAgain() {
 void HostAgent::TakeOver(const LeftProcess& process) {
   was_ready_ = true;  // for the supervisor before
   tasks_end_by_ = clock_.Now() + options_.limits.lost();
-  left_[process.task] = {.out = process.written_stdout, .err = process.written_stderr};
+  left_[process.task] = {
+      .task = process.task, .launch = true, .written = {.out = process.written_stdout, .err = process.written_stderr}};
   reserved_[process.task] = process.ports;
 }
 
@@ -329,15 +326,16 @@ void HostAgent::FindLeft(const std::vector<HeldLaunch>& launches) {
     if (newest.at(held.task).launch != held.launch || !left_.contains(held.task)) given_up_[held.launch] = held.task;
   EndGivenUp();
   if (newest.empty() && !left_.empty()) ReserveAgain();  // it is another agent than before
-  for (const auto& [task, written] : std::exchange(left_, {})) {
+  for (auto& [task, left] : std::exchange(left_, {})) {
     const auto held = newest.find(task);
     if (held == newest.end()) {
       events_.OnNotStarted(task, absl::NotFoundError(absl::StrCat("no process of it is left on ", name())));
       continue;
     }
-    const bool runs = held->second.pid > 0;  // otherwise its start or its end comes
-    asked_[held->second.launch] = {.task = task, .launch = true, .started = runs, .written = written};
-    if (runs) events_.OnStarted(task, {.host = name(), .pid_on_host = held->second.pid});
+    left.started = held->second.pid > 0;  // otherwise its start or its end comes
+    asked_[held->second.launch] = left;
+    if (left.started) events_.OnStarted(task, {.host = name(), .pid_on_host = held->second.pid});
+    if (left.end.has_value()) End(task, *left.end);
   }
 }
 
@@ -356,6 +354,10 @@ std::optional<CommandId> HostAgent::LaunchOf(const TaskId& task) const {
 
 void HostAgent::End(const TaskId& task, EndMode mode) {
   if (state_ == State::kGone) return;
+  if (const auto left = left_.find(task); left != left_.end()) {
+    left->second.end = mode;
+    return;
+  }
   const auto send = [this, task, mode] {
     if (const std::optional<CommandId> launch = LaunchOf(task)) link_->End(*launch, mode).IgnoreError();
   };
@@ -505,7 +507,7 @@ void HostAgent::BecomeGone(const absl::Status& why, bool lost) {
     for (const auto& [command, asked] : std::exchange(asked_, {})) TellGone(asked);
     for (const QueuedForHost& command : std::exchange(queue_, {}))
       if (command.asked.has_value()) TellGone(*command.asked);
-    for (const auto& [task, written] : std::exchange(left_, {})) TellGone({.task = task, .launch = true});
+    for (const auto& [task, left] : std::exchange(left_, {})) TellGone(left);
     changed_();
   });
 }

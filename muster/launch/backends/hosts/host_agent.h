@@ -40,9 +40,11 @@ struct AskedOfHost {
   TaskId task;
   bool launch = false;
   bool started = false;
-  bool renewed = false;     // a reservation that the agent before had
-  size_t ports = 0;         // of a reservation
-  OutputEnds written = {};  // what is in the logs of a launch of the supervisor before
+  bool renewed = false;  // a reservation that the agent before had
+  size_t ports = 0;      // of a reservation
+  // These two are of a launch of the supervisor before.
+  OutputEnds written = {};     // what is in the logs
+  std::optional<EndMode> end;  // how to end it once the agent has answered
 };
 // A command until the agent takes it.
 struct QueuedForHost {
@@ -120,6 +122,7 @@ class HostAgent final : public AgentLinkEvents {
   void Connect();
   // Returns whether too many connections in a row have ended without an event of the agent. Call once for each.
   bool BreaksInVain();
+  void Redial();
   void OnConnectionEnd(const absl::Status& why);
   // The host has no agent any more: tells what became of everything that was asked for. `lost`: and can't be reached.
   void BecomeGone(const absl::Status& why, bool lost = false);
@@ -158,15 +161,14 @@ class HostAgent final : public AgentLinkEvents {
   absl::Time answer_by_;                            // while connecting: of the agent, once there is a stream
   std::deque<QueuedForHost> queue_;
   std::map<CommandId, AskedOfHost> asked_;
-  std::map<TaskId, OutputEnds> left_;     // by the supervisor before, until the agent has answered: what is in the logs
+  std::map<TaskId, AskedOfHost> left_;    // by the supervisor before, until the agent has answered
   std::map<CommandId, TaskId> given_up_;  // launches whose tasks are elsewhere now, until their end is known
   absl::Time out_of_reach_at_ = absl::InfiniteFuture();  // while suspect
-  bool was_ready_ = false;
-  bool lost_ = false;                                 // its tasks have ended, and it couldn't be reached since
-  absl::Time heard_since_;                            // while heard
-  absl::Time tasks_end_by_ = absl::InfinitePast();    // those of earlier agents have ended by then
-  std::string hosts_file_;                            // for agents that come later
-  std::map<TaskId, std::vector<uint16_t>> reserved_;  // ports by their numbers
+  bool was_ready_ = false, lost_ = false;                // lost: its tasks have ended, and it couldn't be reached since
+  absl::Time heard_since_;                               // while heard
+  absl::Time tasks_end_by_ = absl::InfinitePast();       // those of earlier agents have ended by then
+  std::string hosts_file_;                               // for agents that come later
+  std::map<TaskId, std::vector<uint16_t>> reserved_;     // ports by their numbers
   bool paused_ = false, stopping_ = false, stopped_ = false;
   int strays_ = 0;
 };

@@ -229,6 +229,16 @@ TEST_F(SupervisorsTest, TheNextHearsOfAnEndBetweenThem) {
   EXPECT_EQ(lines_.size(), 2U);
 }
 
+TEST_F(SupervisorsTest, AnEndThatIsAskedForBeforeTheAgentAnswersIsMade) {
+  Next();
+  Launch(kTask, "exec sleep 1000");
+  Await("worker:0 runs on a");
+  Next();
+  backend_->TakeOver({.task = kTask});
+  backend_->End(kTask, EndMode::kGently);
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGTERM}.ToString()));
+}
+
 TEST_F(SupervisorsTest, WhatDiedWithItsAgentIsSaidAndItsPortsAreKeptForItsNextStart) {
   Next();
   backend_->Reserve(kTask, {0});

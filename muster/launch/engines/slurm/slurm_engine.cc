@@ -20,7 +20,11 @@ namespace {
 constexpr absl::Duration kEndPatience[] = {absl::Seconds(2), absl::Seconds(5), absl::Seconds(3)};
 
 AgentProgram ProgramOfAgents(const SlurmEngineOptions& options, const std::string& rendezvous) {
-  return {.muster = options.muster, .job = options.job, .rendezvous = rendezvous, .grace = options.grace};
+  return {.muster = options.muster,
+          .job = options.job,
+          .rendezvous = rendezvous,
+          .grace = options.grace,
+          .in_job = options.in_job};
 }
 
 // What an agent says that finds no supervisor.

@@ -28,6 +28,7 @@ struct SlurmEngineOptions {
   std::string muster;                        // the file, as the nodes see it
   std::string folder;                        // for the rendezvous: one that the nodes see; it exists
   bool goes_on = false;                      // the agents are there: those of the supervisor before
+  bool in_job = false;                       // HostPlan::in_job
   std::function<void(const std::string& line)> note = [](const std::string&) {};  // takes a line for the user
 };
 

@@ -38,6 +38,7 @@ std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const
   words.insert(words.end(),
                {program.muster, "agent", "--serve", program.job, "--rendezvous", program.rendezvous, "--host_variable",
                 "SLURMD_NODENAME", "--grace", absl::StrCat(absl::ToInt64Seconds(program.grace))});
+  if (program.in_job) words.emplace_back("--supervisor_in_job");
   return words;
 }
 

@@ -18,6 +18,7 @@ struct AgentProgram {
   std::string job;         // the agents' job
   std::string rendezvous;  // the file
   absl::Duration grace = absl::Seconds(30);
+  bool in_job = false;  // HostPlan::in_job
 };
 
 // Returns srun's words for an agent on each of the job's `nodes` nodes.

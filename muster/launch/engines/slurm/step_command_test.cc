@@ -26,6 +26,13 @@ TEST(StepCommandTest, ANodeMayGetAStepOfItsOwn) {
                     Not(Contains(StartsWith("--cpus-per-task")))));
 }
 
+TEST(StepCommandTest, AgentsAreToldThatTheirSupervisorGetsTheJobsSignals) {
+  AgentProgram program = kProgram;
+  EXPECT_THAT(StepOnOneNode(program, "n2"), Not(Contains("--supervisor_in_job")));
+  program.in_job = true;
+  EXPECT_EQ(StepOnOneNode(program, "n2").back(), "--supervisor_in_job");
+}
+
 TEST(StepCommandTest, SrunGetsNoOptionsFromAround) {
   EXPECT_THAT(StepEnvironment({"PATH=/bin", "SLURM_JOB_ID=7", "SLURM_JOBID=7", "SLURM_CONF=/etc/slurm.conf",
                                "SLURM_CPUS_PER_TASK=2", "SLURM_JOB_NAME=night", "SLURM_SUBMIT_DIR=/x",
