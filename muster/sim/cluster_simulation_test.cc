@@ -151,10 +151,11 @@ TEST_F(ClusterSimulationTest, GradientsArePushedInPartsWhereTheScheduleSaysSo) {
   }
 }
 
-// Returns the first schedule from `seed` on that fails with the plant. The seeds below are found at once, until a
-// change in the code shifts the timing.
+// Returns the first schedule from `seed` on that fails with the plant. The seeds below are found at once. A change in
+// the code that shifts the timing makes others of them, which `./dev simulate --plant NAME --seed 1 --schedules 3000`
+// finds: a long search here would cost every test run minutes.
 std::optional<uint64_t> FindPlanted(PlantedClusterBug& plant, uint64_t seed) {
-  constexpr uint64_t kTries = 1000;
+  constexpr uint64_t kTries = 10;
   for (uint64_t tried = 0; tried < kTries; ++tried, ++seed)
     if (ClusterSimulation(DrawSchedule(seed), &plant).Run().violation) return seed;
   return std::nullopt;
@@ -166,19 +167,19 @@ TEST_F(ClusterSimulationTest, EveryPlantedBugIsFound) {
                                                  {"answer-turns", 9},
                                                  {"count-early", 1},
                                                  {"count-one", 9},
-                                                 {"count-retries", 28},
+                                                 {"count-retries", 229},
                                                  {"export-stale", 3},
                                                  {"forget-clocks", 13},
-                                                 {"forget-contributors", 54},
+                                                 {"forget-contributors", 186},
                                                  {"forget-scales", 9},
-                                                 {"forget-waiters", 66},
+                                                 {"forget-waiters", 357},
                                                  {"open-barriers", 2},
                                                  {"renumber-retries", 15},
                                                  {"inside-commit-before-header", 662},
-                                                 {"inside-count-contributor-twice", 186},
-                                                 {"inside-count-twice", 28},
+                                                 {"inside-count-contributor-twice", 189},
+                                                 {"inside-count-twice", 229},
                                                  {"inside-fire-early", 8},
-                                                 {"inside-forget-clients", 28},
+                                                 {"inside-forget-clients", 87},
                                                  {"inside-forget-exclusion", 891},
                                                  {"inside-ignore-sequence", 16},
                                                  {"inside-mark-without-hold", 13}};
@@ -195,7 +196,7 @@ TEST_F(ClusterSimulationTest, EveryPlantedBugIsFound) {
 TEST_F(ClusterSimulationTest, WhatIsFoundGetsSmaller) {
   const auto plant = MakePlantedBug("count-retries");
   ASSERT_TRUE(plant.ok());
-  const std::optional<uint64_t> found = FindPlanted(**plant, 28);
+  const std::optional<uint64_t> found = FindPlanted(**plant, 229);
   ASSERT_TRUE(found);
   const Schedule schedule = DrawSchedule(*found);
   const auto fails = [&](const ScheduleReduction& less) {

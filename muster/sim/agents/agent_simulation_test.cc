@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/testing/sanitizer_stride.h"
+
 namespace muster::agent_simulation_test {
 namespace {
 
@@ -19,14 +21,14 @@ AgentOutcome Simulate(const AgentSchedule& schedule, std::optional<PlantedAgentB
 TEST(AgentSimulationTest, NothingIsFoundInTheFirstSchedules) {
   int64_t launches = 0;
   int64_t output = 0;
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
+  for (uint64_t seed = 1; seed <= 100; seed += kSanitizerStride) {
     const AgentOutcome outcome = Simulate(DrawAgentSchedule(seed));
     EXPECT_FALSE(outcome.violation) << DrawAgentSchedule(seed).ToString() << "\n" << *outcome.violation;
     launches += outcome.launches;
     output += outcome.output_bytes;
   }
-  EXPECT_GT(launches, 500);  // the schedules do something
-  EXPECT_GT(output, 10'000'000);
+  EXPECT_GT(launches, 500 / kSanitizerStride);  // the schedules do something
+  EXPECT_GT(output, 10'000'000 / kSanitizerStride);
 }
 
 TEST(AgentSimulationTest, TheSameSeedGivesTheSameEvents) {
@@ -61,7 +63,7 @@ TEST(AgentSimulationTest, EveryPlantedBugIsFound) {
 // One of two hosts isn't heard for so long that it is lost, while it hears its supervisor.
 TEST(AgentSimulationTest, AGraceThatAnyFrameRenewsIsFound) {
   bool found = false;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; seed += kSanitizerStride) {
     const AgentSchedule schedule{
         .seed = seed,
         .hosts = 2,
