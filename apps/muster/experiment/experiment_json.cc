@@ -51,6 +51,10 @@ nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task) {
   };
 }
 
+nlohmann::json JsonOf(const JobOfRun& job) {
+  return {{"engine", job.engine}, {"id", job.id}, {"requeues", job.requeues}};
+}
+
 std::string OneLineJson(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

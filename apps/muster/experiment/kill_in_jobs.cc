@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <list>
 #include <optional>
@@ -45,6 +46,7 @@ class JobKill {
     return Request(options.now);
   }
   // Asks the supervisor to kill its tasks.
+  bool asked_tasks() const { return !request_.empty(); }
   absl::Status KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
 
   // Returns whether the run has ended. Takes the next step if it is due.
@@ -130,7 +132,7 @@ absl::Status KillInJobs(OpenedHome& opened, const std::vector<ExperimentId>& ids
     failed.Update(begun);
     if (!begun.ok()) kills.pop_back();
   }
-  if (options.show && !kills.empty())
+  if (options.show && std::any_of(kills.begin(), kills.end(), [](const JobKill& kill) { return kill.asked_tasks(); }))
     std::fputs(options.now ? kKilling : "asked the tasks to end; Ctrl-C kills them at once\n", stderr);
   absl::Time look_at = RealClock().Now();
   pollfd stop = {options.now ? -1 : interrupt.fd(), POLLIN, 0};

@@ -96,6 +96,14 @@ absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock l
   return submitted;
 }
 
+// An experiment of which the engine has taken no job leaves nothing behind but its number.
+absl::Status RemoveRefused(const OpenedHome& opened, int64_t number) {
+  RETURN_IF_ERROR(opened.registry->Forget(number));
+  std::error_code gone;
+  std::filesystem::remove_all(opened.home.folder({.number = number}), gone);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission, const SupervisorStart& supervisor,
                                    const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
@@ -128,7 +136,10 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
   };
   ASSIGN_OR_RETURN(const int64_t number, opened.registry->Create(submission.experiment, take_lock));
   const ExperimentId id = {.number = number};
-  RETURN_IF_ERROR(StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor));
+  const absl::Status started = StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor);
+  const bool refused = absl::IsInvalidArgument(started) || absl::IsNotFound(started);
+  if (refused && submission.experiment.options.hosts.slurm.has_value()) RETURN_IF_ERROR(RemoveRefused(opened, number));
+  RETURN_IF_ERROR(started);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   return Started{id, OpenLog(opened.home, run)};
 }
@@ -143,8 +154,10 @@ std::string EndText(const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), "\n  output: ", run.output_dir,
-                      ShownHost().empty() ? "" : " on " + ShownHost(), "\n");
+                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run),
+                      // A run that hasn't begun has none.
+                      run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir),
+                      run.output_dir.empty() || ShownHost().empty() ? "" : " on " + ShownHost(), "\n");
 }
 
 // "Experiment 4: 9 runs, 2 at a time".

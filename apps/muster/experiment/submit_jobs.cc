@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/backend.h"
@@ -13,6 +14,18 @@
 #include "muster/launch/spec/experiment_file.h"
 
 namespace muster {
+
+namespace {
+
+// What the engine refuses is among options that the user has given in two places.
+absl::Status WithPlaces(const absl::Status& status, const std::string& file) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InvalidArgumentError(absl::StrCat(status.message(),
+                                                 "; nothing was submitted. Its options are those of `slurm` in ", file,
+                                                 " and of --slurm; muster train --dry-run shows them"));
+}
+
+}  // namespace
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
@@ -25,15 +38,17 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
                         .experiment = experiment};
   const bool of_grid = experiment.grid && id.run == 0;
   if (!of_grid) {
-    ASSIGN_OR_RETURN(const std::string job, SubmitRun(*engine, order, id, {}, setting.ending_seconds));
-    std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job.c_str(), engine->title().c_str());
+    const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
+    if (!job.ok()) return WithPlaces(job.status(), experiment.file_name);
+    std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(), engine->title().c_str());
     return absl::OkStatus();
   }
   const bool terminal = isatty(STDERR_FILENO) == 1;
-  ASSIGN_OR_RETURN(const int jobs, SubmitGrid(*engine, *opened.registry, order, id, [terminal](int done) {
-                     if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
-                   }));
-  std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), jobs,
+  const auto jobs = SubmitGrid(*engine, *opened.registry, order, id, [terminal](int done) {
+    if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
+  });
+  if (!jobs.ok()) return WithPlaces(jobs.status(), experiment.file_name);
+  std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), *jobs,
                engine->title().c_str());
   return absl::OkStatus();
 }

@@ -105,11 +105,11 @@ void AddHostListFlags(CLI::App* command, HostFlags& flags) {
       ->type_name("FILE");
 }
 
-void AddHostFlags(CLI::App* command, HostFlags& flags) {
+void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm) {
   command
       ->add_option("--on", flags.on,
-                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "),
-                                " (the nodes of this allocation; default: ssh if hosts are given, else local)"))
+                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "), " (", slurm,
+                                "; default: ssh if hosts are given, else local)"))
       ->type_name("ENGINE");
   AddHostListFlags(command, flags);
   command

@@ -27,7 +27,8 @@ struct HostFlags {
   std::vector<std::string> slurm;  // "NAME=VALUE" or "NAME", as TakeSlurmSetting; "NAME=" takes muster's own away
 };
 
-void AddHostFlags(CLI::App* command, HostFlags& flags);
+// `slurm`: what that engine is to this command.
+void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm);
 // That for a job of Slurm which holds an experiment.
 void AddJobFlag(CLI::App* command, HostFlags& flags);
 // Those of them that only name the hosts.

@@ -96,7 +96,8 @@ absl::Status AgentFolder::Lock(absl::Duration wait) {
     if (!LockWithin(folder->fd(), deadline))
       return absl::UnavailableError(absl::StrCat("the agent of job ", job_,
                                                  " lives, or its guard still ends its tasks (", PathOf(""),
-                                                 " is locked); try again when they are gone"));
+                                                 " is locked); try again when they are gone. Hosts that share this "
+                                                 "folder can't have an agent each: it must be on a disk of their own"));
     struct stat locked, there;
     if (fstat(folder->fd(), &locked) != 0 || fstatat(agents_.fd(), job_.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
         locked.st_ino != there.st_ino)

@@ -25,6 +25,7 @@ struct JobNews {
   JobPhase phase = JobPhase::kUnknown;
   std::string text;        // in the engine's words: "PENDING (Resources)", "NODE_FAIL"; empty if it is unknown
   bool cancelled = false;  // somebody has ended it
+  bool stuck = false;      // it waits for what waiting alone doesn't bring, as an option to change
   bool ending = false;     // the engine ends it just now, for `reason`
   std::string reason;      // in the engine's words: "Resources", "NodeDown"; empty: none is given
   bool time_over = false;  // because its time is over
@@ -48,9 +49,13 @@ class JobEngine {
   virtual ~JobEngine() = default;
   virtual std::string name() const = 0;   // "slurm"
   virtual std::string title() const = 0;  // what a user reads: "Slurm"
-  // Returns the job's id. InvalidArgument has the engine's refusal, word for word. Unavailable: it can't be asked.
+  // Returns the job's id. InvalidArgument has the engine's refusal, word for word. NotFound: this machine has
+  // no such engine. Unavailable: it can't be asked.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
+  // Returns the engine's own words about whether and when it would begin this script; submits nothing. A refusal is
+  // such words, too. NotFound, Unavailable: it can't be asked.
+  virtual absl::StatusOr<std::string> WouldTake(const std::string& script_text) = 0;
   // Returns news of each of these jobs. An error: the engine can't be asked now.
   virtual absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) = 0;
   // OK also for a job that has ended.

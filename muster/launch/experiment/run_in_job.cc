@@ -47,9 +47,10 @@ void ExperimentRun::NoteInterruption() {
     return;
   }
   // A signal alone is a notice, too: sites send it before they take the nodes away.
+  run.reason = time_is_over_ ? absl::StrCat("the time of its ", job.name, " was over")
+                             : absl::StrCat("its ", job.name, " was sent SIGTERM");
   time_is_over_ = true;
   end_.goes_on = job.goes_on;
-  run.reason = absl::StrCat("the time of its ", job.name, " was over");
   if (!end_.goes_on)
     absl::StrAppend(&run.reason, "; muster train --experiment ", run.id.ToString(),
                     " goes on with it, from its last checkpoint");

@@ -71,7 +71,9 @@ void JobWatch::AskEngine(const std::string& name, JobEngine& engine) {
       continue;
     }
     run.news = news->at(run.job.id);
-    if (run.news.phase == JobPhase::kWaits) absl::StrAppend(&run.text, ": ", run.news.text);
+    if (run.news.phase == JobPhase::kWaits)
+      absl::StrAppend(&run.text, ": ", run.news.text,
+                      run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
   }
 }
 

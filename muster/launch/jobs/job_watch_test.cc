@@ -32,6 +32,7 @@ class EngineOfTest final : public JobEngine {
     played_.submitted.push_back(script);
     return std::to_string(100 + played_.submitted.size());
   }
+  absl::StatusOr<std::string> WouldTake(const std::string& /*script_text*/) override { return ""; }
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override {
     ++played_.looks;
     if (!played_.silence.ok()) return played_.silence;

@@ -146,8 +146,12 @@ TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
   EXPECT_EQ(said.exit_code, 2);
   EXPECT_THAT(said.err,
               HasSubstr("muster train: sbatch: error: invalid partition specified: nope; sbatch: error: Batch "
-                        "job submission failed: Invalid partition name specified"));
-  EXPECT_EQ(StateOf("1"), "FAILED");
+                        "job submission failed: Invalid partition name specified; nothing was submitted"));
+  EXPECT_THAT(Muster({"ls"}).out, Not(HasSubstr("toy")));
+  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("Slurm says: sbatch: error: invalid partition specified: nope"));
+  job_ = "partition: null";
+  WriteExperiment("run: 'true'");
+  EXPECT_THAT(Out({"train", "--dry-run"}), ContainsRegex("Slurm says: sbatch: Job [0-9]+ to start at "));
 }
 
 TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {
@@ -158,7 +162,9 @@ TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {
   AwaitStatus("1", "of Slurm: PENDING (Resources)");
   const Said killed = Muster({"kill", "1"});
   EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_THAT(killed.err, AllOf(HasSubstr("cancelling job "), Not(HasSubstr("the tasks"))));
   EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_THAT(train->err, Not(HasSubstr("output:")));
   EXPECT_EQ(StateOf("1"), "KILLED");
   slurm().Cancel(all);
 }
@@ -280,6 +286,16 @@ TEST_F(SlurmExperiment, ANodeThatFailsIsNamed) {
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), AnyOf(HasSubstr("NODE_FAIL"), HasSubstr("NodeDown")));
 }
 
+TEST_F(SlurmExperiment, ASigtermOfTheSiteIsCalledThat) {
+  const auto train = Train(2);
+  const std::string job = JobOf("1");
+  slurm().Ask({"scancel", "--batch", "--signal=TERM", job});
+  EXPECT_NE(train->Wait(), 0);
+  EXPECT_THAT(
+      Json({"status", "1"})["reason"].get<std::string>(),
+      HasSubstr(absl::StrCat("its job ", job, " of Slurm was sent SIGTERM; muster train --experiment 1 goes on")));
+}
+
 TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew) {
   const auto train = Train(3, "nodes: 1, nodelist: h1, max_requeues: 1");
   const std::string job = JobOf("1");
@@ -323,6 +339,8 @@ TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
   EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_THAT(said.err, HasSubstr("output: " + home() + "/experiments/1/"));
+  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of slurm"));
+  EXPECT_THAT(Out({"show", "1.2"}), HasSubstr("experiments/1/runs/2/job.sh\n"));
 }
 
 TEST_F(SlurmExperiment, AGridIsKilledWithAllItsJobs) {

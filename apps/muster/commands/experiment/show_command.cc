@@ -70,11 +70,19 @@ std::vector<OutputFile> FilesBelow(const std::string& folder) {
 struct Shown {
   RunRecord run;
   std::vector<TaskRecord> tasks;
-  std::vector<RunRecord> runs;  // of a grid
+  std::vector<RunRecord> runs;            // of a grid
+  std::map<ExperimentId, JobOfRun> jobs;  // in which it, or the grid's runs, are or were
+  std::string job_script, job_output;     // of its job
   std::map<std::string, ResultMetric> metrics;
   std::vector<OutputFile> files;
   std::string experiment_folder, logs;
 };
+
+// The job of a run, if it is or was in one. A grid has none of its own.
+void CollectJob(const OpenedHome& opened, const ExperimentId& id, Shown& shown) {
+  const auto job = ReadJobFile(opened.home.job(id));
+  if (job.ok() && job->has_value() && !(*job)->id.empty()) shown.jobs[id] = **job;
+}
 
 absl::StatusOr<Shown> Collect(const OpenedHome& opened, const ExperimentId& id) {
   Shown shown;
@@ -86,13 +94,23 @@ absl::StatusOr<Shown> Collect(const OpenedHome& opened, const ExperimentId& id) 
     shown.metrics = ReadMetrics(shown.run.output_dir);
     shown.files = FilesBelow(shown.run.output_dir);
   }
+  CollectJob(opened, id, shown);
+  for (const RunRecord& run : shown.runs) CollectJob(opened, run.id, shown);
+  shown.job_script = opened.home.job_script(id);
+  shown.job_output = opened.home.job_output(id);
   shown.experiment_folder = opened.home.folder(id);
   shown.logs = opened.home.logs(id);
   return shown;
 }
 
+nlohmann::json RunJson(const Shown& shown, const RunRecord& run) {
+  nlohmann::json json = JsonOf(run);
+  if (const auto job = shown.jobs.find(run.id); job != shown.jobs.end()) json["job"] = JsonOf(job->second);
+  return json;
+}
+
 nlohmann::json ToJson(const Shown& shown) {
-  nlohmann::json json = JsonOf(shown.run);
+  nlohmann::json json = RunJson(shown, shown.run);
   json["experiment_folder"] = shown.experiment_folder;
   json["logs"] = shown.logs;
   json["tasks"] = nlohmann::json::array();
@@ -105,7 +123,7 @@ nlohmann::json ToJson(const Shown& shown) {
   for (const OutputFile& file : shown.files) json["files"].push_back({{"path", file.path}, {"bytes", file.bytes}});
   if (shown.run.runs == 0) return json;
   json["run_list"] = nlohmann::json::array();
-  for (const RunRecord& run : shown.runs) json["run_list"].push_back(JsonOf(run));
+  for (const RunRecord& run : shown.runs) json["run_list"].push_back(RunJson(shown, run));
   return json;
 }
 
@@ -122,6 +140,14 @@ void Append(std::string& text, const std::string& heading,
   }
 }
 
+// "17 of slurm, begun anew 2 times"; "" outside jobs.
+std::string JobText(const Shown& shown, const ExperimentId& id) {
+  const auto job = shown.jobs.find(id);
+  if (job == shown.jobs.end()) return "";
+  return absl::StrCat(job->second.id, " of ", job->second.engine,
+                      job->second.requeues == 0 ? "" : absl::StrCat(", begun anew ", job->second.requeues, " times"));
+}
+
 std::string HeadText(const Shown& shown) {
   const RunRecord& run = shown.run;
   std::string text = absl::StrCat("experiment ", run.id.ToString(), " of project ", OneLine(run.project), "\n");
@@ -132,6 +158,7 @@ std::string HeadText(const Shown& shown) {
   if (HasEnded(run.state))
     rows.emplace_back("ended", absl::StrCat(ShownTime(run.ended), ", after ", ShownAge(run.ended - run.created)));
   if (run.attempt > 1) rows.emplace_back("attempt", absl::StrCat(run.attempt));
+  if (const std::string job = JobText(shown, run.id); !job.empty()) rows.emplace_back("job", job);
   Append(text, "how it is", rows);
   return text;
 }
@@ -155,21 +182,27 @@ std::string ToText(const Shown& shown) {
   }
   Append(text, "tasks", rows);
   rows.clear();
-  for (const RunRecord& run : shown.runs)
-    rows.emplace_back(run.id.ToString(),
-                      absl::StrCat(std::string(Name(run.state)), run.reason.empty() ? "" : ", ", run.reason));
+  for (const RunRecord& run : shown.runs) {
+    const std::string job = JobText(shown, run.id);
+    rows.emplace_back(run.id.ToString(), absl::StrCat(std::string(Name(run.state)), run.reason.empty() ? "" : ", ",
+                                                      run.reason, job.empty() ? "" : ", job ", job));
+  }
   Append(text, absl::StrCat("runs (results: muster results ", ShownId(shown.run.id), ")"), rows);
   rows.clear();
   for (size_t i = 0; i < std::min(shown.files.size(), kFilesShown); ++i)
     rows.emplace_back(shown.files[i].path, absl::StrCat(shown.files[i].bytes, " bytes"));
   if (shown.files.size() > kFilesShown) rows.emplace_back("…", absl::StrCat(shown.files.size() - kFilesShown, " more"));
   Append(text, "files in OUTPUT_DIR", rows);
-  Append(text, "where it is",
-         {{"output", shown.run.output_dir},
+  rows = {{"output", shown.run.output_dir},
           {"logs", shown.logs},
           {"folder", shown.experiment_folder},
           {"started in", shown.run.folder},
-          {"code", shown.run.tree}});
+          {"code", shown.run.tree}};
+  if (shown.jobs.contains(shown.run.id)) {
+    rows.emplace_back("the job's script", shown.job_script);
+    rows.emplace_back("the job's output", shown.job_output);
+  }
+  Append(text, "where it is", rows);
   return text;
 }
 

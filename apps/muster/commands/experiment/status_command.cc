@@ -70,11 +70,10 @@ std::string ElsewhereText(const OpenedHome& opened, const RunRecord& run) {
 
 nlohmann::json JsonWithJob(const OpenedHome& opened, const RunRecord& run) {
   nlohmann::json object = JsonOf(run);
-  if (const RunInJob* const in_job = opened.jobs->Find(run.id); in_job != nullptr && !in_job->job.id.empty())
-    object["job"] = {{"engine", in_job->job.engine},
-                     {"id", in_job->job.id},
-                     {"state", in_job->news.text},
-                     {"requeues", in_job->job.requeues}};
+  if (const RunInJob* const in_job = opened.jobs->Find(run.id); in_job != nullptr && !in_job->job.id.empty()) {
+    object["job"] = JsonOf(in_job->job);
+    object["job"]["state"] = in_job->news.text;
+  }
   return object;
 }
 

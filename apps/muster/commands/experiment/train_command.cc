@@ -30,6 +30,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/private_files.h"
 #include "muster/launch/system/shell_word.h"
@@ -315,7 +316,7 @@ absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile&
   return before;
 }
 
-// Shows what sbatch would be asked for.
+// Shows what sbatch would be asked for, and what Slurm says to that.
 absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& options) {
   const PrivateFiles private_files;
   JobsOrder order{.home = Home(ReadEnvironment().home.value_or("")),
@@ -326,6 +327,10 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
   order.experiment.options = options;
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
+  const auto words = engine->WouldTake(script);
+  std::printf("\n%s says: %s\n", engine->title().c_str(),
+              words.ok() ? words->c_str() : std::string(words.status().message()).c_str());
   return 0;
 }
 
@@ -419,7 +424,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->add_option("--stop-grace", flags->stop_grace,
                    "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
-  AddHostFlags(command, flags->hosts);
+  AddHostFlags(command, flags->hosts, "in a job of its own, also within an allocation");
   AddJobFlag(command, flags->hosts);
   command
       ->add_option("--supervisor", flags->supervisor,

@@ -487,7 +487,7 @@ void AddRunCommand(CLI::App& app, int& exit_code) {
       ->type_name("N");
   command->add_flag("--evaluator", flags->request.evaluator, "Also run an evaluator");
   command->add_flag("--muster-ps", flags->request.muster_ps, "Run `muster ps` as parameter servers, not PROGRAM");
-  AddHostFlags(command, flags->hosts);
+  AddHostFlags(command, flags->hosts, "on the nodes of the allocation around this command");
   command->add_option("--copy", flags->copy, "With hosts: a folder that those get a copy of which don't see it")
       ->type_name("DIR");
   AddLayoutFlags(command, *flags);

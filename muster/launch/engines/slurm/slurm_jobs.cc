@@ -1,6 +1,7 @@
 #include "muster/launch/engines/slurm/slurm_jobs.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -16,11 +17,13 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/engines/slurm/allocation.h"
 #include "muster/launch/engines/slurm/step_command.h"
 #include "muster/launch/system/program_output.h"
+#include "muster/transport/io/socket.h"
 
 namespace muster {
 namespace {
@@ -46,6 +49,16 @@ bool IsWaiting(absl::string_view state) {
          state == "RESV_DEL_HOLD";
 }
 
+// Reasons that go away when somebody changes something, not when other jobs end.
+bool IsStuck(absl::string_view reason) {
+  constexpr absl::string_view kStuck[] = {"AccountNotAllowed", "BadConstraints",     "DependencyNeverSatisfied",
+                                          "InvalidAccount",    "InvalidQOS",         "JobHeldAdmin",
+                                          "JobHeldUser",       "PartitionConfig",    "PartitionDown",
+                                          "PartitionInactive", "PartitionNodeLimit", "PartitionTimeLimit",
+                                          "QOSNotAllowed",     "ReservationDeleted"};
+  return std::find(std::begin(kStuck), std::end(kStuck), reason) != std::end(kStuck);
+}
+
 JobNews NewsOfState(absl::string_view state, absl::string_view reason) {
   const bool says_why = !reason.empty() && reason != "None";
   JobNews news{.phase = IsWaiting(state)   ? JobPhase::kWaits
@@ -53,6 +66,7 @@ JobNews NewsOfState(absl::string_view state, absl::string_view reason) {
                                            : JobPhase::kEnded,
                .text = says_why ? absl::StrCat(state, " (", reason, ")") : std::string(state),
                .cancelled = absl::StartsWith(state, "CANCELLED"),
+               .stuck = IsWaiting(state) && IsStuck(reason),
                .ending = state == "COMPLETING",
                .reason = says_why ? std::string(reason) : "",
                .time_over = reason == "TimeLimit" || state == "TIMEOUT"};
@@ -66,8 +80,7 @@ std::string WordsOf(const ProgramOutput& output) {
 }
 
 // Variables of sbatch win over the lines of a script, which are what the user has said of this experiment.
-std::vector<std::string> WithoutOptionsOf(const std::string& script, std::vector<std::string> environment) {
-  const std::string text = PosixFileSystem().ReadFile(script).value_or("");
+std::vector<std::string> WithoutOptionsOf(const std::string& text, std::vector<std::string> environment) {
   for (absl::string_view option : absl::StrSplit(text, '\n')) {
     if (!absl::ConsumePrefix(&option, "#SBATCH ")) continue;
     absl::ConsumePrefix(&option, "\"");
@@ -80,6 +93,15 @@ std::vector<std::string> WithoutOptionsOf(const std::string& script, std::vector
     });
   }
   return environment;
+}
+
+absl::StatusOr<ProgramOutput> RunSbatch(const std::vector<std::string>& words,
+                                        const std::vector<std::string>& environment, absl::Duration patience) {
+  absl::StatusOr<ProgramOutput> output = RunToItsEnd(words, environment, patience);
+  if (absl::IsNotFound(output.status()))
+    return absl::NotFoundError(
+        "there is no sbatch in the PATH; accepted: a machine from which jobs of Slurm are submitted, a login node say");
+  return output;
 }
 
 }  // namespace
@@ -113,18 +135,26 @@ absl::StatusOr<std::string> SlurmJobs::Submit(const std::string& script, const s
   std::vector<std::string> words = {"sbatch", "--parsable"};
   if (!after.empty()) words.push_back(absl::StrCat("--dependency=afterany:", after));
   words.push_back(script);
-  const auto output = RunToItsEnd(words, WithoutOptionsOf(script, environment_), kPatienceOfSubmission);
-  if (absl::IsNotFound(output.status()))
-    return absl::UnavailableError(
-        "there is no sbatch in the PATH; accepted: a machine from which jobs of Slurm are submitted, a login node say");
-  RETURN_IF_ERROR(output.status());
-  if (!output->status.ok()) return absl::InvalidArgumentError(WordsOf(*output));
+  const std::string text = PosixFileSystem().ReadFile(script).value_or("");
+  ASSIGN_OR_RETURN(const ProgramOutput output,
+                   RunSbatch(words, WithoutOptionsOf(text, environment_), kPatienceOfSubmission));
+  if (!output.status.ok()) return absl::InvalidArgumentError(WordsOf(output));
   // "17" or "17;CLUSTER".
-  const std::string line(absl::StripAsciiWhitespace(output->out));
+  const std::string line(absl::StripAsciiWhitespace(output.out));
   std::string id = line.substr(0, line.find(';'));
   if (id.empty() || !std::all_of(id.begin(), id.end(), absl::ascii_isdigit))
     return absl::UnavailableError(absl::StrCat("sbatch has answered without the number of a job: ", OneLine(line)));
   return id;
+}
+
+absl::StatusOr<std::string> SlurmJobs::WouldTake(const std::string& script_text) {
+  const Socket script(CreateMemoryFile("muster-job"));
+  if (write(script.fd(), script_text.data(), script_text.size()) != static_cast<ssize_t>(script_text.size()))
+    return absl::UnavailableError("no memory for the job's script");
+  const std::string path = absl::StrCat("/proc/", getpid(), "/fd/", script.fd());
+  ASSIGN_OR_RETURN(const ProgramOutput output,
+                   RunSbatch({"sbatch", "--test-only", path}, WithoutOptionsOf(script_text, environment_), kPatience));
+  return WordsOf(output);
 }
 
 absl::StatusOr<std::map<std::string, JobNews>> SlurmJobs::Look(const std::vector<std::string>& ids) {

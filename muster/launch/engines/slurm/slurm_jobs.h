@@ -18,6 +18,7 @@ class SlurmJobs final : public JobEngine {
   std::string name() const override { return "slurm"; }
   std::string title() const override { return "Slurm"; }
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
+  absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
   absl::Status End(const std::string& id, JobEnd how) override;
   absl::StatusOr<OwnJob> Own() override;

@@ -50,9 +50,16 @@ TEST_F(SlurmJobsTest, ARefusalIsPassedOnWordForWord) {
   EXPECT_EQ(refused.message(), "sbatch: error: one; sbatch: error: two");
 }
 
+TEST_F(SlurmJobsTest, WhatSlurmWouldDoWithAScriptIsAskedWithoutSubmittingIt) {
+  Command("sbatch", "[ $1 = --test-only ] || exit 9; echo \"sbatch: Job 7 to start for $(tail -n 1 $2)\" >&2");
+  EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\necho me\n"), "sbatch: Job 7 to start for echo me");
+  Command("sbatch", "echo 'allocation failure: Invalid account' >&2; exit 1");
+  EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\n"), "allocation failure: Invalid account");
+}
+
 TEST_F(SlurmJobsTest, WithoutSbatchItSaysWhereToSubmit) {
   const absl::Status none = SlurmJobs({absl::StrCat("PATH=", scratch_.path())}).Submit("/job.sh", "").status();
-  EXPECT_TRUE(absl::IsUnavailable(none));
+  EXPECT_TRUE(absl::IsNotFound(none));
   EXPECT_THAT(std::string(none.message()), HasSubstr("a login node say"));
 }
 
@@ -70,6 +77,8 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   ASSERT_TRUE(news.ok()) << news.status();
   EXPECT_EQ(news->at("1").phase, JobPhase::kWaits);
   EXPECT_EQ(news->at("1").text, "PENDING (Resources)");
+  EXPECT_FALSE(news->at("1").stuck);
+  EXPECT_TRUE(ParseQueue("1|PENDING|PartitionTimeLimit\n").at("1").stuck);
   EXPECT_EQ(news->at("2").phase, JobPhase::kRuns);
   EXPECT_EQ(news->at("2").text, "RUNNING");
   EXPECT_TRUE(news->at("3").ending);
