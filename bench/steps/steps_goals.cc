@@ -23,7 +23,7 @@ StepsWay Direct(const char* model, const char* rule, int workers) {
   return {.model = model, .rule = rule, .mode = "async", .workers = workers, .apply = "direct"};
 }
 
-StepsWay Server(const char* model, const char* mode, const char* transport, int workers, const char* wire = "fp32") {
+StepsWay OfServer(const char* model, const char* mode, const char* transport, int workers, const char* wire = "fp32") {
   return {.model = model, .mode = mode, .workers = workers, .apply = "server", .transport = transport, .wire = wire};
 }
 
@@ -45,12 +45,12 @@ std::vector<Goal> Goals() {
   for (const Goal& goal :
        {Goal{Direct(kA, "adam", 1), kOne, 0.94}, Goal{Direct(kB, "adam", 1), kOne, 0.93},
         Goal{Direct(kA, "adam", 2), kTwo, 0.88}, Goal{Direct(kB, "adam", 2), kTwo, 0.93},
-        Goal{Server(kA, "async", "shm", 1), kOne, 0.75}, Goal{Server(kB, "async", "shm", 1), kOne, 0.87},
-        Goal{Server(kA, "async", "shm", 2), kTwo, 0.75}, Goal{Server(kB, "async", "shm", 2), kTwo, 0.80},
-        Goal{Server(kA, "async", "tcp", 1), kOne, 0.62}, Goal{Server(kB, "async", "tcp", 1), kOne, 0.70},
-        Goal{Server(kA, "async", "tcp", 2), kTwo, 0.65}, Goal{Server(kA, "pipelined", "tcp", 1), kOne, 0.90},
-        Goal{Server(kB, "pipelined", "tcp", 1), kOne, 0.95},
-        Goal{Server(kB, "pipelined", "tcp", 1, "bf16"), kOne, 0.98},
+        Goal{OfServer(kA, "async", "shm", 1), kOne, 0.75}, Goal{OfServer(kB, "async", "shm", 1), kOne, 0.87},
+        Goal{OfServer(kA, "async", "shm", 2), kTwo, 0.75}, Goal{OfServer(kB, "async", "shm", 2), kTwo, 0.80},
+        Goal{OfServer(kA, "async", "tcp", 1), kOne, 0.62}, Goal{OfServer(kB, "async", "tcp", 1), kOne, 0.70},
+        Goal{OfServer(kA, "async", "tcp", 2), kTwo, 0.65}, Goal{OfServer(kA, "pipelined", "tcp", 1), kOne, 0.90},
+        Goal{OfServer(kB, "pipelined", "tcp", 1), kOne, 0.95},
+        Goal{OfServer(kB, "pipelined", "tcp", 1, "bf16"), kOne, 0.98},
         Goal{{.model = kA, .mode = "sync", .workers = 2, .apply = "auto"}, kTwo, 0.73},
         Goal{{.model = kB, .mode = "sync", .workers = 2, .apply = "auto"}, kTwo, 0.85},
         Goal{Traced(Direct(kB, "sgd", 1)), Against::kUntraced, 0.98},

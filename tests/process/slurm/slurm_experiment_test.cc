@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,7 @@ constexpr char kCounts[] =
 
 struct Suite {
   SimulatedHosts hosts{4};
-  SlurmCluster slurm{hosts, {4, 4, 4, 4}};
+  SlurmCluster slurm{hosts, {4, 4, 4, 4}, "h4"};
   int tests = 0;
 };
 
@@ -137,6 +138,31 @@ TEST_F(SlurmExperiment, TheScriptStaysReadableAndHasOnlyWhatWasStated) {
     EXPECT_THAT(script, HasSubstr(absl::StrCat("#SBATCH ", line, "\n")));
   EXPECT_THAT(script, AllOf(Not(HasSubstr("--chdir")), Not(HasSubstr("--gres")), Not(HasSubstr("TOKEN"))));
   EXPECT_THAT(Read("experiments/1/job.out"), Not(HasSubstr("muster")));  // Slurm may have something to say
+}
+
+// What Slurm gives to the job is the pool of its tasks.
+TEST_F(SlurmExperiment, GpusOfANodeAreSharedOutUnderTheNamesThatSlurmGivesThem) {
+  job_ = "nodes: 1, cpus-per-task: 2";
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: tensorflow\n  resources: {gpus: 1}\n  tensorflow:\n    distributed: "
+        "{worker: 2}\n"
+        "  run: 'echo sees $CUDA_VISIBLE_DEVICES'\n");
+  const std::string out = Out({"train"});
+  std::vector<std::string> seen;
+  for (const char* task : {"1.master", "1.worker.1"})
+    for (const std::string& line : LinesOf(out, task))
+      if (absl::StrContains(line, "sees")) seen.push_back(line);
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("sees 0", "sees 1")) << out;
+  EXPECT_THAT(Read("experiments/1/job.sh"), HasSubstr("#SBATCH --gres=gpu:2\n"));
+  // Another job has the first one.
+  const std::string other =
+      slurm().Ask({"sbatch", "--parsable", "--output=/dev/null", "--gres=gpu:1", "--wrap=sleep 600"});
+  WriteExperiment("resources: {gpus: 1}\nrun: 'echo sees $CUDA_VISIBLE_DEVICES'");
+  EXPECT_THAT(LinesOf(Out({"train"}), "2.master"), Contains("sees 1"));
+  slurm().Cancel(std::string(absl::StripAsciiWhitespace(other)));
+  // One more than any node has is refused by Slurm, in its words.
+  WriteExperiment("resources: {gpus: 3}\nrun: 'true'");
+  EXPECT_THAT(Muster({"train"}).err, HasSubstr("Requested node configuration is not available"));
 }
 
 TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {

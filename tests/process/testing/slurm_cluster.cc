@@ -1,6 +1,8 @@
 #include "tests/process/testing/slurm_cluster.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -71,8 +73,8 @@ std::string SlurmCluster::WhyNot() {
   return "";
 }
 
-SlurmCluster::SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus)
-    : hosts_(hosts), cpus_(cpus), folder_(hosts.shared() + "/slurm") {
+SlurmCluster::SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const std::string& gpu_host)
+    : hosts_(hosts), cpus_(cpus), gpu_host_(gpu_host), folder_(hosts.shared() + "/slurm") {
   fs::create_directory(folder_);
   WriteSettings();
   // It looks for a folder that every user may enter, which that of a test isn't.
@@ -93,9 +95,16 @@ void SlurmCluster::WriteSettings() const {
     const std::string& host = hosts_.names()[i];
     fs::create_directory(File("spool." + host));
     absl::StrAppend(&text, "NodeName=", host, " NodeAddr=", SimulatedHosts::AddressOf(host), " CPUs=", cpus_[i],
-                    " RealMemory=1000 State=UNKNOWN\n");
+                    " RealMemory=1000", host == gpu_host_ ? " Gres=gpu:2" : "", " State=UNKNOWN\n");
   }
   absl::StrAppend(&text, "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n");
+  // Slurm looks for device files.
+  if (!gpu_host_.empty()) {
+    for (const char* name : {"gpu0", "gpu1"})
+      EXPECT_EQ(mknod(File(name).c_str(), S_IFCHR | 0600, makedev(1, 3)), 0) << "/dev/null under another name";
+    std::ofstream(File("gres.conf")) << "NodeName=" << gpu_host_ << " Name=gpu File=" << File("gpu[0-1]") << "\n";
+    absl::StrAppend(&text, "GresTypes=gpu\n");
+  }
   std::ofstream(File("slurm.conf")) << text;
   std::ofstream(File("munge.key")) << RandomHex(64);
   fs::permissions(File("munge.key"), fs::perms::owner_read);

@@ -17,8 +17,9 @@ class SlurmCluster {
   // Returns why there can be none here; "" where it must work.
   static std::string WhyNot();
 
-  // `cpus`: of h1, h2, …; the hosts must outlive it. Returns when the controller answers; jobs wait for the nodes.
-  SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus);
+  // `cpus`: of h1, h2, …; the hosts must outlive it. `gpu_host` has two GPUs that are none. Returns when
+  // the controller answers; jobs wait for the nodes.
+  SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const std::string& gpu_host = "");
   ~SlurmCluster();
   SlurmCluster(const SlurmCluster&) = delete;
   SlurmCluster& operator=(const SlurmCluster&) = delete;
@@ -47,6 +48,7 @@ class SlurmCluster {
 
   const SimulatedHosts& hosts_;
   const std::vector<int> cpus_;
+  const std::string gpu_host_;  // empty: none has any
   const std::string folder_;
   std::vector<std::unique_ptr<Process>> daemons_;
 };
