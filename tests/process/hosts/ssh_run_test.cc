@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
@@ -116,6 +117,31 @@ TEST_F(SshRun, HostsGetACopyOfAFolderThatTheyDoNotSee) {
   const auto plan = run_there({"--dry-run"});
   EXPECT_EQ(plan->Wait(), 0) << plan->err;
   EXPECT_THAT(plan->out, ContainsRegex("code for each host: [0-9]+ files, 2.0 MB[^\n]*\n  2.0 MB  large\n"));
+}
+
+// h1 has as many logins under way as its sshd bears, MaxStartups: it drops every other connection.
+TEST_F(SshRun, AHostThatDropsConnectionsIsTriedAgain) {
+  Process others(
+      hosts().On("h0", {"bash", "-c",
+                        "while [ ${n:-0} -lt 6 ]; do exec {held}<>/dev/tcp/" + SimulatedHosts::AddressOf("h1") +
+                            "/22; if read -r version <&$held; then n=$((n + 1)); fi; done; echo six; exec sleep 600"}));
+  others.WaitForOut("six");
+  std::filesystem::create_directory(Shared("bin"));
+  std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *h1*) echo >>" << Shared("dials")
+                                   << " ;; esac\nexec /usr/bin/ssh \"$@\"\n";
+  std::filesystem::permissions(Shared("bin/ssh"), std::filesystem::perms::owner_all);
+  Process run(hosts().On("h0", {"env", "PATH=" + Shared("bin") + ":/usr/bin:/bin", BinFolder() + "/muster", "run",
+                                "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "2",
+                                "--", "echo", "it trains"}),
+              {.directory = hosts().shared()});
+  std::error_code none;
+  const absl::Time give_up = absl::Now() + absl::Minutes(1);
+  while (!(std::filesystem::file_size(Shared("dials"), none) >= 3 && !none) && absl::Now() < give_up) {
+  }
+  others.Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), 0) << run.err;
+  for (const std::string worker : {"0", "1"})
+    EXPECT_THAT(After(run.out, "[worker:" + worker + "] "), ElementsAre("it trains"));
 }
 
 TEST_F(SshRun, AFolderThatAllHostsSeeIsNotCopied) {

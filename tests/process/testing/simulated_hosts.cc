@@ -109,7 +109,7 @@ PermitUserEnvironment yes
 PasswordAuthentication no
 UseDNS no
 PrintMotd no
-MaxStartups 100
+MaxStartups 3:50:6
 Match Address *
 LogLevel ERROR
 )";
