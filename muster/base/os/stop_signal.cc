@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 
 #include "muster/base/check.h"
 #include "muster/base/mutex.h"
@@ -16,16 +17,29 @@ namespace {
 
 // Globals, because a signal handler reaches nothing else and belongs to the process: the one place that can't avoid
 // them. The limit is the number of listeners, that is, of nodes in one process.
-std::atomic<bool> g_raised{false};
+std::atomic<int64_t> g_raised_at{0};  // in nanoseconds of CLOCK_MONOTONIC; 0: not yet
+constexpr int64_t kEcho = 1'000'000'000;
 // Event descriptors plus one; 0 marks a free place.
 std::array<std::atomic<int>, 256> g_wakes;
 
-void OnSignal(int) {
+// Async-signal-safe.
+int64_t NowInNanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void OnSignal(int number) {
   const int saved = errno;
-  g_raised.store(true);
-  // The next signal of either kind ends the process.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  const int64_t now = NowInNanoseconds();
+  if (int64_t first = 0; !g_raised_at.compare_exchange_strong(first, now)) {
+    if (number != SIGTERM || now - first > kEcho) {
+      std::signal(number, SIG_DFL);
+      std::raise(number);  // ends the process when this handler returns
+    }
+    errno = saved;
+    return;
+  }
   const uint64_t one = 1;
   for (const auto& wake : g_wakes)
     if (const int place = wake.load(); place > 0) (void)!write(place - 1, &one, sizeof one);
@@ -42,7 +56,7 @@ struct Installation {
   void Enter() {
     MutexLock lock(mutex);
     if (listeners++ > 0) return;
-    g_raised.store(false);
+    g_raised_at.store(0);
     struct sigaction action = {};
     action.sa_handler = OnSignal;
     action.sa_flags = SA_RESTART;
@@ -81,7 +95,7 @@ StopSignal::StopSignal(std::function<void()> on_raise) : wake_(eventfd(0, EFD_CL
     uint64_t count;
     while (read(fd, &count, sizeof count) < 0 && errno == EINTR) {
     }
-    if (g_raised.load() && !closing_.load()) on_raise();
+    if (g_raised_at.load() != 0 && !closing_.load()) on_raise();
   });
   // The signal may have come before this listener was registered.
   if (raised()) Wake();
@@ -101,6 +115,6 @@ void StopSignal::Wake() {
   (void)!write(wake_, &one, sizeof one);
 }
 
-bool StopSignal::raised() const { return g_raised.load(std::memory_order_relaxed); }
+bool StopSignal::raised() const { return g_raised_at.load(std::memory_order_relaxed) != 0; }
 
 }  // namespace muster

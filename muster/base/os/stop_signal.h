@@ -1,5 +1,6 @@
 // Turns Ctrl-C and SIGTERM into a polite request: the first signal sets a flag and calls every listener; the second
-// ends the process as if no handler had been installed.
+// ends the process as if no handler had been installed. A SIGTERM within a second after the first signal is the same
+// request: engines signal all processes of a job, and then a launcher that was signalled, too, asks its tasks to end.
 #pragma once
 
 #include <atomic>

@@ -42,5 +42,16 @@ TEST(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
       testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(StopSignalDeathTest, ASecondSigtermAtOnceIsTheSameRequest) {
+  EXPECT_EXIT(
+      {
+        StopSignal signal([] {});
+        std::raise(SIGTERM);
+        std::raise(SIGTERM);
+        std::raise(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
 }  // namespace
 }  // namespace muster::stop_signal_test

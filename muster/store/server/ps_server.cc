@@ -1,5 +1,7 @@
 #include "muster/store/server/ps_server.h"
 
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/os/stop_signal.h"
@@ -15,6 +17,8 @@ namespace {
 
 // A page that takes longer is useless to its reader.
 constexpr absl::Duration kStatusPatience = absl::Seconds(3);
+// Between two looks whether the others have ended, too.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaListener* port, Track* track,
                       Tracer* tracer) {
@@ -37,6 +41,7 @@ StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaL
 PsServer::PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port)
     : task_(options.store.task),
       has_launcher_(options.has_launcher),
+      leave_after_(options.leave_after),
       track_(options.tracer != nullptr ? options.tracer->AddTrack("service") : nullptr),
       transport_(MakeTransport(options.transport, loop_, std::move(options.token))),
       port_(std::move(port)),
@@ -76,10 +81,19 @@ absl::Status PsServer::ShowStatus(const StatusAddress& address, const std::strin
 
 absl::Status PsServer::Join() {
   bool is_left = false;
+  absl::Time leave_at;
+  const std::function<void()> end_or_leave = [&] {
+    if (!has_launcher_ || !service_.IsInUse()) return service_.Shutdown("a signal");
+    is_left = loop_.Now() >= leave_at;
+    if (!is_left) loop_.CallAt(loop_.Now() + kLookAgain, end_or_leave);
+  };
   StopSignal signal([&] {
     loop_.Post([&] {
-      is_left = has_launcher_ && service_.IsInUse();
-      if (!is_left) service_.Shutdown("a signal");
+      leave_at = loop_.Now() + leave_after_;
+      if (has_launcher_ && service_.IsInUse())
+        LogInfo(task_, " was asked to end by a signal while others train: it serves them for ",
+                absl::FormatDuration(leave_after_), " more, in which they may end, too");
+      end_or_leave();
     });
   });
   // Logged only now, because a reader may answer it with the signal.

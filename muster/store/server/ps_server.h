@@ -26,6 +26,9 @@ struct PsServerOptions {
   Tracer* tracer = nullptr;  // borrowed; null: nothing is recorded, and there is no status page
   std::optional<StatusAddress> status_address;
   bool has_launcher = false;  // which starts it again when it ends with Unavailable
+  // How long a ps that has a launcher serves on after a signal while others train. Less than engines leave between
+  // SIGTERM and SIGKILL, 30 s by default in Slurm and Kubernetes.
+  absl::Duration leave_after = absl::Seconds(10);
 };
 
 // Call Start and Join on one thread.
@@ -36,8 +39,10 @@ class PsServer {
   ~PsServer();
 
   // Serves until training has ended, or SIGINT or SIGTERM requests a stop, which ends training in order. Unavailable:
-  // every worker left without the chief saying done; or there is a launcher, and the signal came while a worker trains.
-  // A launcher asks a ps last, so the signal was for this host (which is shut down, say), and training goes on.
+  // every worker left without the chief saying done; or there is a launcher, the signal came while a worker trains, and
+  // one still does when leave_after is over. A launcher asks a ps last. So the signal was for all at once, as engines
+  // send it, and the chief saves a last checkpoint meanwhile; or for this host (which is shut down, say), and training
+  // goes on.
   [[nodiscard]] absl::Status Join();
 
   const std::string& address() const { return listener_->address(); }
@@ -48,6 +53,7 @@ class PsServer {
 
   const std::string task_;
   const bool has_launcher_;
+  const absl::Duration leave_after_;
   Track* const track_;  // null: nothing is recorded
 
   // The order matters: members destroyed first stop using those above them. The background thread finishes its files

@@ -38,7 +38,6 @@ class KilledRunTest : public ::testing::TestWithParam<UpdateWay> {
 TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   KilledRun run(1, width(), flags());
   for (int i = 0; i < 6; ++i) run.Kill(i % 2 == 0 ? "ps:0" : "ps:1");
-  for (const std::string ps : {"ps:0", "ps:1"}) run.Terminate(ps);
   EXPECT_EQ(run.End(), 0) << run.log();
   const FinalValues final = run.ReadFinal();
   EXPECT_GT(final.global_step, 60);
@@ -48,6 +47,17 @@ TEST_P(KilledRunTest, KilledPsLoseNoUpdateAndDoNoneTwice) {
   if (direct()) {
     EXPECT_THAT(run.log(), HasSubstr("applies its updates itself"));
   }
+}
+
+// As when its host is shut down. It serves the others for a while, which go on.
+TEST(SurvivalTest, APsThatIsToldToEndAloneLeavesTrainingToItsNextStart) {
+  const LeftBehind left_behind;
+  KilledRun run(1, kWidth, {"--log_steps=10"});
+  run.Terminate("ps:1");
+  EXPECT_EQ(run.End(), 0) << run.log();
+  EXPECT_THAT(run.log(), HasSubstr("it serves them for 10s more, in which they may end, too"));
+  const FinalValues final = run.ReadFinal();
+  EXPECT_THAT(final.w, Each(1.0f + static_cast<float>(final.global_step)));
 }
 
 // A worker that is killed between two ps leaves an update that one of them has and that was never counted: at most one

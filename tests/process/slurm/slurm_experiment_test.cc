@@ -218,6 +218,32 @@ TEST_F(SlurmExperiment, ScancelGivesTheTasksTheirTime) {
   EXPECT_THAT(train->out + train->err, Not(HasSubstr("interrupted again")));
 }
 
+// Slurm signals the ps, too, which the chief needs for it.
+TEST_F(SlurmExperiment, ScancelLeavesALastCheckpoint) {
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n"
+                     "  run: ",
+                     BinFolder(), "/digits --csv=", SourceFolder(),
+                     "/examples/data/digits.csv "
+                     "--steps=100000000 --model_dir=$OUTPUT_DIR\n"));
+  const auto train = StartMuster({"train"});
+  for (const char* text : {"worker:0 joined", "global_step/sec"}) train->WaitForOut(text);
+  slurm().Cancel(JobOf("1"));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  std::string saved;
+  for (const std::string& line : LinesOf(train->out, "1.master"))
+    if (absl::StrContains(line, "Saving checkpoints for")) saved = line;
+  EXPECT_THAT(saved, ContainsRegex("Saving checkpoints for [1-9][0-9]+ into"));
+  EXPECT_THAT(LinesOf(train->out, "1.ps.1"), Contains(HasSubstr("training has ended: every task is done")))
+      << train->out;
+  const auto again = StartMuster({"train", "--experiment", "1"});
+  again->WaitForOut("global_step/sec");
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(again->Wait(), 130) << again->err;
+  EXPECT_THAT(again->out, ContainsRegex("Restoring parameters from [^ ]*/model.ckpt-[1-9]"));
+}
+
 TEST_F(SlurmExperiment, KillAsksTheSupervisorFirst) {
   const auto train = Train(2);
   const Said killed = Muster({"kill", "1"});

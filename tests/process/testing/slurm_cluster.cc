@@ -52,7 +52,7 @@ JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
 ReturnToService=2
 SlurmdParameters=config_overrides
-KillWait=2
+KillWait=5
 MinJobAge=2
 )";
 
