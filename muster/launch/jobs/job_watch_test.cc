@@ -12,7 +12,7 @@
 namespace muster::job_watch_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::IsEmpty;
 
 // What the engine would say, and what it was asked for.
 struct PlayedEngine {

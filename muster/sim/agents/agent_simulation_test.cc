@@ -63,7 +63,7 @@ TEST(AgentSimulationTest, EveryPlantedBugIsFound) {
 // One of two hosts isn't heard for so long that it is lost, while it hears its supervisor.
 TEST(AgentSimulationTest, AGraceThatAnyFrameRenewsIsFound) {
   bool found = false;
-  for (uint64_t seed = 1; seed <= 40; seed += kSanitizerStride) {
+  for (uint64_t seed = 1; seed <= 40 && !(found && kSanitizerStride > 1); ++seed) {
     const AgentSchedule schedule{
         .seed = seed,
         .hosts = 2,
