@@ -45,8 +45,8 @@ class JobKill {
     }
     return Request(options.now);
   }
-  // Asks the supervisor to kill its tasks.
   bool asked_tasks() const { return !request_.empty(); }
+  // Asks the supervisor to kill its tasks.
   absl::Status KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
 
   // Returns whether the run has ended. Takes the next step if it is due.

@@ -153,11 +153,11 @@ int ExitCodeOf(const RunRecord& run) {
 std::string EndText(const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
+  // A run that hasn't begun has no output.
+  const std::string output = run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir);
+  const std::string on_host = output.empty() || ShownHost().empty() ? "" : " on " + ShownHost();
   return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run),
-                      // A run that hasn't begun has none.
-                      run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir),
-                      run.output_dir.empty() || ShownHost().empty() ? "" : " on " + ShownHost(), "\n");
+                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), output, on_host, "\n");
 }
 
 // "Experiment 4: 9 runs, 2 at a time".

@@ -1,7 +1,5 @@
 #include "muster/store/server/ps_server.h"
 
-#include <functional>
-
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
 #include "muster/base/os/stop_signal.h"
@@ -17,8 +15,6 @@ namespace {
 
 // A page that takes longer is useless to its reader.
 constexpr absl::Duration kStatusPatience = absl::Seconds(3);
-// Between two looks whether the others have ended, too.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaListener* port, Track* track,
                       Tracer* tracer) {
@@ -81,19 +77,13 @@ absl::Status PsServer::ShowStatus(const StatusAddress& address, const std::strin
 
 absl::Status PsServer::Join() {
   bool is_left = false;
-  absl::Time leave_at;
-  const std::function<void()> end_or_leave = [&] {
-    if (!has_launcher_ || !service_.IsInUse()) return service_.Shutdown("a signal");
-    is_left = loop_.Now() >= leave_at;
-    if (!is_left) loop_.CallAt(loop_.Now() + kLookAgain, end_or_leave);
-  };
   StopSignal signal([&] {
     loop_.Post([&] {
-      leave_at = loop_.Now() + leave_after_;
-      if (has_launcher_ && service_.IsInUse())
-        LogInfo(task_, " was asked to end by a signal while others train: it serves them for ",
-                absl::FormatDuration(leave_after_), " more, in which they may end, too");
-      end_or_leave();
+      if (!has_launcher_ || !service_.IsInUse()) return service_.Shutdown("a signal");
+      LogInfo(task_, " was asked to end by a signal while others train: it serves them for ",
+              absl::FormatDuration(leave_after_), " more, in which they may end, too");
+      // A worker that only loses its connection meanwhile finds the model at the next start: only "done" ends training.
+      loop_.CallAt(loop_.Now() + leave_after_, [&] { is_left = true; });
     });
   });
   // Logged only now, because a reader may answer it with the signal.

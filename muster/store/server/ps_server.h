@@ -40,9 +40,9 @@ class PsServer {
 
   // Serves until training has ended, or SIGINT or SIGTERM requests a stop, which ends training in order. Unavailable:
   // every worker left without the chief saying done; or there is a launcher, the signal came while a worker trains, and
-  // one still does when leave_after is over. A launcher asks a ps last. So the signal was for all at once, as engines
-  // send it, and the chief saves a last checkpoint meanwhile; or for this host (which is shut down, say), and training
-  // goes on.
+  // training hasn't ended when leave_after is over. A launcher asks a ps last. So the signal was for all at once, as
+  // engines send it, and the chief saves a last checkpoint meanwhile; or for this host (which is shut down, say), and
+  // training goes on.
   [[nodiscard]] absl::Status Join();
 
   const std::string& address() const { return listener_->address(); }
