@@ -74,7 +74,7 @@ class DevTest(unittest.TestCase):
     def test_setup_installs_no_more_than_its_user_needs(self):
         listed = re.findall(r"^[a-z].*$", (ROOT / "tools/packages.txt").read_text(encoding="utf-8"), re.MULTILINE)
         build, check, test = (self.asked_for(user) - {"python3-venv"} for user in ("build", "check", "test"))
-        self.assertEqual(check - build, {"clang-14", "clang-format-14", "libclang-rt-14-dev"})
+        self.assertEqual(check - build, {"clang-14", "clang-format-14", "libclang-rt-14-dev", "lld-14"})
         self.assertIn("chromium", test - check)
         self.assertEqual(test, set(listed) - {"python3-venv"})
         self.assertEqual(self.asked_for("user") - {"python3-venv"}, build)

@@ -229,8 +229,8 @@ TEST_P(WholeFailureTest, TheSecondSignalEndsAtOnceWhoWaitsForAPsThatIsGone) {
   EXPECT_EQ(ps.Reap(), 128 + SIGKILL);
   chief.Signal(SIGINT);
   chief.WaitForErr("a stop was asked for; ps:0 (" + cluster.ps_address(0) + ") is given 16m40s to answer");
-  chief.Signal(SIGTERM);
-  EXPECT_EQ(chief.Wait(), 128 + SIGTERM);
+  chief.Signal(SIGINT);
+  EXPECT_EQ(chief.Wait(), 128 + SIGINT);
 }
 
 TEST_P(WholeFailureTest, ASecondChiefIsRefusedByName) {

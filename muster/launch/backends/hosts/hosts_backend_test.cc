@@ -408,13 +408,13 @@ class MovedTaskTest : protected HasClock, public ReachedHostsTest {
     options_.plan.grace = kUsualGrace;
   }
 
-  LoopEngine& StartBoth(const std::string& program = "exec sleep 1000") {
+  LoopEngine& StartBoth(const std::string& program = "echo $$; exec sleep 1000") {
     Dial("exit 0");
     LoopEngine& engine = Start();
     for (const TaskId& task : {kTask, kOther}) backend_->Reserve(task, {0});
     for (const std::string task : {"worker:0", "worker:1"}) Await(task + " has 1 ports");
     Launch(kTask, "exec sleep 1000");
-    Launch(kOther, "echo $$; " + program);
+    Launch(kOther, program);
     while (out_[kOther].empty()) Round();
     Await("worker:0 runs on a");
     return engine;
@@ -501,7 +501,7 @@ TEST_F(MovedTaskTest, IsNotGivenUpForAHostThatWasSilentItself) {
 
 // Its agent has said that it ends them, and can't be reached since: they go once they must have ended.
 TEST_F(MovedTaskTest, OfAnEndingAgentGoesOnceItHasEnded) {
-  LoopEngine& engine = StartBoth("trap '' TERM; while :; do sleep 0.05; done");
+  LoopEngine& engine = StartBoth("trap '' TERM; echo $$; while :; do sleep 0.05; done");
   engine.EndAgent("b");
   PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
   engine.unreachable = {{"b", "b is off"}};
