@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "muster/base/net/free_ports.h"
+#include "muster/launch/system/users_variables.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
@@ -16,8 +17,6 @@ namespace {
 constexpr absl::string_view kCpusOnNode = "SLURM_CPUS_ON_NODE=";
 constexpr char kSshConnection[] = "SSH_CONNECTION=";
 constexpr absl::string_view kPath = "PATH=";
-// Where the host's user keeps experiments, which is the same for all that runs there.
-constexpr absl::string_view kMusterHome = "MUSTER_HOME=";
 // Slurm's variables about the job. The others describe the step of agents, in which a program would take
 // itself for one of several tasks (SLURM_PROCID) and wait for the rest.
 constexpr absl::string_view kOfSlurmsJob[] = {
@@ -31,7 +30,7 @@ bool StartsWithOneOf(const std::string& variable, absl::Span<const absl::string_
 
 bool IsForTasks(const std::string& variable) {
   if (StartsWithOneOf(variable, {"SLURM_", "SRUN_"})) return StartsWithOneOf(variable, kOfSlurmsJob);
-  return absl::StartsWith(variable, kMusterHome) || !StartsWithOneOf(variable, {"SSH_", "MUSTER_"});
+  return StartsWithOneOf(variable, kUsersVariables) || !StartsWithOneOf(variable, {"SSH_", "MUSTER_"});
 }
 
 }  // namespace

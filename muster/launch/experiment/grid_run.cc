@@ -285,7 +285,7 @@ class GridRun {
 
 absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
   ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
   GridRuns to_do;
   int concurrency = 1;

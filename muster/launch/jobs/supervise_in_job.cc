@@ -212,7 +212,7 @@ absl::Status LifeInJob::GoOn() {
 
 absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, JobEngine& engine,
                                    SupervisorSetting setting) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
   return LifeInJob(home, id, engine, *registry).Live(std::move(setting));
 }
 

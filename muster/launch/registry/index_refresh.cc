@@ -31,6 +31,8 @@ constexpr char kRunPlaces[] =
     "SELECT run, records FROM runs WHERE number = ?1 AND (run = ?2 OR (?2 = 0 AND ended_us IS NULL)) ORDER BY run";
 // A folder may change again within the resolution of its time, or of another host's clock.
 constexpr int64_t kSettledNs = 10'000'000'000;
+// To read more than so many experiments may take seconds on a network file system.
+constexpr size_t kMany = 1000;
 
 int64_t Nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 
@@ -103,14 +105,14 @@ absl::StatusOr<std::optional<std::string>> KnownSignature(SqliteDatabase& databa
 
 }  // namespace
 
-absl::Status IndexRefresh::All() {
+absl::Status IndexRefresh::Several(bool ended_too) {
   if (database_.read_only()) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::set<int64_t> candidates, Numbers(database_, kOpenNumbers));
   candidates.merge(NumbersIn(home_.open_folder()));
   const int64_t time = TimeOfFolder(home_.experiments());
   ASSIGN_OR_RETURN(const int64_t known_time,
                    database_.Value(absl::StrCat("SELECT value FROM notes WHERE name = '", kFoldersTime, "'")));
-  const bool folders_changed = time != known_time;
+  const bool folders_changed = ended_too && time != known_time;
   std::set<int64_t> gone;
   int64_t greatest = 0;
   if (folders_changed) {
@@ -128,6 +130,9 @@ absl::Status IndexRefresh::All() {
   }
   const bool settled = folders_changed && IsSettled(time);
   if (behind.empty() && gone.empty() && !settled) return absl::OkStatus();
+  if (behind.size() > kMany)
+    std::fprintf(stderr, "muster: this host has no index of %s yet: reading its %zu experiments, once\n",
+                 home_.path().c_str(), behind.size());
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_, Durability::kProcess));
   for (const int64_t number : behind) RETURN_IF_ERROR(Absorb(number, 0));
   // Looks again: another command may have made it between the two lists.

@@ -21,11 +21,14 @@ class IndexRefresh {
 
   // Looks for new and vanished experiments, and at those that haven't ended. Writes only if there is something new. An
   // experiment whose files can't be read is passed over, and said on stderr once.
-  [[nodiscard]] absl::Status All();
+  [[nodiscard]] absl::Status All() { return Several(/*ended_too=*/true); }
+  // Looks at those that haven't ended, as far as that is known, and at no folders of others.
+  [[nodiscard]] absl::Status OnlyOpen() { return Several(/*ended_too=*/false); }
   // Looks at one experiment and its open runs only; `run` (not 0): only at it. Within a transaction or outside of any.
   [[nodiscard]] absl::Status One(int64_t number, int run = 0);
 
  private:
+  [[nodiscard]] absl::Status Several(bool ended_too);
   absl::StatusOr<bool> IsBehind(int64_t number, int run);
   [[nodiscard]] absl::Status Absorb(int64_t number, int run);
   [[nodiscard]] absl::Status AbsorbExperiment(int64_t number);

@@ -14,6 +14,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/registry/files/exclusive_file.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/former_registry.h"
 #include "muster/launch/registry/index_refresh.h"
@@ -25,6 +26,9 @@
 
 namespace muster {
 namespace {
+
+// A holder needs some milliseconds, and that for each other command at most.
+constexpr absl::Duration kLockPatience = absl::Seconds(5);
 
 absl::Status CheckNewExperiment(const NewExperiment& experiment) {
   if (experiment.runs.empty()) return absl::InvalidArgumentError("an experiment needs a run; accepted: 1 or more");
@@ -50,18 +54,18 @@ int64_t RunsOfGrid(const NewExperiment& experiment) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Registry>> Registry::Open(const Home& home, const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Registry>> Registry::Open(const Home& home, const Clock& clock, ToRead to_read) {
   ASSIGN_OR_RETURN(const RegistryPlace place, FindRegistryPlace(home, ReadEnvironment().index.value_or("")));
-  return OpenAt(home, place, clock);
+  return OpenAt(home, place, clock, to_read);
 }
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::OpenAt(const Home& home, const RegistryPlace& place,
-                                                           const Clock& clock) {
+                                                           const Clock& clock, ToRead to_read) {
   ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(place.database));
   RETURN_IF_ERROR(PrepareIndex(*database, [&home] { return GreatestNumberOfFolders(home); }));
   auto registry = std::unique_ptr<Registry>(new Registry(std::move(database), home, place, clock));
   if (!registry->database_->read_only()) RETURN_IF_ERROR(TakeOverFormerRegistry(*registry->database_, home));
-  RETURN_IF_ERROR(registry->refresh_->All());
+  RETURN_IF_ERROR(to_read == ToRead::kAll ? registry->refresh_->All() : registry->refresh_->OnlyOpen());
   return registry;
 }
 
@@ -121,6 +125,10 @@ absl::Status Registry::InsertRun(const ExperimentId& id, const std::string& tree
 absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& asked) {
   RETURN_IF_ERROR(CheckNewExperiment(asked));
   const NewExperiment experiment = WithKeptVariables(asked);
+  RETURN_IF_ERROR(Run(id).status());
+  // experiment.json has the attempts of all runs of a grid, and commands on several hosts may restart some of them.
+  ASSIGN_OR_RETURN(const ExclusiveFile alone,
+                   ExclusiveFile::Take(absl::StrCat(home_.experiment_file(id.number), ".lock"), kLockPatience));
   RETURN_IF_ERROR(Freshen(id.number));
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));

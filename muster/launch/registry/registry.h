@@ -106,15 +106,20 @@ struct LostEnd {
   int exit_code = 1;
 };
 
+// What Registry::Open reads of what is new in the files. kOpen, experiments that haven't ended, is enough for a
+// supervisor: on a host whose index is new, thousands may have ended.
+enum class ToRead { kAll, kOpen };
+
 class Registry {
  public:
   // Opens this host's index, makes its tables if missing, and reads what is new in the files. Opens it for reading only
   // if this user may not write it. FailedPrecondition: made by a newer muster, not a database, or experiments of an
   // older muster run (all say what to do). `clock` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Registry>> Open(const Home& home, const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<Registry>> Open(const Home& home, const Clock& clock,
+                                                        ToRead to_read = ToRead::kAll);
   // The same where the caller says where the index is, and on which machine it is.
   static absl::StatusOr<std::unique_ptr<Registry>> OpenAt(const Home& home, const RegistryPlace& place,
-                                                          const Clock& clock);
+                                                          const Clock& clock, ToRead to_read = ToRead::kAll);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,37 @@ TEST_F(SharedHomeTest, AGridsRunsAreSeenElsewhere) {
   EXPECT_EQ(runs[1].state, RunState::kFinished) << "it had finished with the same parameters";
   for (const int other : {0, 2, 3}) EXPECT_EQ(runs[static_cast<size_t>(other)].state, RunState::kCreated) << other;
   EXPECT_EQ(runs[0].attempt, 2);
+}
+
+// Both write all attempts of the grid into one file.
+TEST_F(SharedHomeTest, TwoHostsRestartRunsOfAGridAtOnce) {
+  auto a = OpenOn("a"), b = OpenOn("b");
+  const int64_t number = Create(*a, Grid(3));
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const int run : {1, 2, 3, 0}) {
+      if (!HasEnded(Get(*a, {number, run}).state)) Bring(*a, {number, run}, RunState::kFailed);
+    }
+    absl::Status restarted[2];
+    std::thread other([&] { restarted[0] = b->Restart({number, 1}, Single()); });
+    restarted[1] = a->Restart({number, 2}, Single());
+    other.join();
+    for (const absl::Status& status : restarted) ASSERT_TRUE(status.ok()) << status;
+    auto c = OpenOn("c");
+    for (const int run : {1, 2}) EXPECT_EQ(Get(*c, {number, run}).attempt, round + 2) << run;
+  }
+}
+
+TEST_F(SharedHomeTest, ASupervisorOnANewHostReadsOnlyWhatHasNotEnded) {
+  auto a = OpenOn("a");
+  for (int i = 0; i < 3; ++i) Create(*a, Single());
+  for (const int64_t number : {1, 3}) Bring(*a, {number, 0}, RunState::kFinished);
+  const RegistryPlace place{
+      .database = indexes_ / "new.db", .shared = true, .machine = MachineOf("new", "boot-of-new")};
+  auto supervisors = Registry::OpenAt(home_, place, clock_, ToRead::kOpen).value();
+  EXPECT_THAT(NumbersOf(*supervisors), ElementsAre(2));
+  Bring(*supervisors, {2, 0}, RunState::kFinished);
+  EXPECT_THAT(NumbersOf(*OpenOn("new")), ElementsAre(1, 2, 3)) << "a command reads the rest";
 }
 
 TEST_F(SharedHomeTest, AnotherHostNeverJudgesASupervisor) {

@@ -43,7 +43,7 @@ struct SuperviseFlags {
 
 absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
   if (id.run > 0) return false;
-  ASSIGN_OR_RETURN(const auto registry, Registry::Open(home, RealClock()));
+  ASSIGN_OR_RETURN(const auto registry, Registry::Open(home, RealClock(), ToRead::kOpen));
   ASSIGN_OR_RETURN(const RunRecord run, registry->Run(id));
   return run.runs > 0;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "muster/launch/system/users_variables.h"
 
 namespace muster {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 constexpr absl::string_view kKeptVariables[] = {
     "SLURM_JOB_ID=",   "SLURM_CONF=",           "SLURM_CONF_SERVER=",  "SLURM_JWT=",
     "SLURM_JOB_NAME=", "SLURM_JOB_START_TIME=", "SLURM_JOB_END_TIME=", "SLURM_SUBMIT_",
-    "SLURM_ARRAY_",    "SLURM_RESTART_COUNT=",  "SLURM_CLUSTER_NAME=", "SLURM_WORKING_CLUSTER=",
-    "MUSTER_HOME="};
+    "SLURM_ARRAY_",    "SLURM_RESTART_COUNT=",  "SLURM_CLUSTER_NAME=", "SLURM_WORKING_CLUSTER="};
 constexpr absl::string_view kScrubbedVariables[] = {"SLURM_", "SRUN_", "SALLOC_", "SBATCH_", "MUSTER_"};
 
 // Where the cluster is, and what isn't for commands about jobs: what is of another job, and what changes what the
@@ -42,7 +42,7 @@ std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const
   return words;
 }
 
-// Returns the variables that begin with one of `kept`, or with none of `dropped`.
+// Returns the variables that begin with one of `kept`, or with none of `dropped`, and what the user sets for muster.
 std::vector<std::string> Filtered(const std::vector<std::string>& own, absl::Span<const absl::string_view> kept,
                                   absl::Span<const absl::string_view> dropped) {
   std::vector<std::string> environment;
@@ -51,7 +51,8 @@ std::vector<std::string> Filtered(const std::vector<std::string>& own, absl::Spa
                        [&](absl::string_view one) { return absl::StartsWith(text, one); });
   };
   std::copy_if(own.begin(), own.end(), std::back_inserter(environment), [&](const std::string& variable) {
-    return begins_with_one_of(variable, kept) || !begins_with_one_of(variable, dropped);
+    return begins_with_one_of(variable, kept) || begins_with_one_of(variable, kUsersVariables) ||
+           !begins_with_one_of(variable, dropped);
   });
   return environment;
 }

@@ -27,12 +27,13 @@ std::vector<std::string> StepOnAllNodes(const AgentProgram& program, size_t node
 std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::string& node);
 
 // Returns srun's environment: `own` ("NAME=VALUE") without Slurm's variables but those that tell of the job and its
-// cluster and are no options of srun, and without muster's, of which one may be the job's secret. Tasks get all the
-// rest.
+// cluster and are no options of srun, and of muster's with those that users set (kUsersVariables) alone: one of the
+// others may be the job's secret. Tasks get all the rest.
 std::vector<std::string> StepEnvironment(const std::vector<std::string>& own);
 
 // Returns the environment of sbatch and of other commands about jobs: `own` without what is of a job or a step in which
-// this process runs, which isn't the new job's, and without muster's. What the user has set for sbatch stays.
+// this process runs, which isn't the new job's, and of muster's with those that users set alone. What the user has set
+// for sbatch stays.
 std::vector<std::string> SubmitEnvironment(const std::vector<std::string>& own);
 
 }  // namespace muster

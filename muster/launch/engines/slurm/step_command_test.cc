@@ -34,13 +34,38 @@ TEST(StepCommandTest, AgentsAreToldThatTheirSupervisorGetsTheJobsSignals) {
 }
 
 TEST(StepCommandTest, SrunGetsNoOptionsFromAround) {
-  EXPECT_THAT(StepEnvironment({"PATH=/bin", "SLURM_JOB_ID=7", "SLURM_JOBID=7", "SLURM_CONF=/etc/slurm.conf",
-                               "SLURM_CPUS_PER_TASK=2", "SLURM_JOB_NAME=night", "SLURM_SUBMIT_DIR=/x",
-                               "SLURM_JOB_NUM_NODES=2", "SLURM_NTASKS=8", "SLURM_MEM_PER_NODE=100", "SLURM_PROCID=0",
-                               "SRUN_CPUS_PER_TASK=3", "SRUN_DEBUG=3", "SBATCH_PARTITION=x", "SALLOC_QOS=y",
-                               "MUSTER_JOB_TOKEN=secret", "MUSTER_HOME=/kept", "SLURMD_NODENAME=n1", "HOME=/root"}),
-              ElementsAre("PATH=/bin", "SLURM_JOB_ID=7", "SLURM_CONF=/etc/slurm.conf", "SLURM_JOB_NAME=night",
-                          "SLURM_SUBMIT_DIR=/x", "MUSTER_HOME=/kept", "SLURMD_NODENAME=n1", "HOME=/root"));
+  EXPECT_THAT(
+      StepEnvironment({"PATH=/bin",
+                       "SLURM_JOB_ID=7",
+                       "SLURM_JOBID=7",
+                       "SLURM_CONF=/etc/slurm.conf",
+                       "SLURM_CPUS_PER_TASK=2",
+                       "SLURM_JOB_NAME=night",
+                       "SLURM_SUBMIT_DIR=/x",
+                       "SLURM_JOB_NUM_NODES=2",
+                       "SLURM_NTASKS=8",
+                       "SLURM_MEM_PER_NODE=100",
+                       "SLURM_PROCID=0",
+                       "SRUN_CPUS_PER_TASK=3",
+                       "SRUN_DEBUG=3",
+                       "SBATCH_PARTITION=x",
+                       "SALLOC_QOS=y",
+                       "MUSTER_JOB_TOKEN=secret",
+                       "MUSTER_HOME=/kept",
+                       "MUSTER_TRACE=/t",
+                       "SLURMD_NODENAME=n1",
+                       "HOME=/root"}),
+      ElementsAre("PATH=/bin", "SLURM_JOB_ID=7", "SLURM_CONF=/etc/slurm.conf", "SLURM_JOB_NAME=night",
+                  "SLURM_SUBMIT_DIR=/x", "MUSTER_HOME=/kept", "MUSTER_TRACE=/t", "SLURMD_NODENAME=n1", "HOME=/root"));
+}
+
+TEST(StepCommandTest, AJobGetsWhatTheUserSetsAndNothingOfTheJobAround) {
+  EXPECT_THAT(
+      SubmitEnvironment({"PATH=/bin", "SLURM_JOB_ID=7", "SLURM_CONF=/etc/slurm.conf", "SBATCH_PARTITION=x",
+                         "SQUEUE_FORMAT=%i", "MUSTER_RUN_ID=4-1", "MUSTER_JOB_TOKEN=secret", "MUSTER_RESOLVE=alone",
+                         "MUSTER_OUTPUT_ROOT=/results", "MUSTER_STATUS_PORT=9100", "MUSTER_MKL_AMD=0"}),
+      ElementsAre("PATH=/bin", "SLURM_CONF=/etc/slurm.conf", "SBATCH_PARTITION=x", "MUSTER_RESOLVE=alone",
+                  "MUSTER_OUTPUT_ROOT=/results", "MUSTER_STATUS_PORT=9100", "MUSTER_MKL_AMD=0"));
 }
 
 }  // namespace
