@@ -5,11 +5,15 @@
 #include "absl/strings/str_cat.h"
 #include "muster/launch/registry/experiment_id.h"
 #include "muster/launch/task_log/live_state.h"
+#include "muster/launch/task_log/log_stream.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kBetweenLiveStates = absl::Seconds(1);
+constexpr size_t kPieceOfLog = 64 << 10;
+// States of the task, behind its last lines.
+constexpr int kMostOfOtherKinds = 8;
 
 size_t CutterOf(OutputStream stream) { return stream == OutputStream::kStdout ? 0 : 1; }
 
@@ -55,6 +59,7 @@ LoggedOutput TaskLogs::GoOn(const TaskId& task, const LoggedOutput& known) {
   log.taken[0] = log.whole[0] = logged.out;
   log.taken[1] = log.whole[1] = logged.err;
   log.end_before = logged.end;
+  ReadLastLines(log);
   return logged;
 }
 
@@ -86,6 +91,15 @@ void TaskLogs::Flush() {
 std::deque<std::string> TaskLogs::LastLines(const TaskId& task) const {
   const auto log = logs_.find(LabelOf(task));
   return log == logs_.end() ? std::deque<std::string>() : log->second.last_lines;
+}
+
+void TaskLogs::ReadLastLines(Log& log) const {
+  LogStream stream(log.folder, "");
+  stream.StartAtLast(static_cast<int>(options_.last_lines) + kMostOfOtherKinds);
+  while (stream.Advance(kPieceOfLog)) {
+    const LogLineRecord& line = stream.line();
+    if (line.kind == LogKind::kStdout || line.kind == LogKind::kStderr) KeepAsLast(log, line.text);
+  }
 }
 
 TaskLogs::Log& TaskLogs::Of(const std::string& folder) {
@@ -121,6 +135,10 @@ void TaskLogs::ShowLive(Log& log) const {
 
 void TaskLogs::AddLine(Log& log, OutputStream stream, std::string_view line) {
   Add(log, KindOf(stream), line);
+  KeepAsLast(log, line);
+}
+
+void TaskLogs::KeepAsLast(Log& log, std::string_view line) const {
   log.last_lines.emplace_back(line);
   if (log.last_lines.size() > options_.last_lines) log.last_lines.pop_front();
 }

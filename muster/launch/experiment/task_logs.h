@@ -76,6 +76,8 @@ class TaskLogs {
   void MustFlush(Log& log);
   void ShowLive(Log& log) const;
   void AddLine(Log& log, OutputStream stream, std::string_view line);
+  void ReadLastLines(Log& log) const;
+  void KeepAsLast(Log& log, std::string_view line) const;
 
   // Constant after construction.
   const TaskLogsOptions options_;

@@ -98,6 +98,18 @@ TEST_F(TaskLogsTest, TheLastLinesAreKept) {
   EXPECT_THAT(logs_.LastLines(kMaster), ElementsAre("b", "c"));
 }
 
+TEST_F(TaskLogsTest, TheNextSupervisorKnowsTheLastLines) {
+  logs_.Take(kMaster, OutputStream::kStdout, "a\nb\n");
+  logs_.Take(kMaster, OutputStream::kStderr, "c\nno line yet");
+  logs_.AddState(kMaster, RunState::kRunning);
+  logs_.Flush();
+  TaskLogs next({.folder = folder_.path(), .last_lines = 2}, clock_);
+  next.GoOn(kMaster, *logs_.Logged(kMaster));
+  EXPECT_THAT(next.LastLines(kMaster), ElementsAre("b", "c"));
+  next.Take(kMaster, OutputStream::kStdout, "d\n");
+  EXPECT_THAT(next.LastLines(kMaster), ElementsAre("c", "d"));
+}
+
 TEST_F(TaskLogsTest, TheRunsOwnLinesAreSeenLast) {
   logs_.AddState(kMaster, RunState::kRunning);
   logs_.AddState(RunState::kRunning);
