@@ -84,7 +84,7 @@ absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock l
                            const SupervisorStart& supervisor) {
   const auto before = ReadJobFile(opened.home.job(id));
   RETURN_IF_ERROR(ForgetJobs(opened, id));
-  if (!experiment.options.hosts.slurm.has_value())
+  if (experiment.options.hosts.job_engine().empty())
     return StartSupervisor(opened.home, id, std::move(lock), supervisor).status();
   const absl::Status submitted =
       SubmitJobs(opened, id, experiment,
@@ -138,7 +138,8 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
   const ExperimentId id = {.number = number};
   const absl::Status started = StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor);
   const bool refused = absl::IsInvalidArgument(started) || absl::IsNotFound(started);
-  if (refused && submission.experiment.options.hosts.slurm.has_value()) RETURN_IF_ERROR(RemoveRefused(opened, number));
+  if (refused && !submission.experiment.options.hosts.job_engine().empty())
+    RETURN_IF_ERROR(RemoveRefused(opened, number));
   RETURN_IF_ERROR(started);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   return Started{id, OpenLog(opened.home, run)};
@@ -247,7 +248,7 @@ std::string GoesOnText(const std::string& host, const std::string& id, const Hos
           ? ""
           : absl::StrCat("; its tasks on hosts end when this machine is off or asleep for longer than ",
                          absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)");
-  return absl::StrCat("experiment ", name, hosts.slurm.has_value() ? " is submitted" : " is running", supervised,
+  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted", supervised,
                       "; muster logs ", name, " -f shows it, muster kill ", name, " ends it", limit, "\n");
 }
 

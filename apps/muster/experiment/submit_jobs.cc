@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/backends/backend.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -18,18 +17,18 @@ namespace muster {
 namespace {
 
 // What the engine refuses is among options that the user has given in two places.
-absl::Status WithPlaces(const absl::Status& status, const std::string& file) {
+absl::Status WithPlaces(const absl::Status& status, const std::string& engine, const std::string& file) {
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::InvalidArgumentError(absl::StrCat(status.message(),
-                                                 "; nothing was submitted. Its options are those of `slurm` in ", file,
-                                                 " and of --slurm; muster train --dry-run shows them"));
+                                                 "; nothing was submitted. Its options are those of `", engine, "` in ",
+                                                 file, " and of --", engine, "; muster train --dry-run shows them"));
 }
 
 }  // namespace
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(experiment.options.hosts.job_engine(), OwnEnvironment());
   ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
   const JobsOrder order{.home = opened.home,
                         .muster = setting.muster,
@@ -39,7 +38,7 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
   const bool of_grid = experiment.grid && id.run == 0;
   if (!of_grid) {
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
-    if (!job.ok()) return WithPlaces(job.status(), experiment.file_name);
+    if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
     std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(), engine->title().c_str());
     return absl::OkStatus();
   }
@@ -47,7 +46,7 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
   const auto jobs = SubmitGrid(*engine, *opened.registry, order, id, [terminal](int done) {
     if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
   });
-  if (!jobs.ok()) return WithPlaces(jobs.status(), experiment.file_name);
+  if (!jobs.ok()) return WithPlaces(jobs.status(), engine->name(), experiment.file_name);
   std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), *jobs,
                engine->title().c_str());
   return absl::OkStatus();

@@ -30,8 +30,7 @@ namespace muster {
 inline constexpr char kThisMachine[] = "local";
 // The engine that runs them on hosts that the user reaches by ssh (hosts/).
 inline constexpr char kSshEngine[] = "ssh";
-// The engine that runs them on the nodes of this process's job of Slurm (hosts/).
-inline constexpr char kSlurmEngine[] = "slurm";
+// kSlurmEngine (host_setting.h) runs them on the nodes of this process's job of Slurm (hosts/).
 
 // An unset field means no limit.
 struct ProcessLimits {

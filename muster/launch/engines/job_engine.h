@@ -3,6 +3,9 @@
 // most for seconds. Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,8 +14,42 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/launch/hosts/host_setting.h"
 
 namespace muster {
+
+// What the tasks on a host of a job need together. Unset: no task states it, and the engine's own default counts.
+struct HostNeeds {
+  std::optional<double> cpus;
+  std::optional<int64_t> mem_bytes;
+  int gpus = 0;
+
+  bool operator==(const HostNeeds&) const = default;
+};
+
+// What a user asks an engine for, as far as others must know it.
+struct JobTerms {
+  int hosts = 1;                             // at least
+  std::optional<absl::Duration> time_limit;  // nullopt: the engine's own
+  int max_requeues = 0;                      // how often the run goes on in another job when its job's time is over
+};
+
+// A run that is to be in a job.
+struct JobRequest {
+  std::string experiment;  // its id
+  std::string project;
+  HostSetting setting;      // what the user asks this engine for
+  HostNeeds needs;          // of each host
+  absl::Duration notice;    // so long before its end the script is to be told
+  std::string after;        // the jobs after whose ends it may begin, "17:19"; "": at any time
+  std::string muster;       // the program's file, as the hosts see it
+  std::string home;         // MUSTER_HOME
+  std::string folder;       // the run's own, in which the script runs
+  std::string output_file;  // what the script prints, one attempt behind the other
+  std::string over_file;    // Home::job_over, by which the script knows that the supervisor hasn't died
+  std::string notice_file;  // made when the engine announces the end of the job's time
+  mode_t users_umask = 022;
+};
 
 enum class JobPhase {
   kWaits,    // for hosts
@@ -49,6 +86,10 @@ class JobEngine {
   virtual ~JobEngine() = default;
   virtual std::string name() const = 0;   // "slurm"
   virtual std::string title() const = 0;  // what a user reads: "Slurm"
+  virtual JobTerms TermsOf(const HostSetting& setting) const = 0;
+  // Returns what Submit takes, for users to read, too: a script that runs the run's supervisor (`muster supervise
+  // ID --in_job NAME`), again if it is killed.
+  virtual std::string Script(const JobRequest& request) const = 0;
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. NotFound: this machine has
   // no such engine. Unavailable: it can't be asked.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.

@@ -40,7 +40,7 @@ TaskId PlacedAs(const ExperimentFile& file, const TaskId& task) {
 
 absl::Status CheckForHosts(const ExperimentFile& file, const SubmitOptions& options, bool gpus) {
   // The nodes of a job see the home with the environment, and each run of a grid has a job of its own.
-  if (options.hosts.slurm.has_value()) return absl::OkStatus();
+  if (!options.hosts.job_engine().empty()) return absl::OkStatus();
   if (HasEnvironment(file, options))
     return absl::InvalidArgumentError(absl::StrCat(
         file.version_place, ": a virtual environment is made on this machine, and hosts don't have it; accepted on ",

@@ -17,6 +17,9 @@ inline constexpr absl::Duration kLeastGrace = absl::Seconds(10);
 inline constexpr absl::Duration kMostGrace = absl::Hours(24);
 inline constexpr absl::Duration kUsualGrace = absl::Seconds(30);
 
+// The engine of jobs of Slurm.
+inline constexpr char kSlurmEngine[] = "slurm";
+
 struct HostSetting {
   std::vector<Host> hosts;                                    // none: this machine, or the nodes of the job
   std::optional<SlurmSetting> slurm;                          // a job of Slurm is to have the tasks
@@ -24,6 +27,8 @@ struct HostSetting {
   absl::Duration grace = kUsualGrace;
   std::string ssh_config;  // a file for `ssh -F`, absolute; empty: the user's own
 
+  // Returns the engine of whose job the experiment is to be; "": of none.
+  std::string job_engine() const { return slurm.has_value() ? kSlurmEngine : ""; }
   // Whether the tasks run on other machines than the one that is asked to start them.
   bool is_elsewhere() const { return !hosts.empty() || slurm.has_value(); }
 

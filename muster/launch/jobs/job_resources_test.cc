@@ -9,51 +9,34 @@ ExperimentFile File(const std::string& train) {
   return ParseExperimentFile("project: p\ntrain:\n" + train, "muster.yml").value();
 }
 
-SbatchOptions Asked(const std::string& train, int nodes, const SubmitOptions& options = {}) {
-  return ResourcesOfJob(File(train), options, nodes).value();
+HostNeeds Needs(const std::string& train, int hosts, const SubmitOptions& options = {}) {
+  return NeedsOfHosts(File(train), options, hosts).value();
 }
 
-TEST(ResourcesOfJobTest, WhatNoTaskStatesIsntAskedFor) { EXPECT_EQ(Asked("  run: x\n", 2), SbatchOptions()); }
+TEST(NeedsOfHostsTest, WhatNoTaskStatesIsUnset) { EXPECT_EQ(Needs("  run: x\n", 2), HostNeeds()); }
 
-TEST(ResourcesOfJobTest, TheFullestNodeCounts) {
+TEST(NeedsOfHostsTest, TheFullestHostCounts) {
   const std::string file =
       "  framework: muster\n  resources: {cpus: 1.5, mem: 1GB}\n"
       "  muster: {distributed: {ps: 1, worker: 3}}\n  run: x\n";
-  // One node has all: a master, two workers and a ps.
-  EXPECT_EQ(Asked(file, 1), (SbatchOptions{{"ntasks-per-node", "1"}, {"cpus-per-task", "6"}, {"mem", "4160M"}}));
+  // One host has all: a master, two workers and a ps.
+  EXPECT_EQ(Needs(file, 1), (HostNeeds{.cpus = 6, .mem_bytes = int64_t{4} << 30}));
   // The first of two has three of them.
-  EXPECT_EQ(Asked(file, 2).at("cpus-per-task"), "5");
+  EXPECT_EQ(Needs(file, 2).cpus, 4.5);
 }
 
-TEST(ResourcesOfJobTest, GpusAreThoseOfANode) {
+TEST(NeedsOfHostsTest, GpusAreThoseOfAHost) {
   const std::string file = "  framework: any\n  resources: {gpus: 2}\n  run: x\n";
-  EXPECT_EQ(Asked(file, 1), (SbatchOptions{{"gres", "gpu:2"}}));
-  EXPECT_EQ(Asked(file, 1, {.no_gpus = true}), SbatchOptions());
-}
-
-TEST(NodesAskedForTest, AreTheLeastOfARange) {
-  const auto nodes = [](const std::string& text) {
-    SlurmSetting setting;
-    setting.options["nodes"] = text;
-    return NodesAskedFor(setting);
-  };
-  EXPECT_EQ(NodesAskedFor({}), 1);
-  EXPECT_EQ(nodes("3"), 3);
-  EXPECT_EQ(nodes("2-4"), 2);
-  EXPECT_EQ(nodes("many"), 1);
+  EXPECT_EQ(Needs(file, 1), HostNeeds{.gpus = 2});
+  EXPECT_EQ(Needs(file, 1, {.no_gpus = true}), HostNeeds());
 }
 
 TEST(NoticeBeforeEndTest, IsWhatTasksMayTakeOrHaveTaken) {
-  SubmitOptions options{.stop_grace_seconds = 100};
-  EXPECT_EQ(NoticeBeforeEnd(options, 0), absl::Seconds(130));
-  EXPECT_EQ(NoticeBeforeEnd(options, 5), absl::Seconds(40));
-  EXPECT_EQ(NoticeBeforeEnd(options, 500), absl::Seconds(130));
-  options.hosts.slurm.emplace();
-  options.hosts.slurm->options["time"] = "3";
-  EXPECT_EQ(NoticeBeforeEnd(options, 0), absl::Seconds(60)) << "a third of its time";
-  options.hosts.slurm->options["time"] = "UNLIMITED";
-  options.stop_grace_seconds = 1000000;
-  EXPECT_EQ(NoticeBeforeEnd(options, 0), absl::Seconds(65535)) << "what sbatch takes";
+  const SubmitOptions options{.stop_grace_seconds = 100};
+  EXPECT_EQ(NoticeBeforeEnd(options, {}, 0), absl::Seconds(130));
+  EXPECT_EQ(NoticeBeforeEnd(options, {}, 5), absl::Seconds(40));
+  EXPECT_EQ(NoticeBeforeEnd(options, {}, 500), absl::Seconds(130));
+  EXPECT_EQ(NoticeBeforeEnd(options, {.time_limit = absl::Minutes(3)}, 0), absl::Seconds(60)) << "a third of its time";
 }
 
 }  // namespace

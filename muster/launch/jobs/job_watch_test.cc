@@ -27,6 +27,8 @@ class EngineOfTest final : public JobEngine {
   explicit EngineOfTest(PlayedEngine& played) : played_(played) {}
   std::string name() const override { return "slurm"; }
   std::string title() const override { return "Slurm"; }
+  JobTerms TermsOf(const HostSetting&) const override { return {}; }
+  std::string Script(const JobRequest&) const override { return ""; }
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
     played_.after.push_back(after);
     played_.submitted.push_back(script);

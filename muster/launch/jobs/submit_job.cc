@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/engines/slurm/job_script.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/jobs/job_resources.h"
@@ -32,28 +31,24 @@ std::string BeforeInChain(const std::vector<std::string>& jobs, size_t concurren
 
 }  // namespace
 
-absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const ExperimentId& id, const std::string& after,
-                                        double ending_seconds) {
+absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                                        const std::string& after, double ending_seconds) {
   const SubmitOptions& options = order.experiment.options;
-  const SlurmSetting setting = options.hosts.slurm.value_or(SlurmSetting());
-  ASSIGN_OR_RETURN(SbatchOptions generated, ResourcesOfJob(order.file, options, NodesAskedFor(setting)));
-  generated["job-name"] = absl::StrCat(order.experiment.project, ".", id.ToString());
-  generated["chdir"] = order.home.folder(id);
-  generated["output"] = order.home.job_output(id);
-  generated["open-mode"] = "append";
-  // Slurm's own default differs between sites; a job that begins anew is wanted or it isn't.
-  if (!setting.options.contains("requeue")) generated[setting.max_requeues > 0 ? "requeue" : "no-requeue"] = "";
-  generated["signal"] = absl::StrCat("B:USR1@", absl::ToInt64Seconds(NoticeBeforeEnd(options, ending_seconds)));
-  if (!after.empty()) generated["dependency"] = absl::StrCat("afterany:", after);
-  return JobScript({.experiment = id.ToString(),
-                    .project = order.experiment.project,
-                    .options = MergeOptions(std::move(generated), setting),
-                    .extra = setting.extra,
-                    .muster = order.muster,
-                    .home = order.home.path(),
-                    .users_umask = order.users_umask,
-                    .over_file = order.home.job_over(id),
-                    .notice_file = order.home.job_notice(id)});
+  const JobTerms terms = engine.TermsOf(options.hosts);
+  ASSIGN_OR_RETURN(const HostNeeds needs, NeedsOfHosts(order.file, options, terms.hosts));
+  return engine.Script({.experiment = id.ToString(),
+                        .project = order.experiment.project,
+                        .setting = options.hosts,
+                        .needs = needs,
+                        .notice = NoticeBeforeEnd(options, terms, ending_seconds),
+                        .after = after,
+                        .muster = order.muster,
+                        .home = order.home.path(),
+                        .folder = order.home.folder(id),
+                        .output_file = order.home.job_output(id),
+                        .over_file = order.home.job_over(id),
+                        .notice_file = order.home.job_notice(id),
+                        .users_umask = order.users_umask});
 }
 
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
@@ -61,7 +56,7 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(order.home.folder(id)));
   JobOfRun job{
       .engine = engine.name(), .host = MachineId::This().host, .chain = place.chain, .ending_seconds = ending_seconds};
-  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, id, place.after, ending_seconds));
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(engine, order, id, place.after, ending_seconds));
   RETURN_IF_ERROR(ReplaceFile(order.home.job_script(id), script, Durability::kDisk));
   chmod(order.home.job_script(id).c_str(), 0700);
   ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));

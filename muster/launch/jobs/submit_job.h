@@ -24,9 +24,9 @@ struct JobsOrder {
 };
 
 // Returns the script of a run's job. `after`: the jobs after whose ends it may begin, "17:19", or "". `ending_seconds`:
-// as JobOfRun has it. InvalidArgument: as ResourcesOfJob.
-absl::StatusOr<std::string> ScriptOfJob(const JobsOrder& order, const ExperimentId& id, const std::string& after,
-                                        double ending_seconds);
+// as JobOfRun has it. InvalidArgument: as NeedsOfHosts.
+absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                                        const std::string& after, double ending_seconds);
 
 struct ChainPlace {
   int chain = 0;

@@ -168,16 +168,16 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
   std::optional<Handover> left = AwaitLeft();
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
-  const int most = experiment.options.hosts.slurm.value_or(SlurmSetting()).max_requeues;
+  const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
   JobLimits limits{.name = JobName(),
                    .notice_file = home_.job_notice(id_),
-                   .goes_on = job_.requeues < most,
+                   .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },
                    .why_ending = [this] { return WhyEnding(); },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
-  const absl::Duration notice = NoticeBeforeEnd(experiment.options, job_.ending_seconds);
+  const absl::Duration notice = NoticeBeforeEnd(experiment.options, terms, job_.ending_seconds);
   limits.end_at = [this, began, notice] {
     const absl::Time end = engine_.EndTime(own_.id).value_or(absl::InfiniteFuture());
     // A job with little time isn't all notice.

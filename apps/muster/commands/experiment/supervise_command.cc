@@ -38,7 +38,7 @@ constexpr char kSuperviseDescription[] = "Supervise an experiment until it has e
 struct SuperviseFlags {
   std::string id;
   int lock_fd = -1;
-  bool in_job = false;
+  std::string in_job;  // the engine of whose job this process is; empty: of none
 };
 
 absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
@@ -72,7 +72,7 @@ absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
 }
 
 // The script of the job takes an end without the file for a death, and starts the next supervisor.
-absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id) {
+absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id, JobEngine& engine) {
   // One that comes before the run listens is heard then; one that comes after its end changes nothing.
   sigset_t heard_later;
   sigemptyset(&heard_later);
@@ -81,8 +81,7 @@ absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id) {
   sigprocmask(SIG_BLOCK, &heard_later, nullptr);
   const PrivateFiles private_files;
   ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
-  absl::StatusOr<int> code = SuperviseInJob(home, id, *engine, SettingHere(private_files));
+  absl::StatusOr<int> code = SuperviseInJob(home, id, engine, SettingHere(private_files));
   static_cast<void>(ReplaceFile(home.job_over(id), "", Durability::kProcess));
   return code;
 }
@@ -91,12 +90,16 @@ int SuperviseAndReport(const SuperviseFlags& flags) {
   unsetenv(kDetachedVariable);  // it is this process's alone
   const absl::StatusOr<ExperimentId> id = ExperimentId::Parse(flags.id);
   if (!id.ok()) return UsageError("supervise", id.status());
-  if (!flags.in_job && (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0))
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(flags.in_job, OwnEnvironment());
+  if (engine == nullptr && !flags.in_job.empty())
+    return UsageError("supervise", absl::InvalidArgumentError(
+                                       absl::StrCat("--in_job ", flags.in_job, ": no engine of jobs has this name")));
+  if (engine == nullptr && (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0))
     return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
                                        "--lock-fd ", flags.lock_fd, ": accepted is the open file of the run's lock; ",
                                        "muster train starts supervisors")));
   const absl::StatusOr<int> code =
-      flags.in_job ? SuperviseInOwnJob(*id) : Supervise(*id, RunLock::Adopt(flags.lock_fd));
+      engine != nullptr ? SuperviseInOwnJob(*id, *engine) : Supervise(*id, RunLock::Adopt(flags.lock_fd));
   if (code.ok()) return *code;
   if (absl::IsCancelled(code.status())) return 0;
   const std::string when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", RealClock().Now(), absl::UTCTimeZone());
@@ -113,7 +116,7 @@ void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   command->group("");  // not in --help
   command->add_option("ID", flags->id, "Experiment, or run of a grid")->type_name("")->required();
   command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N");
-  command->add_flag("--in_job", flags->in_job, "In the job that holds it: its script calls this");
+  command->add_option("--in_job", flags->in_job, "In the job of this engine that holds it: its script calls this");
   command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
 }
 

@@ -316,7 +316,7 @@ absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile&
   return before;
 }
 
-// Shows what sbatch would be asked for, and what Slurm says to that.
+// Shows what the engine would be asked for, and what it says to that.
 absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& options) {
   const PrivateFiles private_files;
   JobsOrder order{.home = Home(ReadEnvironment().home.value_or("")),
@@ -325,9 +325,9 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
                   .file = file};
   order.experiment.project = file.project;
   order.experiment.options = options;
-  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(order, {.number = 1}, "", 0));
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(options.hosts.job_engine(), OwnEnvironment());
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(kSlurmEngine, OwnEnvironment());
   const auto words = engine->WouldTake(script);
   std::printf("\n%s says: %s\n", engine->title().c_str(),
               words.ok() ? words->c_str() : std::string(words.status().message()).c_str());
@@ -378,7 +378,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
   }
-  if (flags.dry_run) return flags.options.hosts.slurm.has_value() ? ShowScript(folder.file, flags.options) : 0;
+  if (flags.dry_run) return !flags.options.hosts.job_engine().empty() ? ShowScript(folder.file, flags.options) : 0;
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());
   }

@@ -20,52 +20,45 @@ class JobScriptTest : public ::testing::Test {
   ProgramOutput Run(const std::string& supervisor) {
     scratch_.Write("muster", absl::StrCat("#!/bin/bash\nfolder=", scratch_.path(), "\n", supervisor, "\n"));
     chmod((scratch_ / "muster").c_str(), 0700);
-    scratch_.Write("job.sh", JobScript(Order()));
+    scratch_.Write("job.sh", JobScript(Request()));
     return *RunToItsEnd({"bash", scratch_ / "job.sh"}, {"PATH=/usr/bin:/bin"}, kPatience);
   }
-  JobScriptOrder Order() const {
-    return {.experiment = "4.2",
-            .project = "toy",
-            .options = {{"nodes", "2"}, {"signal", "B:USR2@60"}},
-            .muster = scratch_ / "muster",
-            .home = scratch_ / "home",
-            .users_umask = 027,
-            .over_file = scratch_ / "over",
-            .notice_file = scratch_ / "notice"};
+  JobRequest Request(const SbatchOptions& options = {{"nodes", "2"}, {"signal", "B:USR2@60"}},
+                     const std::vector<std::string>& extra = {}) const {
+    JobRequest request{.experiment = "4.2",
+                       .project = "toy",
+                       .muster = scratch_ / "muster",
+                       .home = scratch_ / "home",
+                       .folder = "folder",
+                       .output_file = "out",
+                       .over_file = scratch_ / "over",
+                       .notice_file = scratch_ / "notice",
+                       .users_umask = 027};
+    request.setting.slurm = {.options = options, .extra = extra};
+    return request;
   }
 
   const ScratchFolder scratch_;
 };
 
 TEST_F(JobScriptTest, ItsLinesHaveTheOptionsInAFormThatSbatchReads) {
-  JobScriptOrder order = Order();
-  order.options = {{"comment", "two \"words\""}, {"exclusive", ""}, {"nodes", "2-4"}};
-  order.extra = {"--gres=gpu:2"};
-  const std::string script = JobScript(order);
+  const std::string script =
+      JobScript(Request({{"comment", "two \"words\""}, {"exclusive", ""}, {"nodes", "2-4"}}, {"--gres=gpu:2"}));
   EXPECT_THAT(script, AllOf(HasSubstr("#SBATCH \"--comment=two \\\"words\\\"\"\n"), HasSubstr("#SBATCH --exclusive\n"),
                             HasSubstr("#SBATCH --nodes=2-4\n"), HasSubstr("#SBATCH --gres=gpu:2\n")));
 }
 
 TEST_F(JobScriptTest, AnOptionThatLacksItsValueTakesNoOther) {
-  JobScriptOrder order = Order();
-  order.options = {{"nodes", ""}, {"open-mode", "append"}, {"signal", "B:USR1@60"}};
-  order.extra = {"--hold", "--nice=1"};
-  const std::string script = JobScript(order);
-  EXPECT_THAT(script, HasSubstr("#SBATCH --open-mode=append\n#SBATCH --signal=B:USR1@60\n#SBATCH --nice=1\n"
-                                "#SBATCH --nodes\n#SBATCH --hold\n\n"));
-}
-
-TEST_F(JobScriptTest, TheUsersOptionsTakeThePlaceOfMusters) {
-  SlurmSetting setting;
-  setting.options = {{"mem", std::nullopt}, {"signal", "B:TERM@30"}, {"qos", "night"}};
-  EXPECT_EQ(MergeOptions({{"mem", "1M"}, {"signal", "B:USR1@60"}, {"requeue", ""}}, setting),
-            (SbatchOptions{{"signal", "B:TERM@30"}, {"qos", "night"}, {"requeue", ""}}));
+  const std::string script =
+      JobScript(Request({{"nodes", ""}, {"requeue", ""}, {"signal", "B:USR1@60"}}, {"--hold", "--nice=1"}));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --signal=B:USR1@60\n#SBATCH --nice=1\n"
+                                "#SBATCH --nodes\n#SBATCH --requeue\n#SBATCH --hold\n\n"));
 }
 
 TEST_F(JobScriptTest, ASupervisorThatComesToItsEndEndsTheJobWithItsCode) {
   const ProgramOutput output = Run("echo $* home $MUSTER_HOME $(umask); : >$folder/over; exit 137");
   EXPECT_EQ(output.status.code, 137);
-  EXPECT_EQ(output.out, absl::StrCat("supervise 4.2 --in_job home ", scratch_ / "home", " 0027\n"));
+  EXPECT_EQ(output.out, absl::StrCat("supervise 4.2 --in_job slurm home ", scratch_ / "home", " 0027\n"));
   EXPECT_THAT(output.err, Not(HasSubstr("was killed")));
 }
 
@@ -94,25 +87,6 @@ TEST_F(JobScriptTest, SignalsArePassedOnAndTheNoticeIsNoted) {
   EXPECT_EQ(output.status.code, 5) << output.err;
   EXPECT_EQ(output.out, "asked\n");
   EXPECT_TRUE(scratch_.Has("notice"));
-}
-
-TEST(NoticeSignalTest, IsThatWhichTheScriptGets) {
-  EXPECT_EQ(NoticeSignal({{"signal", "B:USR1@60"}}), "USR1");
-  EXPECT_EQ(NoticeSignal({{"signal", "RB:SIGTERM@60"}}), "TERM");
-  EXPECT_EQ(NoticeSignal({{"signal", "B:12"}}), "12");
-  EXPECT_EQ(NoticeSignal({{"signal", "USR1@60"}}), "") << "for the steps";
-  EXPECT_EQ(NoticeSignal({{"signal", "B:a b"}}), "");
-  EXPECT_EQ(NoticeSignal({}), "");
-}
-
-TEST(ParseTimeLimitTest, KnowsSlurmsForms) {
-  EXPECT_EQ(ParseTimeLimit("90"), absl::Minutes(90));
-  EXPECT_EQ(ParseTimeLimit("90:30"), absl::Minutes(90) + absl::Seconds(30));
-  EXPECT_EQ(ParseTimeLimit("1:02:03"), absl::Hours(1) + absl::Minutes(2) + absl::Seconds(3));
-  EXPECT_EQ(ParseTimeLimit("2-12"), absl::Hours(60));
-  EXPECT_EQ(ParseTimeLimit("2-12:30"), absl::Hours(60) + absl::Minutes(30));
-  for (const char* text : {"", "UNLIMITED", "1:", "1-2-3", "-5", "1:2:3:4"})
-    EXPECT_EQ(ParseTimeLimit(text), std::nullopt);
 }
 
 }  // namespace

@@ -21,6 +21,8 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/engines/slurm/allocation.h"
+#include "muster/launch/engines/slurm/job_options.h"
+#include "muster/launch/engines/slurm/job_script.h"
 #include "muster/launch/engines/slurm/step_command.h"
 #include "muster/launch/system/program_output.h"
 #include "muster/transport/io/socket.h"
@@ -130,6 +132,12 @@ std::map<std::string, JobNews> ParseAccounting(std::string_view text) {
 
 SlurmJobs::SlurmJobs(const std::vector<std::string>& environment)
     : own_environment_(environment), environment_(SubmitEnvironment(environment)) {}
+
+JobTerms SlurmJobs::TermsOf(const HostSetting& setting) const {
+  return TermsOfSlurm(setting.slurm.value_or(SlurmSetting()));
+}
+
+std::string SlurmJobs::Script(const JobRequest& request) const { return JobScript(request); }
 
 absl::StatusOr<std::string> SlurmJobs::Submit(const std::string& script, const std::string& after) {
   std::vector<std::string> words = {"sbatch", "--parsable"};

@@ -15,8 +15,10 @@ class SlurmJobs final : public JobEngine {
   // `environment`: of this process, "NAME=VALUE". A job gets it without what is of another job.
   explicit SlurmJobs(const std::vector<std::string>& environment);
 
-  std::string name() const override { return "slurm"; }
+  std::string name() const override { return kSlurmEngine; }
   std::string title() const override { return "Slurm"; }
+  JobTerms TermsOf(const HostSetting& setting) const override;
+  std::string Script(const JobRequest& request) const override;
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
   absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
