@@ -144,8 +144,21 @@ absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string&
     return name;
   }
   ASSIGN_OR_RETURN(const std::string project, ProjectHere());
-  ASSIGN_OR_RETURN(const ExperimentId last, registry.Last(project));
-  return ExperimentName{last, std::nullopt};
+  const absl::StatusOr<ExperimentId> last = registry.Last(project);
+  if (absl::IsNotFound(last.status()))
+    return absl::NotFoundError(absl::StrCat(last.status().message(), SupervisedElsewhereText()));
+  RETURN_IF_ERROR(last.status());
+  return ExperimentName{*last, std::nullopt};
+}
+
+absl::StatusOr<ExperimentName> NameOrLastHere(Registry& registry, const std::string& text) {
+  if (!text.empty()) return NameOrLast(registry, text);
+  ASSIGN_OR_RETURN(const std::string project, ProjectHere());
+  if (!project.empty()) return NameOrLast(registry, text);
+  const absl::StatusOr<ExperimentId> last = registry.Last("");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an id is needed here: this folder has no muster.yml, whose project's last experiment would be meant",
+      last.ok() ? absl::StrCat(" (the last of all is ", ShownId(*last), ")") : ""));
 }
 
 std::string RefuseEmptyId(const std::string& id) {

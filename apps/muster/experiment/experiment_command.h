@@ -54,6 +54,9 @@ std::string GoOnText(const RunRecord& run);
 // Returns what the user means by `text`; if it is empty, the last experiment of the project in the working directory
 // (or, without a file there, the last of all). NotFound.
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text);
+// The same for a command that changes something: without a file in the working directory, an empty `text` is
+// InvalidArgument.
+absl::StatusOr<ExperimentName> NameOrLastHere(Registry& registry, const std::string& text);
 
 // Checks an ID of the command line; returns what is wrong with it, or "". An empty one, as from an unset "$id", would
 // otherwise mean the last experiment.

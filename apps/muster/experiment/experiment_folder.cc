@@ -44,4 +44,11 @@ absl::StatusOr<std::string> ProjectHere() {
   return here.status();
 }
 
+std::string SupervisedElsewhereText() {
+  const absl::StatusOr<FolderFile> here = ReadExperimentFile("");
+  if (!here.ok() || here->file.hosts.supervisor.empty() || here->file.hosts.supervisor == "here") return "";
+  const std::string& host = here->file.hosts.supervisor;
+  return absl::StrCat("; those that ", host, " supervises are there: muster ls ", host, ":");
+}
+
 }  // namespace muster

@@ -22,5 +22,8 @@ absl::StatusOr<FolderFile> ReadExperimentFile(const std::string& path);
 // Returns the project of commands without an id: that of the working directory's file; empty without a file. Returns
 // errors of a file that is invalid.
 absl::StatusOr<std::string> ProjectHere();
+// Returns "; those that gpu1 supervises are there: muster ls gpu1:" if the file in the working directory names
+// a machine for its supervisors, otherwise "".
+std::string SupervisedElsewhereText();
 
 }  // namespace muster

@@ -93,6 +93,13 @@ absl::StatusOr<PlanVariables> SharedPlanVariables(const ExperimentFile& file, co
   return variables;
 }
 
+// Returns what TF_CONFIG calls a task. Beside an evaluator the master is the chief: TensorFlow's RunConfig, and
+// muster's, know an evaluator only there.
+TaskId NamedInTfConfig(const ExperimentFile& file, const TaskId& task) {
+  const bool is_chief = task.job == kMasterJob && file.distributed.has_value() && file.distributed->evaluator.count > 0;
+  return is_chief ? TaskId{kChiefJob, task.index} : task;
+}
+
 // Writes TF_CONFIG as TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the
 // evaluator isn't part of the cluster.
 std::string PlanTfConfig(const std::string& cluster, const TaskId& task) {
@@ -229,7 +236,7 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
     planned.process.task = tasks[i];
     if (HasServer(file, tasks[i])) planned.process.address = request.addresses[servers++];
     if (file.distributed.has_value() && !planned.process.address.empty())
-      RETURN_IF_ERROR(cluster.AddTask(tasks[i], planned.process.address));
+      RETURN_IF_ERROR(cluster.AddTask(NamedInTfConfig(file, tasks[i]), planned.process.address));
     const bool muster_ps = file.framework == Framework::kMuster && tasks[i].job == kPsJob;
     planned.process.arguments = muster_ps ? std::vector<std::string>{request.muster_command, "ps"} : program;
     planned.resources = ResourcesOfTask(file, tasks[i], request.no_gpus);
@@ -250,7 +257,8 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
   for (PlannedTask& planned : plan.tasks) {
     PlanVariables& variables = planned.process.environment;
     if (file.distributed.has_value())
-      variables.emplace_back(kTfConfigVariable, PlanTfConfig(cluster_text, planned.process.task));
+      variables.emplace_back(kTfConfigVariable,
+                             PlanTfConfig(cluster_text, NamedInTfConfig(file, planned.process.task)));
     for (auto& variable : TorchrunVariables(file, request, planned.process.task.index))
       variables.push_back(std::move(variable));
   }

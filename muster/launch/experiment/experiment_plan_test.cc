@@ -155,14 +155,22 @@ TEST(ExperimentPlan, EachUnknownNameInACommandIsSaidWithItsPlace) {
                                    HasSubstr("\nmuster.yml:6: train.run[3]: {{ y }}: there is no")));
 }
 
+TEST(ExperimentPlan, WithoutAnEvaluatorTheMasterIsTheClustersMaster) {
+  ExperimentFile file = Distributed();
+  file.distributed->evaluator.count = 0;
+  const nlohmann::json config = TfConfigOf(Plan(file).tasks[2]);
+  EXPECT_EQ(config["cluster"]["master"], nlohmann::json({"127.0.0.1:2002"}));
+  EXPECT_EQ(config["task"]["type"], "master");
+}
+
 TEST(ExperimentPlan, TheClusterCountsFromZeroAndLeavesTheEvaluatorOut) {
   const ExperimentPlan plan = Plan(Distributed());
   EXPECT_EQ(LabelOf(plan.chief), "master");
   ASSERT_EQ(plan.tasks.size(), 6u);
   const nlohmann::json cluster = {{"ps", {"127.0.0.1:2000", "127.0.0.1:2001"}},
-                                  {"master", {"127.0.0.1:2002"}},
+                                  {"chief", {"127.0.0.1:2002"}},
                                   {"worker", {"127.0.0.1:2003", "127.0.0.1:2004"}}};
-  const std::vector<std::pair<std::string, int>> expected = {{"ps", 0},     {"ps", 1},     {"master", 0},
+  const std::vector<std::pair<std::string, int>> expected = {{"ps", 0},     {"ps", 1},     {"chief", 0},
                                                              {"worker", 0}, {"worker", 1}, {"evaluator", 0}};
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
     const nlohmann::json config = TfConfigOf(plan.tasks[i]);

@@ -435,7 +435,6 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_g
   };
   options.idle_grace = idle_grace;
   options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
-  options.name = LabelOf;
   for (const PlannedTask& planned : plan_.tasks) {
     const TaskRecord& record = progress_.task(planned.process.task);
     options.restarts[record.task] = record.restarts;

@@ -82,6 +82,7 @@ class ExperimentRun final : public TaskRunClient {
   bool LearnsOfMoves() const override { return order_.file.framework == Framework::kMuster; }
   absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& host,
                                                      const ReservedPorts& addresses) override;
+  std::string NameOf(const TaskId& task) const override { return LabelOf(task); }
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 
@@ -148,8 +149,7 @@ class ExperimentRun final : public TaskRunClient {
   bool WantsTensorBoard() const;
   bool HasStatusPages() const;
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
-  // Whether it is a task of the transfers to and from hosts.
-  bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
+  bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }  // of files
 
   // Constant after construction.
   const RunOrder order_;

@@ -41,10 +41,13 @@ std::string StartedLine(const ProcessSpec& process, bool is_chief, const LocalPr
   return line;
 }
 
-absl::Status WhyNotStarted(const TaskRun::StartFailure& failure) {
-  if (failure.alone) return failure.why;
-  return absl::InternalError(absl::StrCat(failure.task.ToString(), " could not be started, so the others were ended: ",
-                                          std::string(failure.why.message())));
+absl::Status WhyNotStarted(const TaskRun::StartFailure& failure, bool could_copy) {
+  const std::string why = absl::StrCat(
+      std::string(failure.why.message()),
+      could_copy && absl::IsNotFound(failure.why) ? "; --copy DIR brings a folder of this machine to the hosts" : "");
+  if (failure.alone) return absl::Status(failure.why.code(), why);
+  return absl::InternalError(
+      absl::StrCat(failure.task.ToString(), " could not be started, so the others were ended: ", why));
 }
 
 // Returns for each task the port of its server, if it has one, and then that of its status page.
@@ -182,7 +185,7 @@ class ForegroundRun final : public TaskRunClient {
   void OnChange(const TaskId& task, TaskChange change) {
     if (change == TaskChange::kStarting && options_.trace != nullptr) options_.trace->NewLife(task);
     if (change == TaskChange::kRunning)
-      log_.Say(absl::StrCat(task.ToString(), " is ", NameOf(run_.ProcessOf(task)), " now"));
+      log_.Say(absl::StrCat(task.ToString(), " is ", muster::NameOf(run_.ProcessOf(task)), " now"));
   }
 
   void ReportEnd(int strays) {
@@ -283,7 +286,9 @@ absl::Status ForegroundRun::LaunchAll() {
   if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
   ASSIGN_OR_RETURN(plan_, Plan(*reserved));
   if (const absl::Status launched = run_.Launch(plan_.processes); !launched.ok())
-    return run_.start_failure().has_value() ? WhyNotStarted(*run_.start_failure()) : launched;
+    return !run_.start_failure().has_value()
+               ? launched
+               : WhyNotStarted(*run_.start_failure(), options_.engine == kSshEngine && options_.copied == nullptr);
   for (const std::string& note : options_.notes) log_.Say(note);
   if (!options_.tensorboard_folder.empty()) LaunchTensorBoard(reserved->at(kTensorBoard).front());
   return absl::OkStatus();

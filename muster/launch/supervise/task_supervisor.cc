@@ -128,7 +128,23 @@ void TaskSupervisor::Restart(const TaskId& task) {
   options_.relaunch(task);
 }
 
+bool TaskSupervisor::SeekPlaceAgain(const TaskId& task, const absl::Status& why) {
+  const bool trains = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
+  if (!trains || server_lost_ || succeeded_ || PolicyOf(task).when == RestartWhen::kNever) return false;
+  const std::optional<PlaceSearch::NextTry> next = places_.Next(task, clock_.Now());
+  if (!next.has_value()) return false;
+  if (next->is_news)
+    report_(absl::StrCat(NameOf(task), " can't be started now: ", why.message(), "; it is tried again for ",
+                         absl::FormatDuration(absl::Ceil(next->left, absl::Seconds(1))),
+                         ", without a restart counted"));
+  running_.erase(task);
+  restarts_due_[task] = next->when;
+  Tell(task, TaskChange::kStarting);
+  return true;
+}
+
 void TaskSupervisor::OnStarted(const TaskId& task) {
+  places_.OnFound(task);
   ended_idle_.erase(task);
   if (running_.contains(task)) Tell(task, TaskChange::kRunning);
 }
@@ -141,6 +157,7 @@ void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
 }
 
 void TaskSupervisor::OnNoPlace(const TaskId& task, const absl::Status& why) {
+  if (!running_.contains(task) || SeekPlaceAgain(task, why)) return;
   why_not_started_ = std::string(why.message());
   OnExit(task, {.signal = SIGKILL});
   why_not_started_.clear();

@@ -41,6 +41,7 @@
 #include "muster/base/clock.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/supervise/idle_tasks.h"
+#include "muster/launch/supervise/place_search.h"
 #include "muster/launch/task/restart_policy.h"
 
 namespace muster {
@@ -104,8 +105,9 @@ class TaskSupervisor {
   TaskSupervisor(const std::vector<TaskId>& running, const TaskSupervisorOptions& options, Backend& backend,
                  const Clock& clock, Report report);
 
-  // These answer `relaunch`. A task that can't be started again, or finds no place on a host, ends like a life that
-  // failed: it may be restarted once more, and its end is the run's where such an end is.
+  // These answer `relaunch`. A task that can't be started again ends like a life that failed: it may be restarted once
+  // more, and its end is the run's where such an end is. So does one that has found no place for
+  // PlaceSearch::kPatience; until then it is tried again, which costs no restart.
   void OnStarted(const TaskId& task);
   void OnNotStarted(const TaskId& task, const absl::Status& why);
   void OnNoPlace(const TaskId& task, const absl::Status& why);
@@ -157,8 +159,9 @@ class TaskSupervisor {
   };
 
   RestartPolicy PolicyOf(const TaskId& task) const;
-  // Returns true if the task will be, or already is, restarted.
+  // Both return true if the task will be, or already is, restarted.
   bool Heal(const TaskId& task, const ExitStatus& status);
+  bool SeekPlaceAgain(const TaskId& task, const absl::Status& why);
   bool MayHeal(const TaskId& task, const ExitStatus& status) const;
   void Restart(const TaskId& task);
   void DropRestarts();
@@ -197,6 +200,7 @@ class TaskSupervisor {
   std::map<TaskId, Life> lives_;
   std::map<TaskId, absl::Time> restarts_due_;
   IdleTasks idle_;
+  PlaceSearch places_;
   std::map<TaskId, absl::Time> ended_idle_;  // asked to end because they hang; killed then
   absl::Time deadline_ = absl::InfiniteFuture();
   int chief_code_ = 1;  // until the chief has its own

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace muster::task_supervisor_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::SizeIs, ::testing::StartsWith;
 
 const TaskId kChief{kChiefJob, 0};
 const TaskId kPs{kPsJob, 0};
@@ -305,15 +306,44 @@ TEST_F(HealingTest, WhatCannotBeStartedAgainIsAFailure) {
   EXPECT_THAT(backend_.Take(), ElementsAre("worker:0 gently"));
 }
 
-// As one that was killed, but nobody killed it.
-TEST_F(HealingTest, WhoFindsNoPlaceIsTriedAgainAndSaysWhyInTheEnd) {
-  for (int restart = 0; restart < 4; ++restart) {
-    supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is lost"));
-    AdvanceToDeadline();
+TEST_F(HealingTest, WhoFindsNoPlaceIsTriedAgainWithoutARestartCounted) {
+  const absl::Status why = absl::UnavailableError("h3 is off");
+  for (int restart = 0; restart < 3; ++restart) {  // all that it has
+    supervisor_.OnExit(kPs, {.signal = 9});
+    if (supervisor_.deadline() != absl::InfiniteFuture()) AdvanceToDeadline();
   }
-  EXPECT_EQ(Relaunched().size(), 3);
-  ASSERT_TRUE(supervisor_.first_failure().has_value());
+  EXPECT_THAT(Relaunched(), SizeIs(3));
+  Said();
+  const absl::Time lost = clock_.Now();
+  std::string said;
+  while (clock_.Now() < lost + absl::Minutes(9)) {
+    supervisor_.OnNoPlace(kPs, why);
+    said += Said();
+    EXPECT_TRUE(supervisor_.IsOpen(kPs));
+    AdvanceToDeadline();
+    ASSERT_THAT(Relaunched(), ElementsAre("ps:0"));
+  }
+  EXPECT_THAT(said, StartsWith("ps:0 can't be started now: h3 is off; it is tried again for 10m, without a "
+                               "restart counted\n"));
+  EXPECT_LE(std::count(said.begin(), said.end(), '\n'), 8) << said;
+  EXPECT_FALSE(supervisor_.first_failure().has_value());
+  supervisor_.OnStarted(kPs);
+  EXPECT_EQ(supervisor_.restarts(kPs), 3);
+  EXPECT_FALSE(supervisor_.MayReplace(kPs)) << "its restarts are used up";
+}
+
+TEST_F(HealingTest, WhoseHostStaysAwayHasFailedAndSaysWhy) {
+  while (!supervisor_.first_failure().has_value()) {
+    supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is lost"));
+    if (supervisor_.deadline() != absl::InfiniteFuture()) AdvanceToDeadline();
+  }
   EXPECT_EQ(supervisor_.first_failure()->why_not_started, "h3 is lost");
+}
+
+TEST_F(HealingTest, NoPlaceIsSoughtForATaskThatIsToEnd) {
+  supervisor_.OnInterrupt();
+  supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is lost"));
+  EXPECT_FALSE(supervisor_.IsOpen(kPs));
 }
 
 TEST_F(HealingTest, WhoIsBeingStartedAgainCountsAsRunning) {

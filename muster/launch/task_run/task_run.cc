@@ -100,7 +100,7 @@ void TaskRun::TakeOver(LeftTasks left, TaskSupervisorOptions options) {
 
 // A process that was to be taken over isn't there.
 void TaskRun::OnNothingLeft(const TaskId& task, const absl::Status& why) {
-  client_.Say(absl::StrCat(task.ToString(), " isn't there any more: ", why.message()));
+  client_.Say(absl::StrCat(client_.NameOf(task), " isn't there any more: ", why.message()));
   if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
   if (!absl::IsNotFound(why) && !absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
   supervisor_->OnExit(task, {.signal = SIGKILL});
@@ -121,6 +121,7 @@ void TaskRun::LaunchCompanion(ProcessSpec process) {
 
 void TaskRun::Supervise(TaskSupervisorOptions options) {
   options.relaunch = [this](const TaskId& task) { Relaunch(task); };
+  options.name = [this](const TaskId& task) { return client_.NameOf(task); };
   std::vector<TaskId> tasks;
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);
   supervisor_.emplace(tasks, options, *backend_, clock(), [this](const std::string& line) { client_.Say(line); });
@@ -196,12 +197,11 @@ void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   if (waiting_.erase(task) > 0) {
     not_started_[task] = why;
   } else if (supervisor_.has_value() && absl::IsUnavailable(why)) {
-    client_.Say(absl::StrCat(task.ToString(), " could not be started again: ", why.message()));
     supervisor_->OnNoPlace(task, why);  // its host may come back
   } else if (supervisor_.has_value()) {
     supervisor_->OnNotStarted(task, why);
   } else {
-    client_.Say(absl::StrCat(task.ToString(), " could not be started once more: ", why.message()));
+    client_.Say(absl::StrCat(client_.NameOf(task), " could not be started once more: ", why.message()));
     early_exits_.emplace_back(task, ExitStatus{.code = 1});  // as TaskSupervisor::OnNotStarted
   }
 }
@@ -240,6 +240,8 @@ void TaskRun::OnOutOfReach(const TaskId& task) {
   if (!supervisor_.has_value() || !running_.contains(task) || !client_.IsReplacedAtOnce(task)) return;
   const MoveWish wish = WishOf(task);
   if (wish.hosts.empty() || !backend_->CanGiveUp(task, wish) || !supervisor_->MayReplace(task)) return;
+  client_.Say(
+      absl::StrCat(client_.NameOf(task), " is out of reach: it is given up, and killed once its host is heard again"));
   backend_->GiveUp(task);
   client_.OnOutputEnd(task);
   running_.erase(task);
@@ -250,7 +252,7 @@ void TaskRun::Relaunch(const TaskId& task) {
   const MoveWish wish = WishOf(task);
   std::string host = wish.hosts.empty() ? "" : backend_->Move(task, wish);
   if (!host.empty()) {
-    client_.Say(absl::StrCat(task.ToString(), " goes to ", host));
+    client_.Say(absl::StrCat(client_.NameOf(task), " goes to ", host));
   } else if (const auto unplaced = unplaced_.find(task); unplaced != unplaced_.end()) {
     host = unplaced->second;
   } else if (restarts_all_) {
@@ -279,8 +281,7 @@ void TaskRun::LaunchLife(ProcessSpec process) {
 // Its next start begins with the ports.
 void TaskRun::OnNotMoved(const TaskId& task, const absl::Status& why) {
   const std::string host = unplaced_[task] = moving_.extract(task).mapped();
-  client_.Say(absl::StrCat(task.ToString(), " gets no place on ", host, ": ", why.message()));
-  supervisor_->OnNoPlace(task, why);
+  supervisor_->OnNoPlace(task, absl::Status(why.code(), absl::StrCat("no place on ", host, ": ", why.message())));
 }
 
 void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addresses) {
@@ -362,7 +363,7 @@ bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& sta
     return false;
   ProcessSpec& process = SpecOf(task);
   if (process.release_ports || !SayThatTheAddressIsInUse(client_.LastLines(task))) return false;
-  client_.Say(absl::StrCat(task.ToString(), " ", status.ToString(),
+  client_.Say(absl::StrCat(client_.NameOf(task), " ", status.ToString(),
                            " and says that its address is in use: starting it once more, with its port not held for it "
                            "(a server that sets SO_REUSEADDR needs no second start)"));
   process.release_ports = true;

@@ -64,6 +64,8 @@ class TaskRunClient {
                                                              const std::map<TaskId, std::vector<std::string>>&) {
     return absl::UnimplementedError(absl::StrCat(task.ToString(), " can't move"));
   }
+  // Returns what the user calls a task.
+  virtual std::string NameOf(const TaskId& task) const { return task.ToString(); }
   // Takes a line for the user.
   virtual void Say(const std::string& line) = 0;
   // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.

@@ -156,7 +156,10 @@ TEST_F(TaskRunMovesTest, AReservationThatFailsIsAskedForAgainBeforeAnyStart) {
                Dies(kWorker);
                EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
              },
-             [&] { run_.OnNotReserved(kWorker, absl::UnavailableError("h3 is lost")); },
+             [&] {
+               run_.OnNotReserved(kWorker, absl::UnavailableError("h3 is lost"));
+               clock_.Advance(absl::Seconds(1));
+             },
              [&] {
                EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
                run_.OnReserved(kWorker, {"new:worker"});

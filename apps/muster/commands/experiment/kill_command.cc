@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(const OpenedHome& opened, const
   std::vector<std::string> texts = flags.ids;
   if (texts.empty()) texts.emplace_back();
   for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(registry, text));
+    ASSIGN_OR_RETURN(const ExperimentName name, NameOrLastHere(registry, text));
     if (name.task.has_value())
       return absl::InvalidArgumentError(
           absl::StrCat(text, ": a single task can't be killed, as its experiment would restart it or ",

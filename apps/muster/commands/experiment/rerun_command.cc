@@ -37,7 +37,7 @@ struct RerunFlags {
 
 absl::StatusOr<int> Rerun(const RerunFlags& flags) {
   ASSIGN_OR_RETURN(OpenedHome opened, OpenHome());
-  ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, flags.id));
+  ASSIGN_OR_RETURN(const ExperimentName name, NameOrLastHere(*opened.registry, flags.id));
   if (name.task.has_value())
     return absl::InvalidArgumentError(
         absl::StrCat(flags.id, ": a single task can't be run again; accepted: ", name.id.ToString()));

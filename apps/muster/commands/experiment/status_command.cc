@@ -108,8 +108,9 @@ absl::Status ShowExperiments(const OpenedHome& opened, const StatusFlags& flags)
     return absl::OkStatus();
   }
   if (runs.empty()) {
-    std::printf("no experiments yet%s; muster train starts one\n",
-                project.empty() ? "" : absl::StrCat(" of project ", OneLine(project)).c_str());
+    std::printf("no experiments yet%s; muster train starts one%s\n",
+                project.empty() ? "" : absl::StrCat(" of project ", OneLine(project)).c_str(),
+                flags.all ? "" : SupervisedElsewhereText().c_str());
     return absl::OkStatus();
   }
   std::vector<std::vector<std::string>> rows = {{"ID", "PROJECT", "STATE", "AGE", "WHY"}};

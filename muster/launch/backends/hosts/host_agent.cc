@@ -126,8 +126,9 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
     if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
     return BecomeGone(absl::UnavailableError(absl::StrCat(
         "the agent on ", name(), " takes no commands: ",
-        refused->reason == Refusal::kEnding ? "it hasn't heard from here for too long and ends its tasks"
-                                            : "it obeys another one; is the host in the list under two names?")));
+        refused->reason == Refusal::kEnding
+            ? "it hasn't heard from here for too long and ends its tasks"
+            : "it obeys another one; is the host in the list under two names, or is its /tmp that of another host?")));
   }
   if (state_ == State::kReady && BreaksInVain())
     return BecomeGone(absl::UnavailableError(
@@ -224,8 +225,6 @@ bool HostAgent::may_leave(const TaskId& task) const {
 void HostAgent::GiveUp(const TaskId& task) {
   const std::optional<CommandId> launch = LaunchOf(task);
   if (!launch.has_value() || !asked_.at(*launch).started || !link_->suspect()) return;
-  options_.note(absl::StrCat(name(), " hasn't been heard for ", absl::FormatDuration(options_.out_of_reach_after), ": ",
-                             task.ToString(), " is given up there, and killed once the host is heard again"));
   asked_.erase(*launch);
   given_up_[*launch] = task;
 }

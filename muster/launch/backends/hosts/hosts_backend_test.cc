@@ -558,7 +558,7 @@ TEST_F(HostsBackendTest, AHostUnderTwoNamesIsNamed) {
   backend_->Reserve(kTask, {0});
   while (lines_.empty()) Round();
   EXPECT_THAT(lines_.front(), HasSubstr("takes no commands: it obeys another one; is the host in the list under two "
-                                        "names?"));
+                                        "names, or is its /tmp that of another host?"));
 }
 
 TEST_F(HostsBackendTest, AProgramThatIsMissingIsNamedWithItsHost) {

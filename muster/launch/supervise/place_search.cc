@@ -1,0 +1,24 @@
+#include "muster/launch/supervise/place_search.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kFirstSearchPause = absl::Milliseconds(250);
+constexpr absl::Duration kLongestSearchPause = absl::Seconds(10);
+// The first ten take less than a minute, later ones a little more.
+constexpr int kTriesPerNews = 10;
+
+}  // namespace
+
+std::optional<PlaceSearch::NextTry> PlaceSearch::Next(const TaskId& task, absl::Time now) {
+  Search& search = searches_.try_emplace(task, Search{.since = now}).first->second;
+  const absl::Duration left = search.since + kPatience - now;
+  if (left <= absl::ZeroDuration()) return std::nullopt;
+  const int tries = search.tries++;
+  const absl::Duration pause = std::min(kLongestSearchPause, kFirstSearchPause * (1 << std::min(tries, kTriesPerNews)));
+  return NextTry{.when = now + pause, .left = left, .is_news = tries % kTriesPerNews == 0};
+}
+
+}  // namespace muster
