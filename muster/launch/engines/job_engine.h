@@ -38,17 +38,17 @@ struct JobTerms {
 struct JobRequest {
   std::string experiment;  // its id
   std::string project;
-  HostSetting setting;      // what the user asks this engine for
-  HostNeeds needs;          // of each host
-  absl::Duration notice;    // so long before its end the script is to be told
-  std::string after;        // the jobs after whose ends it may begin, "17:19"; "": at any time
-  std::string muster;       // the program's file, as the hosts see it
-  std::string home;         // MUSTER_HOME
-  std::string folder;       // the run's own, in which the script runs
-  std::string output_file;  // what the script prints, one attempt behind the other
-  std::string over_file;    // Home::job_over, by which the script knows that the supervisor hasn't died
-  std::string notice_file;  // made when the engine announces the end of the job's time
-  mode_t users_umask = 022;
+  HostSetting setting;       // what the user asks this engine for
+  HostNeeds needs;           // of each host
+  absl::Duration notice;     // so long before its end the script is to be told
+  std::string after;         // the jobs after whose ends it may begin, "17:19"; "": at any time
+  std::string muster;        // the program's file, as the hosts see it
+  std::string home;          // MUSTER_HOME
+  std::string folder;        // the run's own, in which the script runs
+  std::string output_file;   // what the script prints, one attempt behind the other
+  std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died
+  std::string notice_file;   // made when the engine announces the end of the job's time
+  mode_t users_umask = 022;  // muster's own files have another one
 };
 
 enum class JobPhase {

@@ -16,6 +16,7 @@
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
+#include "muster/launch/system/missing_library.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/system/simple_command.h"
 
@@ -100,7 +101,7 @@ TaskId NamedInTfConfig(const ExperimentFile& file, const TaskId& task) {
   return is_chief ? TaskId{kChiefJob, task.index} : task;
 }
 
-// Writes TF_CONFIG as TensorFlow 1.x reads it: the task counts from 0, "cloud" makes the master the chief, and the
+// Writes TF_CONFIG as TensorFlow 1.x reads it: the task counts from 0, "cloud" makes a master the chief, and the
 // evaluator isn't part of the cluster.
 std::string PlanTfConfig(const std::string& cluster, const TaskId& task) {
   return TfConfigText(cluster, {{"environment", "cloud"}, {"task", {{"type", task.job}, {"index", task.index}}}});
@@ -316,7 +317,9 @@ std::string VisibleGpus(const PlannedTask& task) {
   return gpus;
 }
 
-std::string_view WhatTheShellMeant(const ExitStatus& status) {
+std::string WhatTheShellMeant(const ExitStatus& status, const std::deque<std::string>& last_lines,
+                              const std::string& host) {
+  if (std::string library = MissingLibraryText(status, last_lines, host); !library.empty()) return library;
   if (status.signal == 0 && status.code == 127) return " (a program of its command was not found)";
   if (status.signal == 0 && status.code == 126) return " (a program of its command can't be executed)";
   return "";

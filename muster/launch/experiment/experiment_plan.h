@@ -1,6 +1,7 @@
 // Turns a file, a run's parameters and the addresses of its servers into the processes to start. Pure, thread-safe.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -88,7 +89,8 @@ void GiveGpusAgain(ExperimentPlan& plan, const ExperimentPlan& before, const Tas
 std::string VisibleGpus(const PlannedTask& task);
 
 // Explains a shell's common exit codes in words; "" for others.
-std::string_view WhatTheShellMeant(const ExitStatus& status);
+std::string WhatTheShellMeant(const ExitStatus& status, const std::deque<std::string>& last_lines,
+                              const std::string& host);
 
 // Returns `commands` as one argument of `/bin/sh -c`, which becomes the last one if that is a simple command.
 std::string ShellScript(const std::vector<std::string>& commands);

@@ -454,14 +454,15 @@ absl::Status ExperimentRun::WhyItFailed() {
                                    : absl::InternalError("its tasks ended without having finished");
   const auto& [task, status, not_started] = *tasks_.supervisor()->first_failure();
   const int restarts = tasks_.supervisor()->restarts(task);
+  const std::deque<std::string> lines = logs_.LastLines(task);
+  const std::string meant = WhatTheShellMeant(status, lines, task == kBuildTask ? "" : progress_.task(task).host);
   const std::string what =
       absl::StrCat(LabelOf(task), " ",
-                   not_started.empty() ? absl::StrCat(status.ToString(), std::string(WhatTheShellMeant(status)))
+                   not_started.empty() ? absl::StrCat(status.ToString(), meant)
                                        : absl::StrCat("could not be started again: ", not_started),
                    restarts > 0 ? absl::StrCat(" after ", restarts, restarts == 1 ? " restart" : " restarts") : "");
   progress_.run().exit_code = status.ShellCode();
   if (task == kBuildTask) return absl::InternalError(what);
-  const std::deque<std::string> lines = logs_.LastLines(task);
   logs_.Say(absl::StrCat("first failure: ", what, lines.empty() ? "; it wrote nothing" : "; its last lines:"));
   for (const std::string& line : lines) logs_.Say(absl::StrCat("  ", line));
   return absl::InternalError(what);

@@ -149,7 +149,7 @@ class ExperimentRun final : public TaskRunClient {
   bool WantsTensorBoard() const;
   bool HasStatusPages() const;
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
-  bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }  // of files
+  bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
 
   // Constant after construction.
   const RunOrder order_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/output/output_queue.h"
 #include "muster/launch/supervise/task_supervisor.h"
+#include "muster/launch/system/missing_library.h"
 #include "muster/launch/system/tensorboard.h"
 #include "muster/launch/task_run/task_run.h"
 
@@ -86,11 +88,16 @@ absl::Status AddToLog(const TaskId& task, LogMux& log) {
   return absl::InvalidArgumentError(absl::StrCat("--log-dir: ", std::string(added.message())));
 }
 
-void SayFirstFailure(const TaskSupervisor::Failure& failure, LogMux& log) {
+void SayFirstFailure(const std::optional<TaskSupervisor::Failure>& first, const std::map<TaskId, std::string>& hosts,
+                     LogMux& log) {
+  if (!first.has_value()) return;
+  const TaskSupervisor::Failure& failure = *first;
+  const std::string host = hosts.contains(failure.task) ? hosts.at(failure.task) : "";
   const auto& lines = log.LastLines(failure.task);
-  const std::string what = failure.why_not_started.empty()
-                               ? failure.status.ToString()
-                               : absl::StrCat("could not be started again: ", failure.why_not_started);
+  const std::string what =
+      failure.why_not_started.empty()
+          ? absl::StrCat(failure.status.ToString(), MissingLibraryText(failure.status, lines, host))
+          : absl::StrCat("could not be started again: ", failure.why_not_started);
   log.Say(absl::StrCat("first failure: ", failure.task.ToString(), " ", what,
                        lines.empty() ? "; it wrote nothing" : " — its last lines:"));
   for (const std::string& line : lines) log.Say(absl::StrCat("  ", line));
@@ -191,7 +198,7 @@ class ForegroundRun final : public TaskRunClient {
   void ReportEnd(int strays) {
     FinishTrace(options_.trace, log_);
     if (strays > 0) log_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
-    if (const auto& failure = run_.supervisor()->first_failure(); failure.has_value()) SayFirstFailure(*failure, log_);
+    SayFirstFailure(run_.supervisor()->first_failure(), request_.hosts, log_);
   }
 
   // Uses one queue for both streams if they lead to the same place, so that lines don't get mixed.

@@ -109,6 +109,7 @@ std::string Home::output(const ExperimentId& id) const { return JoinPath(folder(
 std::string Home::experiment_file(int64_t number) const {
   return JoinPath(folder({.number = number}), "experiment.json");
 }
+std::string Home::experiment_lock(int64_t number) const { return absl::StrCat(experiment_file(number), ".lock"); }
 std::string Home::records(const ExperimentId& id) const { return JoinPath(folder(id), "records"); }
 std::string Home::state(const ExperimentId& id) const { return JoinPath(folder(id), "state.json"); }
 std::string Home::requests(const ExperimentId& id) const { return JoinPath(folder(id), "requests"); }

@@ -41,6 +41,7 @@ class Home {
   std::string output_mark(const ExperimentId& id) const;  // folder/output_mark: of the host that has the newest output
   std::string output_elsewhere(const ExperimentId& id) const;  // folder/output_elsewhere: which host alone has it
   std::string experiment_file(int64_t number) const;           // experiments/4/experiment.json: what was asked for
+  std::string experiment_lock(int64_t number) const;           // experiments/4/experiment.json.lock: who replaces it
   std::string records(const ExperimentId& id) const;           // folder/records: what has happened
   std::string state(const ExperimentId& id) const;             // folder/state.json: what is the case
   std::string requests(const ExperimentId& id) const;          // folder/requests: what other machines ask for

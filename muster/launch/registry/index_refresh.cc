@@ -131,8 +131,8 @@ absl::Status IndexRefresh::Several(bool ended_too) {
   const bool settled = folders_changed && IsSettled(time);
   if (behind.empty() && gone.empty() && !settled) return absl::OkStatus();
   if (behind.size() > kMany)
-    std::fprintf(stderr, "muster: this host has no index of %s yet: reading its %zu experiments, once\n",
-                 home_.path().c_str(), behind.size());
+    std::fprintf(stderr, "muster: reading %zu experiments of %s that this host's index doesn't have yet\n",
+                 behind.size(), home_.path().c_str());
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_, Durability::kProcess));
   for (const int64_t number : behind) RETURN_IF_ERROR(Absorb(number, 0));
   // Looks again: another command may have made it between the two lists.

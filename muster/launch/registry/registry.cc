@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -27,8 +28,9 @@
 namespace muster {
 namespace {
 
-// A holder needs some milliseconds, and that for each other command at most.
-constexpr absl::Duration kLockPatience = absl::Seconds(5);
+// Long enough for what a command that was killed has left.
+constexpr absl::Duration kLockPatience = absl::Seconds(35);
+static_assert(kLockPatience > ExclusiveFile::kStale);
 
 absl::Status CheckNewExperiment(const NewExperiment& experiment) {
   if (experiment.runs.empty()) return absl::InvalidArgumentError("an experiment needs a run; accepted: 1 or more");
@@ -127,8 +129,11 @@ absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& aske
   const NewExperiment experiment = WithKeptVariables(asked);
   RETURN_IF_ERROR(Run(id).status());
   // experiment.json has the attempts of all runs of a grid, and commands on several hosts may restart some of them.
-  ASSIGN_OR_RETURN(const ExclusiveFile alone,
-                   ExclusiveFile::Take(absl::StrCat(home_.experiment_file(id.number), ".lock"), kLockPatience));
+  std::optional<ExclusiveFile> alone;
+  if (place_.shared) {
+    ASSIGN_OR_RETURN(ExclusiveFile lock, ExclusiveFile::Take(home_.experiment_lock(id.number), kLockPatience));
+    alone.emplace(std::move(lock));
+  }
   RETURN_IF_ERROR(Freshen(id.number));
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));
@@ -205,6 +210,10 @@ absl::Status Registry::RestartRun(const ExperimentId& id, const std::string& tre
 absl::StatusOr<RunRecord> Registry::Run(const ExperimentId& id) {
   RETURN_IF_ERROR(Freshen(id.number, id.run));
   absl::StatusOr<RunRecord> run = SelectRun(*database_, id);
+  if (absl::IsNotFound(run.status()) && !database_->in_transaction()) {
+    RETURN_IF_ERROR(refresh_->One(id.number));  // one that has ended may not have been read (ToRead::kOpen)
+    run = SelectRun(*database_, id);
+  }
   return absl::IsNotFound(run.status()) ? NoSuchRun(id) : run;
 }
 

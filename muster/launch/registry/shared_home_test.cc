@@ -162,6 +162,17 @@ TEST_F(SharedHomeTest, ASupervisorOnANewHostReadsOnlyWhatHasNotEnded) {
   EXPECT_THAT(NumbersOf(*OpenOn("new")), ElementsAre(1, 2, 3)) << "a command reads the rest";
 }
 
+// As for a job that Slurm begins anew after its run was ended, on a host that takes MUSTER_HOME for its own.
+TEST_F(SharedHomeTest, ASupervisorFindsItsRunAlsoIfItHasEnded) {
+  auto a = OpenOn("a");
+  Create(*a, Single());
+  Bring(*a, {1, 0}, RunState::kFailed);
+  const RegistryPlace place{
+      .database = indexes_ / "new.db", .shared = false, .machine = MachineOf("new", "boot-of-new")};
+  auto supervisors = Registry::OpenAt(home_, place, clock_, ToRead::kOpen).value();
+  EXPECT_EQ(Get(*supervisors, {1, 0}).state, RunState::kFailed);
+}
+
 TEST_F(SharedHomeTest, AnotherHostNeverJudgesASupervisor) {
   auto a = OpenOn("a"), b = OpenOn("b");
   const ExperimentId id{Create(*a, Single()), 0};

@@ -1,8 +1,9 @@
-// When tasks that find no host are tried again: their host is gone, and no other may have them. Not thread-safe.
+// Decides when a task that finds no host is tried again: its own is gone, and no other may have it. Not thread-safe.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "muster/cluster/task_id.h"
@@ -17,11 +18,13 @@ class PlaceSearch {
   struct NextTry {
     absl::Time when;
     absl::Duration left;  // of the patience
-    bool is_news = true;  // the user hasn't been told of it for about a minute
+    bool is_news = true;  // the first one, and one every few minutes
   };
   // Returns nullopt once the task has been without a place for kPatience.
   std::optional<NextTry> Next(const TaskId& task, absl::Time now);
   void OnFound(const TaskId& task) { searches_.erase(task); }
+  // Returns whether a task of the job has no place.
+  bool HasAny(const std::string& job) const;
 
  private:
   struct Search {

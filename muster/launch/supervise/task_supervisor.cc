@@ -16,6 +16,9 @@ bool IsServer(const TaskId& task) { return task.job == kPsJob; }
 // Returns whether a run of experiments needs this task to end well in order to succeed.
 bool IsTrainer(const TaskId& task) { return !IsServer(task) && task.job != kEvaluatorJob; }
 
+// Programs give up without their ps, for which its absent host is to blame, not they.
+bool LacksItsServer(const TaskId& task, const PlaceSearch& places) { return !IsServer(task) && places.HasAny(kPsJob); }
+
 // Longest pause before a restart, unless the policy's own is longer.
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
@@ -79,7 +82,8 @@ RestartPolicy TaskSupervisor::PolicyOf(const TaskId& task) const {
 
 bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
   const RestartPolicy policy = PolicyOf(task);
-  if (server_lost_ || succeeded_ || lives_.at(task).restarts >= policy.limit) return false;
+  if (server_lost_ || succeeded_) return false;
+  if (lives_.at(task).restarts >= policy.limit && !LacksItsServer(task, places_)) return false;
   return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
 }
 
@@ -87,7 +91,8 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   if (!MayHeal(task, status)) return false;
   const RestartPolicy policy = PolicyOf(task);
   Life& life = lives_.at(task);
-  ++life.restarts;
+  const bool counts = !LacksItsServer(task, places_);
+  if (counts) ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
   const absl::Duration pause =
       life.short_lives == 1
@@ -95,7 +100,8 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
           : std::min(std::max(kLongestPause, policy.pause), policy.pause * (1 << std::min(life.short_lives - 2, 10)));
   report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
-                       " (restart ", life.restarts, " of ", policy.limit, ")"));
+                       counts ? absl::StrCat(" (restart ", life.restarts, " of ", policy.limit, ")")
+                              : " (not counted, as a ps has no place)"));
   restarts_due_[task] = clock_.Now() + pause;
   Tell(task, TaskChange::kStarting);
   if (pause == absl::ZeroDuration()) Restart(task);
@@ -138,6 +144,8 @@ bool TaskSupervisor::SeekPlaceAgain(const TaskId& task, const absl::Status& why)
                          absl::FormatDuration(absl::Ceil(next->left, absl::Seconds(1))),
                          ", without a restart counted"));
   running_.erase(task);
+  idle_.Forget(task);
+  ended_idle_.erase(task);
   restarts_due_[task] = next->when;
   Tell(task, TaskChange::kStarting);
   return true;
@@ -158,6 +166,7 @@ void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
 
 void TaskSupervisor::OnNoPlace(const TaskId& task, const absl::Status& why) {
   if (!running_.contains(task) || SeekPlaceAgain(task, why)) return;
+  if (!ending()) report_(absl::StrCat(NameOf(task), " has found no place: ", why.message()));
   why_not_started_ = std::string(why.message());
   OnExit(task, {.signal = SIGKILL});
   why_not_started_.clear();

@@ -4,6 +4,7 @@
 //
 //   a task ends, and its policy says     the task is restarted, up to its limit; the others wait for it, or go on
 //   "restart"                            without it
+//   a task finds no host to start on     it is tried again for ten minutes (PlaceSearch), which is no restart
 //   Ctrl-C                               all tasks are ended; a second one kills them
 //
 // With EndRule::kChiefDecides (`muster run`):

@@ -332,12 +332,31 @@ TEST_F(HealingTest, WhoFindsNoPlaceIsTriedAgainWithoutARestartCounted) {
   EXPECT_FALSE(supervisor_.MayReplace(kPs)) << "its restarts are used up";
 }
 
+TEST_F(HealingTest, WhileAPsHasNoPlaceTheRestartsOfOthersAreNotCounted) {
+  supervisor_.OnExit(kPs, {.signal = 9});
+  supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is off"));
+  Relaunched();
+  for (int give_up = 0; give_up < 10; ++give_up) {
+    clock_.Advance(absl::Minutes(1));
+    supervisor_.OnExit(kWorker0, {.code = 138});
+    EXPECT_THAT(Said(), HasSubstr("worker:0 exited with 138: starting it again (not counted, as a ps has no place)"));
+    ASSERT_TRUE(supervisor_.IsOpen(kWorker0));
+    supervisor_.OnStarted(kWorker0);
+  }
+  EXPECT_EQ(supervisor_.restarts(kWorker0), 0);
+  supervisor_.OnTime();
+  supervisor_.OnStarted(kPs);
+  supervisor_.OnExit(kWorker0, {.code = 138});
+  EXPECT_EQ(supervisor_.restarts(kWorker0), 1);
+}
+
 TEST_F(HealingTest, WhoseHostStaysAwayHasFailedAndSaysWhy) {
   while (!supervisor_.first_failure().has_value()) {
     supervisor_.OnNoPlace(kPs, absl::UnavailableError("h3 is lost"));
     if (supervisor_.deadline() != absl::InfiniteFuture()) AdvanceToDeadline();
   }
   EXPECT_EQ(supervisor_.first_failure()->why_not_started, "h3 is lost");
+  EXPECT_THAT(Said(), HasSubstr("ps:0 has found no place: h3 is lost\n"));
 }
 
 TEST_F(HealingTest, NoPlaceIsSoughtForATaskThatIsToEnd) {

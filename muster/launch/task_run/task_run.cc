@@ -281,7 +281,9 @@ void TaskRun::LaunchLife(ProcessSpec process) {
 // Its next start begins with the ports.
 void TaskRun::OnNotMoved(const TaskId& task, const absl::Status& why) {
   const std::string host = unplaced_[task] = moving_.extract(task).mapped();
-  supervisor_->OnNoPlace(task, absl::Status(why.code(), absl::StrCat("no place on ", host, ": ", why.message())));
+  // Another try doesn't change what is for good.
+  if (!absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
+  supervisor_->OnNoPlace(task, absl::UnavailableError(absl::StrCat("no place on ", host, ": ", why.message())));
 }
 
 void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addresses) {

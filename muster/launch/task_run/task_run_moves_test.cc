@@ -19,7 +19,7 @@
 namespace muster::task_run_moves_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::IsEmpty;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Not;
 
 const TaskId kPs{kPsJob, 0}, kChief{kWorkerJob, 0}, kWorker{kWorkerJob, 1};
 
@@ -166,6 +166,20 @@ TEST_F(TaskRunMovesTest, AReservationThatFailsIsAskedForAgainBeforeAnyStart) {
                EXPECT_EQ(script_.Taken().back(), "launch worker:1 at new:worker");
                Starts(kWorker);
              }});
+}
+
+TEST_F(TaskRunMovesTest, AReservationThatFailsForGoodIsTheTasksFailure) {
+  Supervise({[&] {
+               script_.move_to = "h3";
+               Dies(kWorker);
+               EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
+             },
+             [&] {
+               run_.OnNotReserved(kWorker, absl::FailedPreconditionError("the job has ended"));
+               EXPECT_TRUE(run_.supervisor()->first_failure().has_value());
+               clock_.Advance(absl::Minutes(1));
+             },
+             [&] { EXPECT_THAT(script_.Taken(), Not(Contains("reserve worker:1"))); }});
 }
 
 TEST_F(TaskRunMovesTest, ATaskThatIsOutOfReachIsReplacedWhichCountsNotAsARestart) {

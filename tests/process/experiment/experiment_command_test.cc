@@ -248,6 +248,21 @@ TEST_P(ExperimentCommand, AnEvaluatorIsBesideTheCluster) {
   EXPECT_EQ(said.back(), "--> FINISHED");
 }
 
+TEST_P(ExperimentCommand, WhatChangesAnExperimentNeedsItsIdOutsideAProject) {
+  WriteExperiment("run: echo done");
+  Out({"train"});
+  std::filesystem::remove(project() + "/muster.yml");
+  for (const char* command : {"kill", "rerun"})
+    EXPECT_THAT(Mistake({command}),
+                HasSubstr("an id is needed here: this folder has no muster.yml, whose project's last "
+                          "experiment would be meant (the last of all is 1)"));
+  EXPECT_THAT(Out({"logs"}), HasSubstr("done")) << "nothing is changed by it";
+  Write("muster.yml", "project: far\nsupervisor: gpu1\ntrain:\n  run: echo far\n");
+  const std::string elsewhere = "; those that gpu1 supervises are there: muster ls gpu1:\n";
+  EXPECT_THAT(Out({"status"}), HasSubstr(elsewhere));
+  EXPECT_THAT(absl::StrCat(Mistake({"kill"}), "\n"), HasSubstr(elsewhere));
+}
+
 TEST_P(ExperimentCommand, AHomeWithinTheProjectIsNoPartOfIt) {
   WriteExperiment("run: ls -A");
   std::filesystem::create_directory(project() + "/kept");

@@ -22,7 +22,8 @@ namespace muster::experiment_watching_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not,
+    ::testing::StartsWith;
 
 class ExperimentWatching : public OnEveryEngine {
  protected:
@@ -83,6 +84,20 @@ TEST_P(ExperimentWatching, ResultsThatThereAreNot) {
   EXPECT_EQ(said.exit_code, 0);
   EXPECT_EQ(said.out, "RUN  STATE\n2    FINISHED\n");
   EXPECT_THAT(said.err, HasSubstr("no metrics yet"));
+}
+
+TEST_P(ExperimentWatching, LogsFollowsARunUntilItsEnd) {
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment("run: echo begun; read line < " + gate.path() + "; seq 1000; echo over");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begun");
+  const auto logs = StartMuster({"logs", "1", "-f"});
+  logs->WaitForOut("begun");
+  gate.LetThrough();
+  EXPECT_EQ(logs->Wait(), 0) << logs->err;
+  EXPECT_EQ(train->Wait(), 0) << train->err;
+  EXPECT_EQ(LinesOf(logs->out, "1.master"), LinesOf(train->out, "1.master"));
+  EXPECT_THAT(LinesOf(logs->out, "1.master"), Contains("over"));
 }
 
 TEST_P(ExperimentWatchingHere, MonitorShowsTasksUntilTheExperimentHasEnded) {

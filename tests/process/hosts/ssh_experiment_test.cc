@@ -97,15 +97,17 @@ TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
 
 // Each role on a host of its own, with an OUTPUT_DIR that all of them see.
 TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
-  RunOn("h1,h2,h3,h4", "placement: {ps: h1, master: h2, worker: [h3, h4]}\n");
-  WriteTraining("{ps: 1, worker: 3}", absl::StrCat("  output: ", Aside("out"), "\n"));
+  RunOn("h1,h2,h3,h4", "placement: {ps: h1, master: h2, worker: h3, evaluator: h4}\n");
+  WriteTraining("{ps: 1, worker: 3, evaluator: true}", absl::StrCat("  output: ", Aside("out"), "\n"));
   const std::string shown = Out({"train", "--param", "steps=1500"});
   EXPECT_THAT(shown, Not(HasSubstr("don't see " + Aside("out"))));
   double accuracy = 0;
   for (const std::string& line : LinesOf(shown, "1.master"))
     if (line.starts_with("Test accuracy ")) accuracy = std::stod(line.substr(14));
   EXPECT_GE(accuracy, 0.98) << shown;
-  EXPECT_EQ(TasksOf("1")["1.worker.2"]["host"], "h4");
+  EXPECT_EQ(TasksOf("1")["1.worker.2"]["host"], "h3");
+  EXPECT_EQ(TasksOf("1")["1.evaluator"]["host"], "h4");
+  EXPECT_THAT(LinesOf(shown, "1.evaluator"), Contains(HasSubstr("Saving dict for global step ")));
 }
 
 TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {

@@ -53,6 +53,15 @@ TEST_F(SshRun, TasksRunOnTheirHostsAndTheExitCodeIsTheChiefs) {
   }
 }
 
+TEST_F(SshRun, TheLayoutOfNodesIsStartedOnItsHosts) {
+  const auto run = Run({"--layout", "node", "--devices", "1", "--no-tensorboard"}, Script("echo on $(hostname)"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"master:0", "h1"}, {"ps:0", "h1"}, {"worker:0", "h1"}, {"worker:1", "h1"}, {"ps:1", "h2"}, {"worker:2", "h2"}};
+  for (const auto& [task, host] : places)
+    EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("on " + host)) << task;
+}
+
 TEST_F(SshRun, ManyLinesComeWholeAndInOrder) {
   const auto run = Run({"--ps", "0", "--workers", "2"}, Script("seq 1 200000"));
   EXPECT_EQ(run->Wait(), 0) << run->err;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -186,11 +187,16 @@ void AwaitEnds(absl::FunctionRef<std::vector<SimulatedHosts::Running>()> which) 
 
 }  // namespace
 
+std::string NoTestBecause(const std::string& why) {
+  if (std::getenv("CI") != nullptr) ADD_FAILURE() << why;
+  return why;
+}
+
 std::string SimulatedHosts::WhyNot() {
-  if (geteuid() != 0) return "simulated hosts need root";
+  if (geteuid() != 0) return NoTestBecause("simulated hosts need root");
   Process process(
       {"/usr/bin/env", "unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "true"});
-  return process.Wait() == 0 ? "" : "simulated hosts need namespaces: " + process.err;
+  return process.Wait() == 0 ? "" : NoTestBecause("simulated hosts need namespaces: " + process.err);
 }
 
 SimulatedHosts::SimulatedHosts(int count) : shared_(scratch_ / "shared") {

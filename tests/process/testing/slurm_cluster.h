@@ -14,7 +14,7 @@ namespace muster {
 
 class SlurmCluster {
  public:
-  // Returns why there can be none here; "" where it must work.
+  // As SimulatedHosts::WhyNot.
   static std::string WhyNot();
 
   // `cpus`: of h1, h2, …; the hosts must outlive it. `gpu_host` has two GPUs that are none. Returns when

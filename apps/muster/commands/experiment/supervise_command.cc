@@ -92,8 +92,9 @@ int SuperviseAndReport(const SuperviseFlags& flags) {
   if (!id.ok()) return UsageError("supervise", id.status());
   const std::unique_ptr<JobEngine> engine = MakeJobEngine(flags.in_job, OwnEnvironment());
   if (engine == nullptr && !flags.in_job.empty())
-    return UsageError("supervise", absl::InvalidArgumentError(
-                                       absl::StrCat("--in_job ", flags.in_job, ": no engine of jobs has this name")));
+    return UsageError("supervise",
+                      absl::InvalidArgumentError(absl::StrCat(
+                          "--in_job ", flags.in_job, ": no engine of jobs has this name; accepted: ", kSlurmEngine)));
   if (engine == nullptr && (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0))
     return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
                                        "--lock-fd ", flags.lock_fd, ": accepted is the open file of the run's lock; ",
@@ -116,7 +117,8 @@ void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   command->group("");  // not in --help
   command->add_option("ID", flags->id, "Experiment, or run of a grid")->type_name("")->required();
   command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N");
-  command->add_option("--in_job", flags->in_job, "In the job of this engine that holds it: its script calls this");
+  command->add_option("--in_job", flags->in_job, "In the job of this engine that holds it: its script calls this")
+      ->type_name("ENGINE");
   command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
 }
 

@@ -62,10 +62,10 @@ TEST(StepCommandTest, SrunGetsNoOptionsFromAround) {
 TEST(StepCommandTest, AJobGetsWhatTheUserSetsAndNothingOfTheJobAround) {
   EXPECT_THAT(
       SubmitEnvironment({"PATH=/bin", "SLURM_JOB_ID=7", "SLURM_CONF=/etc/slurm.conf", "SBATCH_PARTITION=x",
-                         "SQUEUE_FORMAT=%i", "MUSTER_RUN_ID=4-1", "MUSTER_JOB_TOKEN=secret", "MUSTER_RESOLVE=alone",
+                         "SQUEUE_FORMAT=%i", "MUSTER_RUN_ID=4-1", "MUSTER_JOB_TOKEN=secret", "MUSTER_RESOLVE=none",
                          "MUSTER_OUTPUT_ROOT=/results", "MUSTER_STATUS_PORT=9100", "MUSTER_MKL_AMD=0"}),
-      ElementsAre("PATH=/bin", "SLURM_CONF=/etc/slurm.conf", "SBATCH_PARTITION=x", "MUSTER_RESOLVE=alone",
-                  "MUSTER_OUTPUT_ROOT=/results", "MUSTER_STATUS_PORT=9100", "MUSTER_MKL_AMD=0"));
+      ElementsAre("PATH=/bin", "SLURM_CONF=/etc/slurm.conf", "SBATCH_PARTITION=x", "MUSTER_RESOLVE=none",
+                  "MUSTER_OUTPUT_ROOT=/results", "MUSTER_MKL_AMD=0"));
 }
 
 }  // namespace
