@@ -102,12 +102,11 @@ TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
   const std::string shown = Out({"train", "--param", "steps=1500"});
   EXPECT_THAT(shown, Not(HasSubstr("don't see " + Aside("out"))));
   double accuracy = 0;
-  for (const std::string& line : LinesOf(shown, "1.master"))
+  for (const std::string& line : LinesOf(shown, "1.evaluator"))
     if (line.starts_with("Test accuracy ")) accuracy = std::stod(line.substr(14));
   EXPECT_GE(accuracy, 0.98) << shown;
   EXPECT_EQ(TasksOf("1")["1.worker.2"]["host"], "h3");
   EXPECT_EQ(TasksOf("1")["1.evaluator"]["host"], "h4");
-  EXPECT_THAT(LinesOf(shown, "1.evaluator"), Contains(HasSubstr("Saving dict for global step ")));
 }
 
 TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {

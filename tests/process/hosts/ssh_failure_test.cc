@@ -102,11 +102,15 @@ TEST_F(SshFailure, HostsWhoseClocksAreFiveMinutesApartTrainTogether) {
   EndTraining(*run);
 }
 
-TEST_F(SshFailure, AHostThatCrashesIsLostAndTheOthersEndWithTheirChief) {
+TEST_F(SshFailure, AHostThatCrashesIsLostAndItsReturnIsWaitedFor) {
   const auto run = Train();
   hosts().Crash("h1");
+  run->WaitForErr("worker:0 can't be started now: h1 can't be reached");
+  run->Signal(SIGINT);
   EXPECT_NE(run->Wait(), 0) << run->err;
   EXPECT_THAT(run->err, HasSubstr("h1 is lost"));
+  EXPECT_THAT(run->err, HasSubstr("it is tried again for 10m, without a restart counted"));
+  EXPECT_THAT(run->err, Not(HasSubstr("restart 2 of")));
   EXPECT_THAT(run->err, Not(HasSubstr("h2 is lost")));
 }
 
@@ -137,8 +141,9 @@ TEST_F(SshFailure, AllTasksEndWhenTheirSupervisorIsCutOff) {
   const auto run = Train();
   hosts().Cut("h0");
   for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
+  for (const std::string& host : hosts().names()) run->WaitForErr(host + " is lost");
+  run->Signal(SIGINT);
   EXPECT_NE(run->Wait(), 0) << run->err;
-  for (const std::string& host : hosts().names()) EXPECT_THAT(run->err, HasSubstr(host + " is lost"));
 }
 
 // With one worker there is no update while the last checkpoint is made: every element is exact.
