@@ -95,6 +95,12 @@ class TaskRunMovesTest : public ::testing::Test, public TaskRunClient {
   }
   void Starts(const TaskId& task) { run_.OnStarted(task, {.pid = 1}); }
   void Dies(const TaskId& task) { run_.OnExit(task, {.signal = SIGKILL}); }
+  // The worker is to go to another host, where ports are asked for.
+  void BeginMove() {
+    script_.move_to = "h3";
+    Dies(kWorker);
+    EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
+  }
   // The worker goes to another host, of which the others can't learn: the chief is asked to end.
   void BeginWholeRestart() {
     script_.move_to = "h3";
@@ -151,11 +157,7 @@ TEST_F(TaskRunMovesTest, AMovedTaskHasItsPortsBeforeItStartsAndAllHostsKnow) {
 }
 
 TEST_F(TaskRunMovesTest, AReservationThatFailsIsAskedForAgainBeforeAnyStart) {
-  Supervise({[&] {
-               script_.move_to = "h3";
-               Dies(kWorker);
-               EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
-             },
+  Supervise({[&] { BeginMove(); },
              [&] {
                run_.OnNotReserved(kWorker, absl::UnavailableError("h3 is lost"));
                clock_.Advance(absl::Seconds(1));
@@ -169,11 +171,7 @@ TEST_F(TaskRunMovesTest, AReservationThatFailsIsAskedForAgainBeforeAnyStart) {
 }
 
 TEST_F(TaskRunMovesTest, AReservationThatFailsForGoodIsTheTasksFailure) {
-  Supervise({[&] {
-               script_.move_to = "h3";
-               Dies(kWorker);
-               EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
-             },
+  Supervise({[&] { BeginMove(); },
              [&] {
                run_.OnNotReserved(kWorker, absl::FailedPreconditionError("the job has ended"));
                EXPECT_TRUE(run_.supervisor()->first_failure().has_value());
