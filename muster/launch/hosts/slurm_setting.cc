@@ -22,6 +22,12 @@ bool HasControlCharacter(const std::string& text) {
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
 }
 
+// Whether --signal has B before its colon, beside which R may stand: "B:USR1@90".
+bool IsForTheScript(const std::string& signal) {
+  const size_t colon = signal.find(':');
+  return colon != std::string::npos && signal.substr(0, colon).find('B') != std::string::npos;
+}
+
 absl::Status CheckSbatchOption(const std::string& name, const std::optional<std::string>& value) {
   const bool is_name = !name.empty() && absl::ascii_islower(static_cast<unsigned char>(name.front())) &&
                        std::all_of(name.begin(), name.end(), [](char c) {
@@ -35,6 +41,10 @@ absl::Status CheckSbatchOption(const std::string& name, const std::optional<std:
     return absl::InvalidArgumentError(absl::StrCat("sbatch's option ", name, " isn't for experiments"));
   if (value.has_value() && HasControlCharacter(*value))
     return absl::InvalidArgumentError(absl::StrCat(name, ": a text of one line is accepted"));
+  if (name == "signal" && value.has_value() && !IsForTheScript(*value))
+    return absl::InvalidArgumentError(absl::StrCat("signal is '", OneLine(*value),
+                                                   "', which the tasks' own programs would get, and most end by it; ",
+                                                   "accepted: B:NAME@SECONDS, for muster's script, or null"));
   return absl::OkStatus();
 }
 

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/jobs/job_ending.h"
 #include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -51,8 +53,6 @@ class LifeInJob {
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
-  // As JobLimits::why_ending. The end of its time is none of these.
-  std::optional<std::string> WhyEnding();
 
   const Home& home_;
   const ExperimentId id_;
@@ -105,14 +105,6 @@ absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
     if (!absl::IsFailedPrecondition(lock.status()) || RealClock().Now() > until) return lock;
     poll(nullptr, 0, kPauseMs);
   }
-}
-
-std::optional<std::string> LifeInJob::WhyEnding() {
-  const auto news = engine_.Look({own_.id});
-  if (!news.ok()) return std::nullopt;
-  const JobNews& own = news->at(own_.id);
-  if (own.time_over || !(own.cancelled || own.ending)) return std::nullopt;
-  return own.reason;
 }
 
 // A run that is coming to its end isn't gone on with: it has no states for that.
@@ -173,7 +165,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },
-                   .why_ending = [this] { return WhyEnding(); },
+                   .why_ending = [this] { return EndingOf(engine_, own_.id, absl::SleepFor); },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/slurm/node_addresses.h"
 #include "muster/launch/engines/slurm/step_command.h"
+#include "muster/launch/engines/slurm/step_gpus.h"
 
 namespace muster {
 namespace {
@@ -41,6 +43,13 @@ std::vector<std::string> WithPort(const std::vector<std::string>& addresses, uin
     with.push_back(absl::StrContains(address, ':') ? absl::StrCat("[", address, "]:", port)
                                                    : absl::StrCat(address, ":", port));
   return with;
+}
+
+// Returns nullopt where a step needn't name any.
+std::optional<int> GpusOf(const std::map<std::string, int>& gpus, const std::string& host) {
+  if (gpus.empty()) return std::nullopt;
+  const auto found = gpus.find(host);
+  return found == gpus.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -79,8 +88,18 @@ absl::Status SlurmEngine::Start(EngineEvents& events) {
   RETURN_IF_ERROR(WriteRendezvous(RendezvousFile(), rendezvous_));
   for (const std::string& host : options_.hosts)
     nodes_[host].found_by = options_.goes_on ? clock_.Now() + kFindPatience : absl::InfinitePast();
-  if (options_.goes_on) return absl::OkStatus();
-  return StartStep(StepOnAllNodes(ProgramOfAgents(options_, RendezvousFile()), options_.hosts.size()), options_.hosts);
+  gpus_ = GpusOfNodes(options_.environment);
+  return options_.goes_on ? absl::OkStatus() : StartOnAllNodes();
+}
+
+// One step names one number of GPUs for all of its nodes.
+absl::Status SlurmEngine::StartOnAllNodes() {
+  const AgentProgram program = ProgramOfAgents(options_, RendezvousFile());
+  if (gpus_.empty()) return StartStep(StepOnAllNodes(program, options_.hosts.size()), options_.hosts);
+  std::map<int, std::vector<std::string>> by_gpus;
+  for (const std::string& host : options_.hosts) by_gpus[GpusOf(gpus_, host).value_or(0)].push_back(host);
+  for (const auto& [gpus, hosts] : by_gpus) RETURN_IF_ERROR(StartStep(StepOnNodes(program, hosts, gpus), hosts));
+  return absl::OkStatus();
 }
 
 absl::Status SlurmEngine::StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts) {
@@ -203,7 +222,8 @@ void SlurmEngine::Care(const std::string& host, Node& node) {
 }
 
 void SlurmEngine::StartOneNode(const std::string& host, Node& node) {
-  const absl::Status started = StartStep(StepOnOneNode(ProgramOfAgents(options_, RendezvousFile()), host), {host});
+  const absl::Status started =
+      StartStep(StepOnNodes(ProgramOfAgents(options_, RendezvousFile()), {host}, GpusOf(gpus_, host)), {host});
   if (!started.ok()) Fail(host, node, absl::UnavailableError(absl::StrCat(host, ": ", std::string(started.message()))));
 }
 

@@ -66,6 +66,7 @@ class SlurmEngine final : public Engine {
     std::string said;
   };
 
+  absl::Status StartOnAllNodes();
   absl::Status StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts);
   void StartOneNode(const std::string& host, Node& node);
   void OnLine(const AgentStep* step, const StepLine& line);
@@ -86,6 +87,7 @@ class SlurmEngine final : public Engine {
   EngineEvents* events_ = nullptr;  // from Start on
   Rendezvous rendezvous_;
   std::unique_ptr<AgentListener> listener_;
+  std::map<std::string, int> gpus_;  // of each node; empty: a step gets them without naming them
   std::map<std::string, Node> nodes_;
   std::deque<std::string> asked_;  // since the last OnTime
   std::vector<std::unique_ptr<AgentStep>> steps_;
