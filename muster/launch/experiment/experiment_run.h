@@ -36,6 +36,8 @@ struct ExperimentEnd {
   int exit_code = 0;
   // Its job's time was over, and it goes on in another one: its tasks have ended, but the registry has no end.
   bool goes_on = false;
+  bool begun_anew = false;                       // by the job's engine, which begins it once more
+  bool doubtful = false;                         // the engine couldn't be asked whether somebody has cancelled the job
   absl::Duration ending = absl::ZeroDuration();  // how long the tasks took to end after they were asked to; 0: weren't
 };
 

@@ -17,6 +17,9 @@ constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",  
                                               "wait",  "help",     "usage",       "version",
                                               "input", "clusters", "export-file", "get-user-env"};
 
+// As further words they would undo what muster says of them.
+constexpr absl::string_view kOnlyAsKeys[] = {"dependency", "signal"};
+
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
@@ -69,8 +72,11 @@ absl::Status TakeSlurmExtra(SlurmSetting& slurm, const std::string& word) {
         "'", OneLine(word), "': accepted is an option of sbatch by its long name: --NAME or --NAME=VALUE"));
   const std::string option = word.substr(2);
   const size_t equals = option.find('=');
-  RETURN_IF_ERROR(
-      CheckSbatchOption(option.substr(0, equals), equals == std::string::npos ? "" : option.substr(equals + 1)));
+  const std::string name = option.substr(0, equals);
+  if (std::find(std::begin(kOnlyAsKeys), std::end(kOnlyAsKeys), name) != std::end(kOnlyAsKeys))
+    return absl::InvalidArgumentError(absl::StrCat("'", OneLine(word), "': muster has its own ", name,
+                                                   ", beside or instead of which the key slurm.", name, " puts yours"));
+  RETURN_IF_ERROR(CheckSbatchOption(name, equals == std::string::npos ? "" : option.substr(equals + 1)));
   slurm.extra.push_back(word);
   return absl::OkStatus();
 }

@@ -126,6 +126,20 @@ TEST_F(JobWatchTest, WhileSomebodyHoldsTheLockNothingFollows) {
   EXPECT_THAT(engine_.submitted, IsEmpty());
 }
 
+TEST_F(JobWatchTest, AForgottenJobThatMayHaveBeenCancelledIsNotMadeAgain) {
+  const JobOfRun doubtful = {.engine = "slurm", .id = "17", .wants_another = true, .doubtful = true};
+  const ExperimentId id = InJob(doubtful);
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: its job 17 of Slurm has ended, cause unknown to Slurm; muster train "
+                                  "--experiment 1 goes on with it, from its last checkpoint"));
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  const ExperimentId known = InJob(doubtful);
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  Look();
+  EXPECT_EQ(ReadJobFile(home_.job(known))->value().id, "101");
+  EXPECT_FALSE(ReadJobFile(home_.job(known))->value().doubtful);
+}
+
 TEST_F(JobWatchTest, NotIfSomebodyHasEndedIt) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17", .wants_another = true, .killed = true});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};

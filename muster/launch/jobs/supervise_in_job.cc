@@ -49,7 +49,7 @@ class LifeInJob {
   std::optional<Handover> AwaitLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
-  absl::Status GoOn();
+  absl::Status GoOn(const ExperimentEnd& end);
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
@@ -79,7 +79,7 @@ absl::Status LifeInJob::Join() {
   // A command that has submitted this job because another was wanted has counted that.
   job_.requeues += is_same_job ? restarts : job_.wants_another ? 1 : 0;
   job_.restarts = own_.restarts;
-  job_.wants_another = false;
+  job_.wants_another = job_.doubtful = false;
   if (begun_anew_) RemoveHandover(home_, id_);  // that of a job, or an allocation, that is gone
   job_.engine = engine_.name();
   job_.id = own_.id;
@@ -165,7 +165,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },
-                   .why_ending = [this] { return EndingOf(engine_, own_.id, absl::SleepFor); },
+                   .why_ending = [this] { return EndingOf(engine_, own_, absl::SleepFor); },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
@@ -185,16 +185,21 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
     if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
     return end.exit_code;
   }
-  RETURN_IF_ERROR(GoOn());
+  RETURN_IF_ERROR(GoOn(end));
   return 0;
 }
 
-// From the first line on, a command that finds that the job has ended submits the next one.
-absl::Status LifeInJob::GoOn() {
-  job_.wants_another = true;
+// From the first line on, a command that finds that the job has ended submits the next one. Slurm, for example, would
+// requeue a job that somebody has cancelled, too: who can't ask it doesn't.
+absl::Status LifeInJob::GoOn(const ExperimentEnd& end) {
+  job_.wants_another = !end.begun_anew;
+  job_.doubtful = end.doubtful;
   RETURN_IF_ERROR(Write());
+  if (end.begun_anew) return registry_.StartOver(id_, absl::StrCat(engine_.title(), " begins its job anew"));
   RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));
-  if (const absl::Status requeued = engine_.Requeue(own_.id); !requeued.ok())
+  const absl::Status requeued =
+      end.doubtful ? absl::UnavailableError("nor be asked about it") : engine_.Requeue(own_.id);
+  if (!requeued.ok())
     std::fprintf(stderr, "muster: %s can't begin the job anew (%s): the next muster command about it submits another\n",
                  engine_.title().c_str(), std::string(requeued.message()).c_str());
   return absl::OkStatus();

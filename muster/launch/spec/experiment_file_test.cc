@@ -346,7 +346,8 @@ TEST(ExperimentFileMistakes, OfSlurm) {
                            HasSubstr("slurm.wrap: sbatch's option wrap isn't for experiments"),
                            HasSubstr("slurm.max_requeues: max_requeues is 'many'"),
                            HasSubstr("slurm.extra: sbatch's option array isn't for experiments"),
-                           HasSubstr("slurm.signal: signal is 'USR1@60'"), HasSubstr("slurm.extra: signal is '9@9'"),
+                           HasSubstr("slurm.signal: signal is 'USR1@60'"),
+                           HasSubstr("slurm.extra: '--signal=9@9': muster has its own signal"),
                            HasSubstr("slurm.extra: '-N2': accepted is an option of sbatch by its long name")));
 }
 

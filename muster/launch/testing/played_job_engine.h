@@ -17,6 +17,7 @@ struct PlayedJobs {
   std::map<std::string, JobNews> news;
   absl::Status silence;  // why it doesn't answer
   std::vector<std::string> submitted, after, hastened, freed;
+  std::optional<int> restarts;
   int looks = 0;
 };
 
@@ -49,6 +50,7 @@ class PlayedJobEngine final : public JobEngine {
     return absl::OkStatus();
   }
   void Hasten(const std::string& id) override { played_.hastened.push_back(id); }
+  std::optional<int> Restarts(const std::string& /*id*/) override { return played_.restarts; }
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
 
  private:
