@@ -113,10 +113,10 @@ bool TaskSupervisor::MayReplace(const TaskId& task) const {
   return trains && running_.contains(task) && MayHeal(task, {.signal = SIGKILL});
 }
 
-void TaskSupervisor::Replace(const TaskId& task) {
+void TaskSupervisor::Replace(const TaskId& task, const ExitStatus& status) {
   idle_.Forget(task);
   ended_idle_.erase(task);
-  lives_.at(task).last = {.signal = SIGKILL};
+  lives_.at(task).last = status;
   Tell(task, TaskChange::kStarting);
   Restart(task);
 }

@@ -101,7 +101,7 @@ void TaskRun::TakeOver(LeftTasks left, TaskSupervisorOptions options) {
 // A process that was to be taken over isn't there.
 void TaskRun::OnNothingLeft(const TaskId& task, const absl::Status& why) {
   client_.Say(absl::StrCat(client_.NameOf(task), " isn't there any more: ", why.message()));
-  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task, {.signal = SIGKILL});
   if (!absl::IsNotFound(why) && !absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
   supervisor_->OnExit(task, {.signal = SIGKILL});
 }
@@ -221,7 +221,7 @@ void TaskRun::OnExit(const TaskId& task, const ExitStatus& status) {
   running_.erase(task);
   if (ParkIfAsked(task)) return;
   if (StartsWithoutReservation(task, status)) return;
-  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task, status);
   if (supervisor_.has_value()) {
     supervisor_->OnExit(task, status);
   } else {
@@ -244,8 +244,8 @@ void TaskRun::OnOutOfReach(const TaskId& task) {
       absl::StrCat(client_.NameOf(task), " is out of reach: it is given up, and killed once its host is heard again"));
   backend_->GiveUp(task);
   client_.OnOutputEnd(task);
-  running_.erase(task);
-  supervisor_->Replace(task);
+  const std::string host = running_.extract(task).mapped().host;
+  supervisor_->Replace(task, {.signal = SIGKILL, .lost_host = host});
 }
 
 void TaskRun::Relaunch(const TaskId& task) {
