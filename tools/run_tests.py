@@ -36,6 +36,7 @@ SANITIZER_ENVIRONMENT = {
 }
 # What the parts that start programs need; the unit tests are built while those run.
 PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
+HOSTS_PROGRAM = "process_hosts_test"
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Under the sanitizers each of these takes one processor for minutes, so every processor gets a share of their cases, at
 # once. They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
@@ -227,7 +228,14 @@ def process_part(report):
     """Tests that start the programs, kill them, and look at what is left."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
-        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long])
+        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long and p.name != HOSTS_PROGRAM])
+
+
+def hosts_part(report):
+    """Those over several hosts, which have a budget of their own."""
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title("hosts: running the tests over simulated hosts")
+        run_programs(report, [p for p in programs_of("release") if p.name == HOSTS_PROGRAM])
 
 
 def units_part(report):
@@ -364,7 +372,7 @@ def tools_part(report):
 
 
 def frameworks_part(report):
-    """Real TensorFlow and torchrun's kind of program under the launcher; installs TensorFlow."""
+    """Real TensorFlow under the launcher; installs it, 1.5 GB."""
     if build_part(report, "release", ["muster_command", "process_framework_test"]):
         run_programs(report, [p for p in programs_of("release") if p.long])
 
@@ -402,6 +410,7 @@ EVERYDAY = {
     "tools": tools_part,
     "check": check_part,
     "process": process_part,
+    "hosts": hosts_part,
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,

@@ -82,6 +82,47 @@ TEST(PlanTextTest, EverySettingHasItsSource) {
   EXPECT_THAT(plan, Not(AnyOf(HasSubstr("secret"), HasSubstr("0123456789abcdef"))));
 }
 
+// Where flags for hosts put keys of the file out of effect, these aren't shown as if they counted.
+TEST(PlanTextTest, WhatFlagsForHostsPutOutOfEffectIsSaid) {
+  const ExperimentFile file = FileOf(
+      "project: p\nhosts: a,b\nplacement: {master: a}\nsupervisor: far\nslurm: {nodes: 2}\n"
+      "train:\n  framework: muster\n  run: x\n");
+  const auto row = [&](const GivenValues& given, const std::string& name, const std::string& value,
+                       const std::string& source) {
+    EXPECT_THAT(PlanText(file, {{}}, given).value(),
+                ContainsRegex("\n  " + name + " +" + value + " +" + source + "\n"));
+  };
+  GivenValues as_in_file;
+  as_in_file.options.hosts = {.hosts = file.hosts.hosts, .placement = file.hosts.placement};
+  row(as_in_file, "on", "ssh", "default, as there are hosts");
+  row(as_in_file, "hosts", "a,b", "riseml.yml:2");
+  row(as_in_file, "placement.master", "a", "riseml.yml:3");
+  row(as_in_file, "supervisor", "far", "riseml.yml:4");
+  row(as_in_file, "slurm", "none", "on ssh, not the file's");
+  row(as_in_file, "code_limit", "256 MB", "default");
+
+  GivenValues other_hosts;
+  other_hosts.options.hosts.hosts = {{.name = "c"}};
+  other_hosts.hosts = {{"host_file", "list"}, {"supervisor", "here"}};
+  other_hosts.code_limit = "1GB";
+  row(other_hosts, "on", "ssh", "--host_file");
+  row(other_hosts, "host_file", "list", "--host_file");
+  row(other_hosts, "hosts", "none", "--host_file, not the file's");
+  row(other_hosts, "placement", "none", "--host_file, not the file's");
+  row(other_hosts, "supervisor", "here", "--supervisor, not the file's");
+  row(other_hosts, "code_limit", "1GB", "--code_limit");
+
+  GivenValues here;
+  here.hosts = {{"on", "local"}};
+  row(here, "on", "local", "--on");
+  row(here, "hosts", "none", "--on, not the file's");
+  row(here, "placement", "none", "--on, not the file's");
+
+  GivenValues of_same_name = other_hosts;
+  of_same_name.options.hosts = {.hosts = {{.name = "a"}}, .placement = file.hosts.placement};
+  row(of_same_name, "placement.master", "a", "riseml.yml:3");
+}
+
 TEST(PlanTextTest, TheTasksOfEachHostAreNamed) {
   const ExperimentFile file =
       ParseExperimentFile(

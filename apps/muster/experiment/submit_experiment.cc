@@ -108,7 +108,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
                                    const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
-      absl::StrCat("experiment ", id.ToString(), " is still running; muster kill ", ShownId(id), " ends it"));
+      absl::StrCat("experiment ", ShownId(id), " is still running; muster kill ", ShownId(id), " ends it"));
   absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
@@ -118,6 +118,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
   RETURN_IF_ERROR(PassOverAll(*log));
+  unlink(opened.home.refused(id).c_str());
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
   RETURN_IF_ERROR(StartOrSubmit(opened, id, *std::move(lock), submission.experiment, supervisor));
   return Started{id, std::move(log)};
@@ -161,6 +162,12 @@ std::string EndText(const RunRecord& run) {
                       run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), output, on_host, "\n");
 }
 
+// `why`: Home::refused.
+std::string RefusedText(const RunRecord& run, const std::string& why) {
+  return absl::StrCat("experiment ", ShownId(run.id), ": this attempt was refused, and nothing was started: ", why,
+                      "\n  it is ", std::string(Name(run.state)), " as before\n");
+}
+
 // "Experiment 4: 9 runs, 2 at a time".
 absl::StatusOr<std::string> GridTitle(Registry& registry, const ExperimentId& id, int concurrency) {
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(id.number));
@@ -196,12 +203,17 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   if (flags.json) {
     Print(OneLineJson(JsonOf(run)) + "\n");
+    if (ended && PosixFileSystem().Exists(opened.home.refused(id))) return kExitUsage;
     return ended ? ExitCodeOf(run) : 0;
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
     std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
     return 0;
+  }
+  if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {
+    std::fputs(RefusedText(run, *refused).c_str(), stderr);
+    return kExitUsage;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
   std::fputs(EndText(run).c_str(), stderr);
@@ -239,17 +251,21 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
+std::string SleepText(const std::string& host, const HostSetting& hosts) {
+  if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
+  if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
+  if (hosts.hosts.empty()) return "";
+  return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",
+                      absl::FormatDuration(hosts.grace),
+                      ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
+}
+
 std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
-  const std::string supervised =
-      host.empty() ? "" : absl::StrCat(", and ", host, " supervises it: this machine may sleep or go");
-  const std::string limit =
-      !host.empty() || hosts.hosts.empty()
-          ? ""
-          : absl::StrCat("; its tasks on hosts end when this machine is off or asleep for longer than ",
-                         absl::FormatDuration(hosts.grace), " (muster train --supervisor HOST bears that)");
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted", supervised,
-                      "; muster logs ", name, " -f shows it, muster kill ", name, " ends it", limit, "\n");
+  const std::string sleep = SleepText(host, hosts);
+  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted",
+                      host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
+                      " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
 
 absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,
@@ -276,6 +292,8 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
       ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, submission.concurrency));
       Print(title);
     }
+    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts);
+    if (!sleep.empty() && !flags.json) std::fputs(absl::StrCat("muster: ", sleep, "\n").c_str(), stderr);
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {

@@ -39,6 +39,10 @@ absl::StatusOr<std::string> SyncProject(const std::string& folder, const Home& h
 // Returns the path of this program.
 std::string OwnProgram();
 
+// Returns what becomes of a running experiment when this machine sleeps or is switched off; "" if its tasks run here.
+// Parameters as below.
+std::string SleepText(const std::string& host, const HostSetting& hosts);
+
 // Returns the line about an experiment that goes on. `host`: the one that supervises it; empty: this machine. `hosts`:
 // where its tasks run.
 std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts);

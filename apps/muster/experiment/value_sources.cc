@@ -6,13 +6,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/experiment/host_sources.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/output/aligned_lines.h"
 #include "muster/launch/spec/file_template.h"
 #include "muster/launch/spec/key_table.h"
+#include "muster/launch/task/resources.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/launch/task_run/code_copy.h"
 
 namespace muster {
 namespace {
@@ -57,8 +60,8 @@ class SourceRows {
         AddParameters(name);
       } else if (ShowsKeysOf(key, name)) {
         AddSection(ExperimentKeySection(key.forms[0].section), name);
-      } else if (const auto flag = given_.hosts.find(name); flag != given_.hosts.end()) {
-        Add(name, flag->second, absl::StrCat("--", name, HasValues(name) ? ", not the file's" : ""));
+      } else if (const auto source = HostSourceOf(name, file_, given_); source.has_value()) {
+        Add(name, source->value, source->source);
       } else if (HasValues(name)) {
         AddFileValues(name);
       } else if (!key.standard.empty() && !key.required()) {
@@ -104,6 +107,8 @@ class SourceRows {
     Add("stop-grace", absl::StrCat(given_.options.stop_grace_seconds, " s"),
         given_.stop_grace ? "--stop-grace" : kDefault);
     Add("no-gpus", given_.options.no_gpus ? "true" : "false", given_.options.no_gpus ? "--no-gpus" : kDefault);
+    Add("code_limit", given_.code_limit.empty() ? MemoryText(kUsualCodeLimit) : given_.code_limit,
+        given_.code_limit.empty() ? kDefault : "--code_limit");
     Add("no-venv", given_.options.no_venv ? "true" : "false", given_.options.no_venv ? "--no-venv" : kDefault);
   }
   void AddVariable(const char* name, const char* otherwise, bool secret) {

@@ -367,6 +367,7 @@ TEST_F(AgentServerTest, AnotherUserIsTurnedAway) {
 // The stream is cut at random bytes while two tasks write as fast as they can and others come and go.
 TEST_F(AgentServerTest, AThousandCutsLoseNothingAndDoubleNothing) {
   constexpr int kCuts = 1000;
+  constexpr uint64_t kLinesOfCut = 50;  // at least, on average
   constexpr uint64_t kSeed = 1;
   StartAgent();
   SplitMix64 random(kSeed);
@@ -402,8 +403,14 @@ TEST_F(AgentServerTest, AThousandCutsLoseNothingAndDoubleNothing) {
   for (const CommandId& launch : short_tasks) RunToExit(launch);
   for (const auto& [launch, counted] : lines) EXPECT_EQ(counted.wrong(), 0U) << launch.ToString();
   for (const CommandId& launch : short_tasks) EXPECT_EQ(lines[launch].lines(), 1U) << launch.ToString();
-  for (const CommandId& launch : writers) EXPECT_GT(lines[launch].lines(), 1000U);
-  RecordProperty("lines", static_cast<int>(lines[writers[0]].lines() + lines[writers[1]].lines()));
+  // How fast they come is the bench's; here a cut is in the midst of lines, however slow the machine is.
+  uint64_t all = 0;
+  for (const CommandId& launch : writers) {
+    EXPECT_GT(lines[launch].lines(), 1000U);
+    all += lines[launch].lines();
+  }
+  EXPECT_GE(all, kLinesOfCut * kCuts);
+  RecordProperty("lines", static_cast<int>(all));
   EXPECT_EQ(scratch_.Read(kTask.ToString()), "x\n") << "started once";
   for (int cuts = 0; cuts < kCuts; cuts += 20)
     EXPECT_EQ(scratch_.Read(TaskId{kWorkerJob, 2 + cuts}.ToString()), "x\n") << cuts;

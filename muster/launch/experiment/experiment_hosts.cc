@@ -16,6 +16,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/experiment/refused_attempt.h"
 #include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/hosts/placement.h"
 #include "muster/launch/project/build.h"
@@ -149,7 +150,7 @@ absl::Status ExperimentHosts::CheckMark(const CodeCopyOrder& order) const {
     return WriteMarks(run_.mark_file, chief.output.empty() ? "" : order.output_next);
   RETURN_IF_ERROR(WriteMarks(run_.mark_file, absl::StrJoin(order.output_before, "\n")));
   RETURN_IF_ERROR(is_here);
-  return absl::FailedPreconditionError(absl::StrCat(
+  return RefusedAttempt(absl::StrCat(
       order.output_host, " lacks what earlier attempts have written, and would begin anew; it is in ", run_.output_dir,
       " here. Accepted: the hosts of the last attempt, --on local, or hosts that see that folder; muster rerun begins "
       "anew"));
@@ -159,7 +160,7 @@ absl::Status CheckOutputIsHere(const std::string& elsewhere_file) {
   const absl::StatusOr<std::string> where = PosixFileSystem().ReadFile(elsewhere_file);
   if (absl::IsNotFound(where.status())) return absl::OkStatus();
   RETURN_IF_ERROR(where.status());
-  return absl::FailedPreconditionError(
+  return RefusedAttempt(
       absl::StrCat("what an earlier attempt has written never came here, and this one would begin anew: it is ",
                    OneLine(*where), ". Accepted: the hosts of that attempt; without ", elsewhere_file,
                    ", this one goes on with what is here; muster rerun begins anew"));

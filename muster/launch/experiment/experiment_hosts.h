@@ -47,7 +47,7 @@ struct HostedRun {
 // before.
 std::string HostedName(const Home& home, const RunRecord& run);
 
-// FailedPrecondition: what an earlier attempt has written is on a host alone, as the file says, and one that begins
+// RefusedAttempt: what an earlier attempt has written is on a host alone, as the file says, and one that begins
 // here would begin anew.
 [[nodiscard]] absl::Status CheckOutputIsHere(const std::string& elsewhere_file);
 
@@ -97,7 +97,7 @@ class ExperimentHosts {
   // Adds to the order what tells the chief's host that sees no OUTPUT_DIR whether it has what earlier attempts have
   // written.
   absl::Status AddMarks(CodeCopyOrder& order) const;
-  // FailedPrecondition: it hasn't.
+  // RefusedAttempt: it hasn't.
   absl::Status CheckMark(const CodeCopyOrder& order) const;
 
   HostedRun run_;                         // constant but for the placement

@@ -18,6 +18,7 @@
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/job_token.h"
+#include "muster/launch/experiment/refused_attempt.h"
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/project/project_tree.h"
@@ -223,10 +224,9 @@ absl::Status ExperimentRun::CopyCode() {
 
 // However the run has ended, once all its tasks have; an interrupt from now on ends this, too.
 void ExperimentRun::FetchOutput() {
-  const bool all_ended = tasks_.supervisor() != nullptr && tasks_.supervisor()->done();
   if (!hosts_.has_value() || tasks_.supervisor() == nullptr) return;
   // A second interrupt says not to wait.
-  if (!all_ended || tasks_.interrupts() > 1) {
+  if (!tasks_.supervisor()->done() || tasks_.interrupts() > 1) {
     for (const std::string& line : hosts_->WhereOutputStays()) logs_.Say(line);
     return;
   }
@@ -478,9 +478,9 @@ void ExperimentRun::OnChange(const TaskId& task, TaskChange change, const ExitSt
   if (const auto planned = PlannedOf(task); planned != plan_.tasks.end()) record.gpus = VisibleGpus(*planned);
   record.restarts = tasks_.supervisor()->restarts(task);
   usages_.erase(task);  // of the life that has ended
-  record.reason = status.over_memory > 0
-                      ? absl::StrCat("used more than its ", MemoryText(status.over_memory), " of memory")
-                      : WhyItWasEnded(change, status);
+  record.reason = WhyItWasEnded(change, status);
+  if (record.reason.empty() || status.over_memory > 0)
+    record.reason = status.Cause(change == TaskChange::kRunning ? record.host : "");
   progress_.SetTask(task, StateAfter(change));
   changed_ = true;
   if (handover_.has_value()) progress_.Commit();  // before the agent hears that it has come
@@ -500,6 +500,7 @@ void ExperimentRun::NoteEnd(const absl::Status& went) {
 }
 
 void ExperimentRun::End(const absl::Status& went) {
+  if (TakeBackRefused(order_.home, registry_, order_.run.id, went)) return logs_.Flush();
   RunRecord& run = progress_.run();
   const RunState state = went.ok()                                                   ? RunState::kFinished
                          : absl::IsCancelled(went) && !time_is_over_ && !job_failed_ ? RunState::kKilled

@@ -110,6 +110,8 @@ std::string Home::experiment_file(int64_t number) const {
   return JoinPath(folder({.number = number}), "experiment.json");
 }
 std::string Home::experiment_lock(int64_t number) const { return absl::StrCat(experiment_file(number), ".lock"); }
+std::string Home::former_file(int64_t number) const { return JoinPath(folder({.number = number}), "former.json"); }
+std::string Home::refused(const ExperimentId& id) const { return JoinPath(folder(id), "refused"); }
 std::string Home::records(const ExperimentId& id) const { return JoinPath(folder(id), "records"); }
 std::string Home::state(const ExperimentId& id) const { return JoinPath(folder(id), "state.json"); }
 std::string Home::requests(const ExperimentId& id) const { return JoinPath(folder(id), "requests"); }

@@ -42,8 +42,10 @@ class Home {
   std::string output_elsewhere(const ExperimentId& id) const;  // folder/output_elsewhere: which host alone has it
   std::string experiment_file(int64_t number) const;           // experiments/4/experiment.json: what was asked for
   std::string experiment_lock(int64_t number) const;           // experiments/4/experiment.json.lock: who replaces it
+  std::string former_file(int64_t number) const;               // experiments/4/former.json: before the last Restart
   std::string records(const ExperimentId& id) const;           // folder/records: what has happened
   std::string state(const ExperimentId& id) const;             // folder/state.json: what is the case
+  std::string refused(const ExperimentId& id) const;           // folder/refused: why the last attempt was taken back
   std::string requests(const ExperimentId& id) const;          // folder/requests: what other machines ask for
   std::string job(const ExperimentId& id) const;               // folder/job: which job of an engine has its supervisor
   std::string job_script(const ExperimentId& id) const;        // folder/job.sh: what was submitted

@@ -17,6 +17,7 @@
 #include "muster/cluster/quoted.h"
 #include "muster/launch/registry/files/exclusive_file.h"
 #include "muster/launch/registry/files/record_file.h"
+#include "muster/launch/registry/former_attempt.h"
 #include "muster/launch/registry/former_registry.h"
 #include "muster/launch/registry/index_refresh.h"
 #include "muster/launch/registry/index_schema.h"
@@ -27,10 +28,6 @@
 
 namespace muster {
 namespace {
-
-// Long enough for what a command that was killed has left.
-constexpr absl::Duration kLockPatience = absl::Seconds(35);
-static_assert(kLockPatience > ExclusiveFile::kStale);
 
 absl::Status CheckNewExperiment(const NewExperiment& experiment) {
   if (experiment.runs.empty()) return absl::InvalidArgumentError("an experiment needs a run; accepted: 1 or more");
@@ -128,12 +125,7 @@ absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& aske
   RETURN_IF_ERROR(CheckNewExperiment(asked));
   const NewExperiment experiment = WithKeptVariables(asked);
   RETURN_IF_ERROR(Run(id).status());
-  // experiment.json has the attempts of all runs of a grid, and commands on several hosts may restart some of them.
-  std::optional<ExclusiveFile> alone;
-  if (place_.shared) {
-    ASSIGN_OR_RETURN(ExclusiveFile lock, ExclusiveFile::Take(home_.experiment_lock(id.number), kLockPatience));
-    alone.emplace(std::move(lock));
-  }
+  ASSIGN_OR_RETURN(const std::optional<ExclusiveFile> alone, TakeAskedRuns(home_, id.number, place_.shared));
   RETURN_IF_ERROR(Freshen(id.number));
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));
@@ -154,6 +146,7 @@ absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& aske
                                       " environment = ?7, file_text = ?8 WHERE number = ?9"));
   BindSpecification(update, experiment, RunsOfGrid(experiment));
   RETURN_IF_ERROR(update.BindInt(id.number).Run());
+  RETURN_IF_ERROR(KeepFormer(home_, id.number));
   if (was_grid) {
     RETURN_IF_ERROR(RestartGrid(present, experiment));
   } else {

@@ -136,6 +136,9 @@ class Registry {
   // output_dir, and no tasks. Its lock must be held. FailedPrecondition: it hasn't ended. InvalidArgument: only one of
   // the two is a grid.
   [[nodiscard]] absl::Status Restart(const ExperimentId& id, const NewExperiment& experiment);
+  // Takes a Restart back, for its supervisor before tasks begin: all is as before. FailedPrecondition: there was no
+  // attempt before.
+  [[nodiscard]] absl::Status TakeRestartBack(const ExperimentId& id);
 
   // NotFound, naming the id and the last few that exist.
   absl::StatusOr<RunRecord> Run(const ExperimentId& id);

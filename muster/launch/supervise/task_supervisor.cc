@@ -90,7 +90,7 @@ bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const
 
 // Its end isn't one of its own, and nobody needs it.
 bool TaskSupervisor::IsGivenUp(const TaskId& task, const ExitStatus& status) const {
-  return status.host_lost && options_.dispensable(task);
+  return status.by_its_host && options_.dispensable(task);
 }
 
 bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
@@ -119,10 +119,10 @@ bool TaskSupervisor::MayReplace(const TaskId& task) const {
   return trains && running_.contains(task) && MayHeal(task, {.signal = SIGKILL});
 }
 
-void TaskSupervisor::Replace(const TaskId& task) {
+void TaskSupervisor::Replace(const TaskId& task, const ExitStatus& status) {
   idle_.Forget(task);
   ended_idle_.erase(task);
-  lives_.at(task).last = {.signal = SIGKILL};
+  lives_.at(task).last = status;
   Tell(task, TaskChange::kStarting);
   Restart(task);
 }
@@ -166,7 +166,7 @@ void TaskSupervisor::OnStarted(const TaskId& task) {
 void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
   report_(absl::StrCat(NameOf(task), " could not be started again: ", why.message()));
   why_not_started_ = std::string(why.message());
-  OnExit(task, {.code = 1, .host_lost = lives_.at(task).last.host_lost});
+  OnExit(task, {.code = 1, .by_its_host = lives_.at(task).last.by_its_host});
   why_not_started_.clear();
 }
 
@@ -174,7 +174,7 @@ void TaskSupervisor::OnNoPlace(const TaskId& task, const absl::Status& why) {
   if (!running_.contains(task) || SeekPlaceAgain(task, why)) return;
   if (!ending()) report_(absl::StrCat(NameOf(task), " has found no place: ", why.message()));
   why_not_started_ = std::string(why.message());
-  OnExit(task, {.signal = SIGKILL, .host_lost = true});
+  OnExit(task, {.signal = SIGKILL, .by_its_host = true});
   why_not_started_.clear();
 }
 

@@ -122,9 +122,9 @@ class TaskSupervisor {
   void OnExit(const TaskId& task, const ExitStatus& status);
   // Returns whether a task that runs would be restarted if it were killed now.
   bool MayReplace(const TaskId& task) const;
-  // The process of such a task can't be reached, and counts no longer: begins another one (`relaunch`), which isn't
+  // The process of such a task can't be reached, and counts as ended so: begins another one (`relaunch`), which isn't
   // counted as a restart.
-  void Replace(const TaskId& task);
+  void Replace(const TaskId& task, const ExitStatus& status);
   // Returns whether the task runs or will be restarted.
   bool IsOpen(const TaskId& task) const { return running_.contains(task) || restarts_due_.contains(task); }
   // Returns whether the task runs only because it hasn't ended yet: training is over, and it is dispensable.

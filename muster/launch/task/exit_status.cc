@@ -28,13 +28,21 @@ std::string KilledBy(int signal) {
 }  // namespace
 
 std::string ExitStatus::ToString() const {
-  const std::string why =
-      over_memory == 0 ? "" : absl::StrCat(": it used more than its ", MemoryText(over_memory), " of memory");
+  if (!lost_host.empty()) return absl::StrCat("was lost with its host ", lost_host);
+  const std::string why = over_memory == 0 ? "" : absl::StrCat(": it ", Cause());
   if (signal != 0) return absl::StrCat("was ", KilledBy(signal), why);
   const bool told_by_shell =
       std::find(kDeadlySignals.begin(), kDeadlySignals.end(), code - 128) != kDeadlySignals.end();
   return absl::StrCat("exited with ", code,
                       told_by_shell ? absl::StrCat(", as its program was ", KilledBy(code - 128)) : "", why);
+}
+
+std::string ExitStatus::Cause(const std::string& now_on) const {
+  if (over_memory > 0) return absl::StrCat("used more than its ", MemoryText(over_memory), " of memory");
+  if (lost_host.empty()) return "";
+  if (now_on.empty()) return absl::StrCat(lost_host, " was lost");
+  return now_on == lost_host ? absl::StrCat(lost_host, " was lost and is back")
+                             : absl::StrCat(lost_host, " was lost; it runs on ", now_on, " now");
 }
 
 }  // namespace muster

@@ -11,14 +11,20 @@ struct ExitStatus {
   int signal = 0;  // the signal that killed it; 0: none
   // Its memory limit in bytes if it ended because it used more than that, otherwise 0.
   int64_t over_memory = 0;
-  bool host_lost = false;  // its host was lost, or the agent there has died: the program isn't to blame
+  bool by_its_host = false;  // its host was lost, or the agent there has died: the program isn't to blame
+  // The host with which it was lost, where nobody has seen its end; code and signal are assumed then.
+  std::string lost_host = {};
 
   bool ok() const { return code == 0 && signal == 0; }
   // Returns what a shell has in $?: 128 + the signal for a process that was killed.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
   // "exited with 1"; "was killed by signal 9 (killed)"; for the code by which a shell tells of a signal "exited with
   // 139, as its program was killed by signal 11 (segmentation fault)"; "…: it used more than its 512 MB of memory".
+  // "was lost with its host h2".
   std::string ToString() const;
+  // Returns what code and signal don't say: "used more than its 512 MB of memory"; "h2 was lost; it runs on h1 now",
+  // where `now_on` is the host of the process in its place, if there is one. "" if they say all.
+  std::string Cause(const std::string& now_on = "") const;
 
   bool operator==(const ExitStatus&) const = default;
 };

@@ -13,6 +13,16 @@ TEST(ExitStatus, SaysHowItEnded) {
   EXPECT_EQ(ExitStatus{.signal = 11}.ToString(), "was killed by signal 11 (segmentation fault)");
 }
 
+TEST(ExitStatus, SaysWithWhichHostItWasLost) {
+  const ExitStatus lost{.signal = 9, .lost_host = "h2"};
+  EXPECT_EQ(lost.ToString(), "was lost with its host h2");
+  EXPECT_EQ(lost.Cause(), "h2 was lost");
+  EXPECT_EQ(lost.Cause("h1"), "h2 was lost; it runs on h1 now");
+  EXPECT_EQ(lost.Cause("h2"), "h2 was lost and is back");
+  EXPECT_EQ((ExitStatus{.signal = 9, .over_memory = 512 << 20}).Cause("h1"), "used more than its 512 MB of memory");
+  EXPECT_EQ(ExitStatus{.signal = 9}.Cause("h1"), "");
+}
+
 TEST(ExitStatus, NamesTheSignalThatAShellTellsOf) {
   EXPECT_EQ(ExitStatus{.code = 139}.ToString(),
             "exited with 139, as its program was killed by signal 11 (segmentation fault)");

@@ -184,7 +184,7 @@ TEST_F(LeftOutRunTest, AnEvaluatorThatMovesEndsNobody) {
   script_.Taken();
   script_.move_to = "h1";
   Supervise({[&] {
-               run_.OnExit(kEvaluator, {.signal = SIGKILL, .host_lost = true});
+               run_.OnExit(kEvaluator, {.signal = SIGKILL, .by_its_host = true});
                EXPECT_THAT(script_.Taken(), ElementsAre("reserve evaluator:0"));
              },
              [&] {

@@ -94,7 +94,7 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
     if (not_started_.size() < processes_.size() && absl::IsUnavailable(failed->second) &&
         IsDispensableIn(options_.backend.plan, process.task)) {
       client_.Say(absl::StrCat(client_.NameOf(process.task), " can't be started: ", failed->second.message()));
-      early_exits_.emplace_back(process.task, ExitStatus{.signal = SIGKILL, .host_lost = true});
+      early_exits_.emplace_back(process.task, ExitStatus{.signal = SIGKILL, .by_its_host = true});
       continue;
     }
     start_failure_ = {process.task, failed->second, not_started_.size() == processes_.size()};
@@ -124,9 +124,9 @@ void TaskRun::TakeOver(LeftTasks left, TaskSupervisorOptions options) {
 // A process that was to be taken over isn't there.
 void TaskRun::OnNothingLeft(const TaskId& task, const absl::Status& why) {
   client_.Say(absl::StrCat(client_.NameOf(task), " isn't there any more: ", why.message()));
-  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task, {.signal = SIGKILL});
   if (!absl::IsNotFound(why) && !absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
-  supervisor_->OnExit(task, {.signal = SIGKILL, .host_lost = true});
+  supervisor_->OnExit(task, {.signal = SIGKILL, .by_its_host = true});
 }
 
 absl::Status TaskRun::AwaitAnswers(int interrupts) {
@@ -250,7 +250,7 @@ void TaskRun::OnExit(const TaskId& task, const ExitStatus& status) {
   running_.erase(task);
   if (ParkIfAsked(task)) return;
   if (StartsWithoutReservation(task, status)) return;
-  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
+  if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task, status);
   if (supervisor_.has_value()) {
     supervisor_->OnExit(task, status);
   } else {
@@ -270,7 +270,7 @@ void TaskRun::OnOutOfReach(const TaskId& task) {
   if (supervisor_->IsUseless(task)) {
     client_.Say(absl::StrCat(client_.NameOf(task), " is out of reach, and isn't waited for"));
     backend_->GiveUp(task);
-    return OnExit(task, {.signal = SIGKILL, .host_lost = true});
+    return OnExit(task, {.signal = SIGKILL, .by_its_host = true});
   }
   if (!client_.IsReplacedAtOnce(task)) return;
   const MoveWish wish = WishOf(task);
@@ -279,8 +279,8 @@ void TaskRun::OnOutOfReach(const TaskId& task) {
       absl::StrCat(client_.NameOf(task), " is out of reach: it is given up, and killed once its host is heard again"));
   backend_->GiveUp(task);
   client_.OnOutputEnd(task);
-  running_.erase(task);
-  supervisor_->Replace(task);
+  const std::string host = running_.extract(task).mapped().host;
+  supervisor_->Replace(task, {.signal = SIGKILL, .by_its_host = true, .lost_host = host});
 }
 
 void TaskRun::Relaunch(const TaskId& task) {

@@ -222,6 +222,25 @@ TEST_P(ExperimentCommand, RisemlsFileIsTaken) {
   EXPECT_THAT(LinesOf(Out({"train", "--no-venv"}), "1.master"), Contains("toy toy-1"));
 }
 
+TEST_P(ExperimentCommand, RisemlsFileWithParameterServersIsTaken) {
+  Write("riseml.yml", R"(project: toy
+train:
+  framework: tensorflow
+  tensorflow: {distributed: {worker: 2, ps: 1}}
+  run: |
+    echo $PROJECT $JOB_NAME on $(uname -n)
+    case $TF_CONFIG in *'"type":"ps"'*) sleep 1000;; esac
+)");
+  const std::string shown = Out({"train", "--no-venv"});
+  const json tasks = TasksOf("1");
+  std::set<std::string> hosts;
+  for (const std::string task : {"1.master", "1.worker.1", "1.ps.1"}) {
+    EXPECT_THAT(LinesOf(shown, task), AllOf(Contains(StartsWith("toy toy-1 on ")), Contains("--> FINISHED"))) << task;
+    if (on_hosts()) hosts.insert(tasks[task]["host"].get<std::string>());
+  }
+  EXPECT_EQ(hosts.size(), on_hosts() ? 2 : 0) << "over both";
+}
+
 TEST_P(ExperimentCommand, AVolumeIsSeenAndOnlyRead) {
   std::filesystem::create_directory(Aside("data"));
   std::ofstream(Aside("data/digits")) << "0123456789\n";

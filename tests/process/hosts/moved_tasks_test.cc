@@ -21,7 +21,8 @@
 namespace muster::moved_tasks_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Each, ::testing::Ge, ::testing::HasSubstr, ::testing::Le, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::Each, ::testing::Ge, ::testing::HasSubstr, ::testing::Le,
+    ::testing::Not;
 
 constexpr int64_t kWidth = 40000;
 
@@ -167,7 +168,11 @@ TEST_P(MovedExperiment, AnUnpluggedHostWithAPsAndADirectWorkerIsReplaced) {
   const size_t before = LinesOf(train->out, "1.worker.1").size();
   AwaitLines(*train, "1.worker.1", before + 20);
   hosts().Heal("h2");
-  for (const std::string task : {"ps.1", "worker.1"}) EXPECT_EQ(TasksOf("1")["1." + task]["host"], "h1") << task;
+  const std::string status = Out({"status", "1"});
+  for (const std::string task : {"ps.1", "worker.1"}) {
+    EXPECT_EQ(TasksOf("1")["1." + task]["host"], "h1") << task;
+    EXPECT_THAT(status, ContainsRegex("\n1." + task + " [^\n]*was restarted: h2 was lost; it runs on h1 now\n"));
+  }
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(train->Wait(), 130);
   ExpectExact(Aside("out") + "/1");

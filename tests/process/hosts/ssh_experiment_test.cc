@@ -70,8 +70,12 @@ TEST_P(SshExperiment, AnotherAttemptRunsWhereItFindsWhatTheLastOneHasWritten) {
   const std::vector<std::string> on_h2 = {"--hosts", "h2", "--ssh_config", hosts().ssh_config()};
   Out({"train"});
   EXPECT_EQ(attempt({}), "2");
-  EXPECT_THAT(attempt(on_h2), HasSubstr("h2 lacks what earlier attempts have written, and would begin anew"));
-  EXPECT_EQ(attempt({}), "3") << "that has changed nothing";
+  const json before = TasksOf("1");
+  EXPECT_THAT(attempt(on_h2), AllOf(HasSubstr("h2 lacks what earlier attempts have written, and would begin anew"),
+                                    HasSubstr("it is FINISHED as before")));
+  EXPECT_EQ(StateOf("1"), "FINISHED") << "that has changed nothing";
+  EXPECT_EQ(TasksOf("1"), before);
+  EXPECT_EQ(attempt({}), "3");
   EXPECT_EQ(attempt({"--on", "local"}), "4") << "it came here";
   EXPECT_THAT(attempt({}), HasSubstr("h1 lacks what earlier attempts have written")) << "the newest is here";
   EXPECT_EQ(attempt({"--on", "local"}), "5");
@@ -92,7 +96,25 @@ TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
     EXPECT_NE(said.exit_code, 0);
     EXPECT_THAT(said.err,
                 HasSubstr("never came here, and this one would begin anew: it is on h1 in /run/home/.muster"));
+    EXPECT_EQ(StateOf("1"), "KILLED") << "as before";
   }
+}
+
+TEST_P(SshExperiment, AnEvaluatorThatSeesNoCheckpointsIsNamedBeforeItStarts) {
+  RunOn("h1,h2", "placement: {master: h1, evaluator: h2}\n");
+  const auto train = [this](const std::string& more) {
+    Write("muster.yml",
+          "project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: {worker: 1, evaluator: true}}\n" +
+              more + "  run: echo done\n");
+    return Out({"train", "--no-venv"});
+  };
+  const std::string shown = train("");
+  const size_t said = shown.find(
+      "the evaluator on h2 finds no checkpoint unless it shares this folder with h1, where "
+      "they are written; placement: {evaluator: h1} puts it there");
+  ASSERT_NE(said, std::string::npos) << shown;
+  EXPECT_LT(said, shown.find("--> RUNNING"));
+  EXPECT_THAT(train("  output: " + Aside("out") + "\n"), Not(HasSubstr("finds no checkpoint"))) << "both see it";
 }
 
 // Each role on a host of its own, with an OUTPUT_DIR that all of them see.
@@ -120,7 +142,7 @@ TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {
 }
 
 TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
-  RunOn("nowhere");
+  RunOn("nowhere", "placement: {master: nowhere}\n");
   WriteExperiment("run: echo on $(uname -n)");
   const std::string there = Out({"train", "--hosts", "h3", "--ssh_config", hosts().ssh_config()});
   EXPECT_THAT(LinesOf(there, "1.master"), Contains("on h3"));
@@ -129,7 +151,9 @@ TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
   EXPECT_THAT(LinesOf(here, "3.master"), Not(Contains("on h3")));
   const Said dry = Muster({"train", "--dry-run", "--hosts", "h3"});
   EXPECT_EQ(dry.exit_code, 0) << dry.err;
-  EXPECT_THAT(dry.out, ContainsRegex("\n  hosts +h3 +--hosts, not the file's\n"));
+  EXPECT_THAT(dry.out,
+              AllOf(ContainsRegex("\n  on +ssh +--hosts\n"), ContainsRegex("\n  hosts +h3 +--hosts, not the file's\n"),
+                    ContainsRegex("\n  placement +none +--hosts, not the file's\n")));
   EXPECT_THAT(dry.out, ContainsRegex("code for each host: 1 file, [0-9]+ bytes, [^\n]*\n  [0-9]+ bytes  muster.yml\n"));
   EXPECT_THAT(Mistake({"train", "--on", "shh"}), HasSubstr("(nearest: ssh)"));
 }
@@ -202,7 +226,7 @@ dist.destroy_process_group()
 
 TEST_P(SshExperiment, AScriptOfTorchDistributedRunsOverHosts) {
   const std::string python = SourceFolder() + "/.venv/bin/python";
-  if (!std::filesystem::exists(python)) GTEST_SKIP() << "no .venv; ./dev setup makes it";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << NoTestBecause("no .venv; ./dev setup makes it");
   Write("sum.py", kSumOfRanks);
   WriteExperiment("torchrun: {workers: 2, processes: 2}\nrun: " + python + " sum.py");
   const std::string shown = Out({"train"});
@@ -396,7 +420,12 @@ TEST_P(SupervisorElsewhere, ItsExperimentIsShownAndKilledFromHere) {
   train->WaitForErr(" ends it");
   train->WaitForOut("begun on h1");
   const std::string name = NameIn(train->err);
-  EXPECT_EQ(Muster({"kill", name}).exit_code, 0);
+  EXPECT_THAT(train->err, HasSubstr("and h1 supervises it: this machine may sleep or go")) << "at its start";
+  EXPECT_THAT(Out({"status", name}), StartsWith("experiment " + name + " of project "));
+  const Said kill = Muster({"kill", name});
+  EXPECT_EQ(kill.exit_code, 0) << kill.err;
+  EXPECT_THAT(kill.out, HasSubstr("experiment " + name + ": KILLED\n"));
+  EXPECT_THAT(Muster({"kill", name}).err, HasSubstr("experiment " + name + " had ended before: KILLED"));
   EXPECT_EQ(train->Wait(), 130) << train->err;
   EXPECT_THAT(train->err, AllOf(HasSubstr("experiment " + name + ": KILLED"), HasSubstr(" on h1\n")));
 }

@@ -20,7 +20,7 @@
 namespace muster::ssh_run_test {
 namespace {
 
-using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 // The exit code where a host can't be used: nothing has been started.
 constexpr int kNothingStarted = 2;
@@ -60,6 +60,52 @@ TEST_F(SshRun, TheLayoutOfNodesIsStartedOnItsHosts) {
       {"master:0", "h1"}, {"ps:0", "h1"}, {"worker:0", "h1"}, {"worker:1", "h1"}, {"ps:1", "h2"}, {"worker:2", "h2"}};
   for (const auto& [task, host] : places)
     EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("on " + host)) << task;
+}
+
+// h1 takes one task that trains, h2 the others; ps take no slot.
+TEST_F(SshRun, TasksGoWhereTheHostFileHasSlots) {
+  std::ofstream(Shared("hosts")) << "# the small one first\n"
+                                 << "h1 slots=1 address=10.77.0.11\n"
+                                 << "h2 slots=3 address=" << SimulatedHosts::AddressOf("h2") << "\n";
+  const std::vector<std::string> from_file = {"--host_file", Shared("hosts"), "--ssh-config", hosts().ssh_config()};
+  const auto run = Run(Joined(from_file, {"--ps", "2", "--workers", "4"}), Script("echo on $(hostname) $TF_CONFIG"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"ps:0", "h1"}, {"ps:1", "h2"}, {"worker:0", "h1"}, {"worker:1", "h2"}, {"worker:2", "h2"}, {"worker:3", "h2"}};
+  for (const auto& [task, host] : places)
+    EXPECT_THAT(After(run->out, "[" + task + "] "),
+                ElementsAre(AllOf(HasSubstr("on " + host + " "), HasSubstr("10.77.0.11:"))))
+        << task;
+  const auto full = Run(Joined(from_file, {"--ps", "0", "--workers", "5"}), Script(": >started"));
+  EXPECT_EQ(full->Wait(), kNothingStarted) << full->err;
+  EXPECT_THAT(full->err, HasSubstr("5 tasks train and the 2 hosts have 4 slots"));
+  EXPECT_FALSE(std::filesystem::exists(Shared("started")));
+}
+
+TEST_F(SshRun, AnEvaluatorOnAnotherHostThanTheChiefIsToldWhatItNeeds) {
+  const auto run = Run({"--ps", "1", "--workers", "1", "--evaluator", "--model_dir", "/tmp/model"}, Script(":"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const size_t said = run->err.find(
+      "the evaluator on h2 finds no checkpoint unless /tmp/model is a folder that it "
+      "shares with h1, where worker:0 writes all of them; training works without");
+  ASSERT_NE(said, std::string::npos) << run->err;
+  EXPECT_LT(said, run->err.find(" is process ")) << "before anything starts";
+}
+
+// The program and the library that it needs are on h1, on h2 is the program alone.
+TEST_F(SshRun, ALibraryThatIsMissingOnAHostIsNamedWithTheHost) {
+  for (const char* host : {"h1", "h2"}) {
+    Process install(hosts().On(host, {"install", "-D", "-t", "/tmp/program", BinFolder() + "/borrower"}));
+    ASSERT_EQ(install.Wait(), 0) << install.err;
+  }
+  Process lend(hosts().On("h1", {"install", "-t", "/tmp/program", BinFolder() + "/liblender.so"}));
+  ASSERT_EQ(lend.Wait(), 0) << lend.err;
+  const auto run = Run({"--hosts", "h2,h1", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "2"},
+                       {"/tmp/program/borrower"});
+  EXPECT_EQ(run->Wait(), 127) << run->err;
+  EXPECT_THAT(run->err, ContainsRegex("first failure: worker:0 [^\n]*liblender.so, a shared library of its program, "
+                                      "isn't found on h2"))
+      << run->err;
 }
 
 TEST_F(SshRun, ManyLinesComeWholeAndInOrder) {

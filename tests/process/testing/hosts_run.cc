@@ -43,7 +43,7 @@ std::unique_ptr<Process> HostsRunTest::Run(const std::vector<std::string>& flags
   std::vector<std::string> words = {BinFolder() + "/muster", "run", "--on", "ssh"};
   bool names_hosts = false, has_grace = false;
   for (const std::string& flag : flags) {
-    names_hosts |= flag == "--hosts";
+    names_hosts |= flag == "--hosts" || flag == "--host_file";
     has_grace |= flag == "--grace";
   }
   if (!has_grace) words = Joined(words, {"--grace", kGrace});

@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<ExperimentId>> Wanted(const OpenedHome& opened, const
     if (name.task.has_value())
       return absl::InvalidArgumentError(
           absl::StrCat(text, ": a single task can't be killed, as its experiment would restart it or ",
-                       "end; accepted: ", name.id.ToString()));
+                       "end; accepted: ", ShownId(name.id)));
     RETURN_IF_ERROR(registry.Run(name.id).status());
     if (std::find(ids.begin(), ids.end(), name.id) == ids.end()) ids.push_back(name.id);
   }
@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
     }
     if (pid_fd >= 0) close(pid_fd);
     if (RealClock().Now() > deadline)
-      return absl::DeadlineExceededError(absl::StrCat("experiment ", id.ToString(), ": its supervisor doesn't start; ",
+      return absl::DeadlineExceededError(absl::StrCat("experiment ", ShownId(id), ": its supervisor doesn't start; ",
                                                       opened.home.supervisor_log(id), " may say why"));
   }
 }
@@ -210,9 +210,9 @@ constexpr absl::Duration kSilenceElsewhere = absl::Seconds(30);
 absl::StatusOr<AskedSupervisor> Ask(const OpenedHome& opened, const RunRecord& run, bool now) {
   const std::string host = MachineId::Parse(run.machine).host;
   if (run.state == RunState::kCreated && run.id.run > 0)
-    return absl::FailedPreconditionError(
-        absl::StrCat("run ", run.id.ToString(), " waits for its turn under its grid's supervisor on ", host,
-                     "; accepted: the grid, muster kill ", run.id.number, ", or the same on ", host));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run ", ShownId(run.id), " waits for its turn under its grid's supervisor on ", host,
+        "; accepted: the grid, muster kill ", ShownId({.number = run.id.number}), ", or the same on ", host));
   ASSIGN_OR_RETURN(std::string request, WriteKillRequest(opened.home.requests(run.id), now));
   return AskedSupervisor{.id = run.id, .host = host, .request = std::move(request)};
 }
@@ -229,7 +229,7 @@ absl::StatusOr<bool> HasEndedElsewhere(const OpenedHome& opened, AskedSupervisor
   const std::optional<absl::Duration> silent = opened.registry->SinceRenewal(asked.id);
   if (!silent.has_value() || *silent < kSilenceElsewhere) return false;
   if (!asked.request.empty()) TakeRequestBack(folder, asked.request);
-  return absl::UnavailableError(absl::StrCat("experiment ", asked.id.ToString(), ": nothing was heard from its ",
+  return absl::UnavailableError(absl::StrCat("experiment ", ShownId(asked.id), ": nothing was heard from its ",
                                              "supervisor on ", asked.host, " for ", ShownAge(*silent),
                                              "; muster kill there ends it, or finds that it is gone"));
 }
@@ -237,7 +237,7 @@ absl::StatusOr<bool> HasEndedElsewhere(const OpenedHome& opened, AskedSupervisor
 absl::Status AwaitEndsElsewhere(const OpenedHome& opened, std::vector<AskedSupervisor> asked) {
   absl::Status failed;
   for (const AskedSupervisor& one : asked)
-    std::fprintf(stderr, "asked the supervisor of experiment %s on %s to end it\n", one.id.ToString().c_str(),
+    std::fprintf(stderr, "asked the supervisor of experiment %s on %s to end it\n", ShownId(one.id).c_str(),
                  one.host.c_str());
   while (!asked.empty()) {
     std::erase_if(asked, [&](AskedSupervisor& one) {
@@ -260,10 +260,10 @@ absl::StatusOr<bool> Tell(Registry& registry, const std::vector<ExperimentId>& i
     ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
     if (HasEnded(before.at(id)) && !left.contains(id)) {
       all = false;
-      std::fprintf(stderr, "muster kill: experiment %s had ended before: %s %s ago\n", id.ToString().c_str(),
+      std::fprintf(stderr, "muster kill: experiment %s had ended before: %s %s ago\n", ShownId(id).c_str(),
                    std::string(Name(run.state)).c_str(), ShownAge(RealClock().Now() - run.ended).c_str());
     } else if (!json) {
-      std::printf("experiment %s: %s\n", id.ToString().c_str(), std::string(Name(run.state)).c_str());
+      std::printf("experiment %s: %s\n", ShownId(id).c_str(), std::string(Name(run.state)).c_str());
     }
     list.push_back(JsonOf(run));
   }

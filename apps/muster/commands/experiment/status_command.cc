@@ -122,7 +122,7 @@ absl::Status ShowExperiments(const OpenedHome& opened, const StatusFlags& flags)
 
 void PrintHead(const OpenedHome& opened, const RunRecord& run) {
   const std::string why = WhyText(opened, run);
-  std::printf("%s\n", OneLine(absl::StrCat("experiment ", run.id.ToString(), " of project ", run.project, ": ",
+  std::printf("%s\n", OneLine(absl::StrCat("experiment ", ShownId(run.id), " of project ", run.project, ": ",
                                            std::string(Name(run.state)), why.empty() ? "" : ", ", why, ", ", AgeOf(run),
                                            " old"))
                           .c_str());
@@ -157,7 +157,7 @@ absl::Status ShowTasks(const OpenedHome& opened, const RunRecord& run, const Exp
   if (name.task.has_value()) {
     std::erase_if(tasks, [&name](const TaskRecord& task) { return task.task != *name.task; });
     if (tasks.empty())
-      return absl::NotFoundError(absl::StrCat(FullName(run.id, *name.task), ": experiment ", run.id.ToString(),
+      return absl::NotFoundError(absl::StrCat(FullName(run.id, *name.task), ": experiment ", ShownId(run.id),
                                               " has no such task; muster status ", ShownId(run.id), " lists them"));
   }
   if (json) {

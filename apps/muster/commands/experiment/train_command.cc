@@ -27,6 +27,7 @@
 #include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/hosts/remote_command.h"
 #include "apps/muster/terminal/own_environment.h"
+#include "apps/muster/terminal/shown_host.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
@@ -153,7 +154,7 @@ absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile
   ASSIGN_OR_RETURN(const RunRecord whole, registry.Run({.number = name.id.number}));
   const RunRecord& open = HasEnded(run.state) ? whole : run;
   if (!HasEnded(open.state))
-    return absl::FailedPreconditionError(absl::StrCat("experiment ", open.id.ToString(), " is still running (",
+    return absl::FailedPreconditionError(absl::StrCat("experiment ", ShownId(open.id), " is still running (",
                                                       std::string(Name(open.state)), "): muster kill ",
                                                       ShownId(open.id), " ends it"));
   if (run.project == file.project) return run;
@@ -194,9 +195,13 @@ std::string CommandGiven(const TrainFlags& flags) {
 }
 
 // Returns what flags say of keys of the file, for the table of --dry-run.
-std::map<std::string, std::string> GivenKeys(const HostFlags& flags) {
-  std::map<std::string, std::string> given = GivenHostFlags(flags);
-  if (!flags.slurm.empty()) given["slurm"] = absl::StrJoin(flags.slurm, ", ");
+std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const ExperimentFile& file) {
+  std::map<std::string, std::string> given = GivenHostFlags(flags.hosts);
+  if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
+  // A supervisor elsewhere has been told to do it itself; to the user it is that host.
+  const std::string& shown = ShownHost();
+  if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
+  if (!shown.empty() && shown != file.hosts.supervisor) given["supervisor"] = shown;
   return given;
 }
 
@@ -366,7 +371,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     ASSIGN_OR_RETURN(const std::string plan, PlanText(folder.file, experiment.runs,
                                                       {.options = flags.options,
                                                        .stop_grace = flags.stop_grace.has_value(),
-                                                       .hosts = GivenKeys(flags.hosts),
+                                                       .hosts = GivenKeys(flags, folder.file),
+                                                       .code_limit = flags.hosts.code_limit,
                                                        .parameters = flags.parameters,
                                                        .environment = OwnEnvironment()}));
     std::fputs(plan.c_str(), stdout);

@@ -33,6 +33,7 @@
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/copied_folder.h"
 #include "muster/launch/foreground/foreground_run.h"
+#include "muster/launch/foreground/model_folder.h"
 #include "muster/launch/foreground/run_trace.h"
 #include "muster/launch/hosts/host_list.h"
 #include "muster/launch/hosts/placement.h"
@@ -231,6 +232,9 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   options.plan.placement = request.hosts;
   options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
+  // The nodes of a job of Slurm share the folder that it begins in.
+  const std::string unshared = options.engine == kSshEngine ? UnsharedModelFolderText(request) : "";
+  if (!unshared.empty()) std::fprintf(stderr, "muster run: %s\n", unshared.c_str());
   if (options.engine != kSlurmEngine) return absl::OkStatus();
   options.plan.muster = muster;
   options.plan.shared_folder = SharedFolder(request.directory, options.environment);

@@ -452,7 +452,7 @@ TEST_F(MovedTaskTest, GoesToAnotherHostWhenTheirsIsLost) {
   LoopEngine& engine = StartBoth();
   EXPECT_EQ(backend_->Move(kOther, wish_), "") << "its host is heard";
   BeSilent(engine);
-  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  PassUntil("worker:1 was lost with its host b");
   EXPECT_EQ(backend_->Move(kOther, {.hosts = {"b"}, .others = wish_.others}), "") << "none is wished";
   EXPECT_EQ(backend_->Move(kOther, wish_), "a");
   StartElsewhere();
@@ -533,7 +533,7 @@ TEST_F(MovedTaskTest, StaysWithoutASlotElsewhere) {
   BeSilent(engine);
   PassUntil("worker:1 is out of reach");
   EXPECT_FALSE(backend_->CanGiveUp(kOther, wish_));
-  PassUntil(absl::StrCat("worker:1 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  PassUntil("worker:1 was lost with its host b");
   EXPECT_EQ(backend_->Move(kOther, wish_), "");
 }
 

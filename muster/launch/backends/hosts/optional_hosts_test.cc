@@ -127,7 +127,7 @@ class LeftOutHostTest : public ::testing::Test, public BackendEvents {
   }
   void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
   void OnExit(const TaskId& task, const ExitStatus& status) override {
-    lines_.push_back(absl::StrCat(task.ToString(), status.host_lost ? " is lost" : " has ended"));
+    lines_.push_back(absl::StrCat(task.ToString(), status.by_its_host ? " is lost" : " has ended"));
   }
 
   SimulatedClock clock_{RealClock().Now()};
