@@ -55,8 +55,8 @@ std::map<std::string, int> GpusOfNodes(const std::vector<std::string>& environme
   const auto asks_for_gpus = [](const std::string& variable) { return absl::StartsWith(variable, "SLURM_GPUS"); };
   const auto allocation = AllocationIn(environment);
   if (!allocation.ok() || std::none_of(environment.begin(), environment.end(), asks_for_gpus)) return {};
-  const auto output =
-      RunToItsEnd({"scontrol", "show", "job", "--details", allocation->job}, SubmitEnvironment(environment), kShowJobPatience);
+  const auto output = RunToItsEnd({"scontrol", "show", "job", "--details", allocation->job},
+                                  SubmitEnvironment(environment), kShowJobPatience);
   return output.ok() && output->status.ok() ? ParseGpusOfNodes(output->out, allocation->job)
                                             : std::map<std::string, int>();
 }
