@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +20,8 @@
 namespace muster::clusters_page_test {
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre,
-    ::testing::ElementsAreArray, ::testing::HasSubstr, ::testing::SizeIs, ::testing::StartsWith;
+    ::testing::ElementsAreArray, ::testing::HasSubstr, ::testing::SizeIs;
 
 constexpr char kPage[] = "clusters.md";
 // A program that every host has.
