@@ -5,7 +5,8 @@ A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` m
 between the lines `[REGION]` and `[/REGION]`, in comments of the file. A block under `<!-- differs: PATH to PATH -->`
 (with regions, too) must be what makes the first text the second, line by line. --write puts the right text into the block.
 Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a
-recorded command (page_blocks.py), and a changelog whose newest version isn't that of muster/base/version.h."""
+recorded command (page_blocks.py), errors that a page explains and no program says (error_rows.py), and a changelog whose
+newest version isn't that of muster/base/version.h."""
 
 import difflib
 import pathlib
@@ -13,6 +14,7 @@ import re
 import sys
 import textwrap
 
+import error_rows
 import page_blocks
 import sources
 
@@ -83,8 +85,16 @@ def missing_files(path, text, there):
             yield f"{path}: names {match[1]}, which isn't there"
 
 
+def said_by_programs(root):
+    """Returns the string literals of muster/ and apps/, a line each."""
+    programs = [p for p in sources.code_files(root)
+                if p.parts[0] in ("muster", "apps") and "testing" not in p.parts and not p.name.endswith("_test.cc")]
+    return "\n".join(text for p in programs for text in error_rows.strings((root / p).read_text(encoding="utf-8")))
+
+
 def problems(root, write=False):
     yield from version_problems(root)
+    said = None
     there = {str(part) for path in sources.all_files(root) for part in (path, path.name, *path.parents)}
     for path in (p for p in sources.all_files(root) if p.suffix == ".md"):
         text = (root / path).read_text(encoding="utf-8")
@@ -105,6 +115,9 @@ def problems(root, write=False):
                 text = text.replace(match.group(), match["head"] + wanted + match["end"])
                 (root / path).write_text(text, encoding="utf-8")
         yield from run_problems(path, text)
+        if error_rows.quoted(text):
+            said = said if said is not None else said_by_programs(root)
+            yield from error_rows.problems(path, text, said)
         for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
             if not (root / path.parent / match[1]).exists():
                 yield f"{path}: links to {match[1]}, which isn't there"

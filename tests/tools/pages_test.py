@@ -154,6 +154,21 @@ class DocsTest(Tree):
         self.write("CHANGELOG.md", "## [Unreleased]\n")
         self.assert_one(self.check(), "newest version is missing")
 
+    def test_an_error_that_no_program_says(self):
+        self.write("muster/base/e.cc", '''
+            // denied your key
+            f(StrCat(host, " denies the login; is it "
+                           "your key (ssh-copy-id ", host), R"(takes "no" commands)");
+            ''')
+        rows = "## What an error means\n\n| what is said | what to do |\n|---|---|\n| %s | look |\n\n## More\n\n| a b | c |\n"
+        for said in ("… denies the login; is it your key", "denies the login (h1)", "takes \"no\" commands", "srun: no"):
+            self.write("docs/x.md", rows % said)
+            self.assertEqual(list(self.check()), [], said)
+        self.write("docs/x.md", rows % "denies the login; denied your key")
+        self.assert_one(self.check(), "docs/x.md", "no program says `denied your key`")
+        self.write("docs/x.md", rows % "17 commands")
+        self.assert_one(self.check(), "has no two words")
+
     def test_a_dead_link(self):
         self.write("README.md", "[here](docs/x.md), [there](https://example.org), [e](examples/e.cc)\n")
         self.assert_one(self.check(), "docs/x.md")

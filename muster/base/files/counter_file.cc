@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/write_error.h"
 
 namespace muster {
 namespace {
@@ -23,11 +24,11 @@ std::optional<uint64_t> NumberIn(int fd) {
 
 absl::StatusOr<CounterFile> CounterFile::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " can't be made"));
+  if (fd < 0) return WriteError(errno, absl::StrCat(path, " can't be made"));
   const uint64_t number = NumberIn(fd).value_or(0);
   CounterFile file(fd, number);
   if (pwrite(fd, &number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, " can't be written"));
+    return WriteError(errno, absl::StrCat(path, " can't be written"));
   return file;
 }
 

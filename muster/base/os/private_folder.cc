@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/write_error.h"
 
 namespace muster {
 namespace {
@@ -40,7 +41,7 @@ absl::StatusOr<PrivateFolder> PrivateFolder::OpenIn(const std::string& name, boo
   const std::string path = name.empty() ? path_ : absl::StrCat(path_, "/", name);
   const std::string& opened = name.empty() ? path_ : name;
   if (make && mkdirat(fd_, opened.c_str(), 0700) != 0 && errno != EEXIST)
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, " can't be made"));
+    return WriteError(errno, absl::StrCat(path, " can't be made"));
   PrivateFolder folder(openat(fd_, opened.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), path);
   if (folder.fd_ < 0) return NotOpened(path, errno);
   struct stat info {};

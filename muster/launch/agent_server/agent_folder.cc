@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/write_error.h"
 
 namespace muster {
 namespace {
@@ -114,7 +115,7 @@ absl::StatusOr<Socket> AgentFolder::Listen() const {
   const sockaddr_un address = AddressIn(lock_fd());
   if (!listening.valid() || bind(listening.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(listening.fd(), kBacklog) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen on ", PathOf(kSocketName)));
+    return WriteError(errno, absl::StrCat("cannot listen on ", PathOf(kSocketName)));
   return listening;
 }
 
@@ -136,7 +137,7 @@ absl::StatusOr<Socket> AgentFolder::OpenLog() const {
   const absl::StatusOr<PrivateFolder> folder = agents_.OpenIn(job_, /*make=*/true);
   if (!folder.ok()) return WithWayOut(folder.status());
   Socket log(openat(folder->fd(), kLogName, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!log.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", PathOf(kLogName)));
+  if (!log.valid()) return WriteError(errno, absl::StrCat("cannot write ", PathOf(kLogName)));
   return log;
 }
 
@@ -145,7 +146,7 @@ absl::StatusOr<std::string> AgentFolder::ReplaceAgentId(const std::string& id) c
   char before[kMostLetters] = {};
   const ssize_t got = file.valid() ? pread(file.fd(), before, sizeof before, 0) : -1;
   if (got < 0 || pwrite(file.fd(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", PathOf(kIdName)));
+    return WriteError(errno, absl::StrCat("cannot write ", PathOf(kIdName)));
   return std::string(before, static_cast<size_t>(got));
 }
 

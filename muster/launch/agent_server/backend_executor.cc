@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/os/uninterrupted.h"
+#include "muster/base/write_error.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/task/device_pool.h"
 #include "muster/launch/task/task_environment.h"
@@ -24,14 +25,12 @@ namespace {
 absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string written = absl::StrCat(path, ".new");
   const int fd = open(written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", written));
+  if (fd < 0) return WriteError(errno, absl::StrCat("cannot write ", written));
   const ssize_t put = Uninterrupted([&] { return write(fd, text.data(), text.size()); });
   const int error = put < 0 ? errno : ENOSPC;
   close(fd);
-  if (put != static_cast<ssize_t>(text.size()))
-    return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", written));
-  if (rename(written.c_str(), path.c_str()) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot replace ", path));
+  if (put != static_cast<ssize_t>(text.size())) return WriteError(error, absl::StrCat("cannot write ", written));
+  if (rename(written.c_str(), path.c_str()) != 0) return WriteError(errno, absl::StrCat("cannot replace ", path));
   return absl::OkStatus();
 }
 
@@ -158,7 +157,11 @@ std::vector<std::pair<CommandId, pid_t>> BackendExecutor::Processes() const {
 absl::Time BackendExecutor::deadline() const { return stopped_ ? absl::InfiniteFuture() : backend_->deadline(); }
 
 void BackendExecutor::OnTime() {
-  if (!stopped_) backend_->OnTime();
+  if (stopped_) return;
+  backend_->OnTime();
+  if (unwritten_.empty() || !ReplaceFile(options_.cluster_file, unwritten_).ok()) return;
+  unwritten_.clear();
+  link_->SendNote("tasks have the present addresses again");
 }
 
 void BackendExecutor::Reserve(const CommandId& command, const ReserveEntry& reserve) {
@@ -277,7 +280,8 @@ void BackendExecutor::End(const CommandId& launch, EndMode mode) {
 
 void BackendExecutor::WriteHosts(const std::string& file) {
   const absl::Status written = ReplaceFile(options_.cluster_file, file);
-  if (!written.ok()) link_->SendNote(absl::StrCat("tasks may have old addresses: ", written.message()));
+  unwritten_ = written.ok() ? "" : file;
+  if (!written.ok()) link_->SendNote(absl::StrCat("tasks have old addresses until this works: ", written.message()));
 }
 
 void BackendExecutor::Input(const CommandId& launch, std::string_view bytes) {

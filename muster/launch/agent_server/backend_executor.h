@@ -72,6 +72,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   // The first processes of the launches that run.
   std::vector<std::pair<CommandId, pid_t>> Processes() const;
   absl::Time deadline() const;
+  // Does what is due, and tries again to write the cluster file if that has failed: call it once a second at least.
   void OnTime();
 
   void Reserve(const CommandId& command, const ReserveEntry& reserve) override;
@@ -123,6 +124,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   std::map<CommandId, Held> launches_;   // whose end isn't forgotten
   std::map<TaskId, CommandId> current_;  // those that run or are being started
   std::map<TaskId, Reservation> reservations_;
+  std::string unwritten_;  // the cluster file that couldn't be written
   bool paused_ = false;
   bool ending_ = false;          // nobody takes output any more
   bool stop_asked_ = false;      // by the supervisor

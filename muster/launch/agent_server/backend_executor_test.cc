@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -249,6 +250,22 @@ TEST_F(BackendExecutorTest, TheClusterFileIsReplaced) {
   Settle();
   EXPECT_EQ(scratch_.Read("cluster"), "worker:0 h2:1\n");
   EXPECT_FALSE(scratch_.Has("cluster.new"));
+}
+
+TEST_F(BackendExecutorTest, AClusterFileThatCannotBeWrittenIsSaidAndTriedAgain) {
+  std::filesystem::create_directory(scratch_ / "cluster.new");
+  Settle();
+  client_.link.WriteHosts("worker:0 h1:1\n").value();
+  Settle();
+  executor_.OnTime();
+  Settle();
+  EXPECT_THAT(client_.notes, ElementsAre(HasSubstr("tasks have old addresses until this works: cannot write " +
+                                                   (scratch_ / "cluster.new"))));
+  std::filesystem::remove(scratch_ / "cluster.new");
+  executor_.OnTime();
+  Settle();
+  EXPECT_EQ(scratch_.Read("cluster"), "worker:0 h1:1\n");
+  EXPECT_THAT(client_.notes, ElementsAre(HasSubstr("old addresses"), HasSubstr("present addresses")));
 }
 
 }  // namespace

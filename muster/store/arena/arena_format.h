@@ -17,6 +17,10 @@ constexpr uint32_t kArenaVersion = 8;
 // everything above.
 constexpr int kStalenessCounts = 65;
 
+// Why updates are held back (ArenaHeader::held). Those of rows go on during a cut, but not where a ps is cut off.
+constexpr uint64_t kHeldForCut = 1;
+constexpr uint64_t kHeldCutOff = 2;
+
 enum class ArenaState : uint32_t {
   kLoading = 0,  // values are being written: there is no model yet
   kReady = 1,
@@ -103,7 +107,7 @@ struct ArenaHeader {
   pthread_mutex_t count_mutex;           // process-shared, robust
   uint64_t load_requested;               // 1: the chief must load a checkpoint that ps 0 knows
   uint64_t staleness[kStalenessCounts];  // [i]: direct updates with staleness i
-  uint64_t held;                         // 1: CutFollower holds updates back; see ClientRecord::held_through
+  uint64_t held;         // CutFollower holds updates back: kHeldForCut, kHeldCutOff; see ClientRecord::held_through
   uint64_t one_process;  // 1: the arena ends with the only process that has it, so nothing is ever undone
   RoundControl rounds;
   uint64_t work_kept;  // which of the two places holds the work queue's state: 1 or 2; 0: neither

@@ -68,7 +68,7 @@ void CutFollower::HoldAll(std::shared_ptr<Arena> arena) {
   arena_ = std::move(arena);
   through_.assign(clients_.clients().size(), 0);
   // See DirectApply::Begin.
-  Publish<uint64_t>(arena_->header().held, 1);
+  Publish<uint64_t>(arena_->header().held, cut_off_ ? kHeldCutOff : kHeldForCut);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   counted_.clear();
   for (int i = 0; i < static_cast<int>(through_.size()); ++i) {
@@ -225,8 +225,11 @@ void CutFollower::Check() {
 bool CutFollower::IsHeld(const IncomingRequest& request) const {
   PushPullRequest message;
   // Once training has ended, updates are refused, held or not.
-  if (arena_ == nullptr || ended_ || static_cast<StoreMethod>(request.method) != StoreMethod::kPushPull ||
-      !Decode(request.control, message).ok() || message.stamp.client >= through_.size() || message.contributes)
+  if (arena_ == nullptr || ended_) return false;
+  const auto method = static_cast<StoreMethod>(request.method);
+  if (method == StoreMethod::kPushRows) return cut_off_;  // no part of a cut, but of what would be lost
+  if (method != StoreMethod::kPushPull || !Decode(request.control, message).ok() ||
+      message.stamp.client >= through_.size() || message.contributes)
     return false;
   return message.Trains() && message.stamp.sequence > through_[message.stamp.client];
 }

@@ -124,6 +124,7 @@ absl::StatusOr<DirectApply*> DirectUpdates::Use(bool changes) {
   if (changes && apply_->ended()) return absl::CancelledError("training has ended");
   // Only its ps knows whether what this process has mapped is still what counts.
   if (!apply_->hosts_alive()) RETURN_IF_ERROR(Open());
+  if (changes && apply_ != nullptr && apply_->CutOffPs()) RETURN_IF_ERROR(AwaitRelease(std::nullopt));
   return apply_.get();
 }
 
@@ -147,12 +148,12 @@ void DirectUpdates::Close() {
 
 absl::Status DirectUpdates::BeginUpdate(uint64_t sequence) {
   apply_->Begin(sequence);
-  const absl::Status begun = AwaitCut(sequence);
+  const absl::Status begun = AwaitRelease(sequence);
   if (!begun.ok() && apply_ != nullptr) apply_->Begin(0);  // nothing is under way
   return begun;
 }
 
-absl::Status DirectUpdates::AwaitCut(uint64_t sequence) {
+absl::Status DirectUpdates::AwaitRelease(std::optional<uint64_t> sequence) {
   const StoreClientOptions& options = client_.options_;
   const Track::Span wait(options.track, Activity::kWait);
   const absl::Time began = client_.ps_calls_.loop().Now();
@@ -160,7 +161,7 @@ absl::Status DirectUpdates::AwaitCut(uint64_t sequence) {
   for (;;) {
     std::optional<int> holder;
     const auto settled = [&] {
-      holder = apply_->HeldBackBy(sequence);
+      holder = sequence ? apply_->HeldBackBy(*sequence) : apply_->CutOffPs();
       return !holder || apply_->ended() || options.stop_requested();
     };
     if (client_.ps_calls_.loop().RunUntil(settled, client_.ps_calls_.loop().Now() + kCheckHoldAfter)) {
@@ -170,7 +171,7 @@ absl::Status DirectUpdates::AwaitCut(uint64_t sequence) {
     if (!apply_->hosts_alive()) {
       RETURN_IF_ERROR(Open());
       if (apply_ == nullptr) return absl::OkStatus();
-      apply_->Begin(sequence);
+      if (sequence) apply_->Begin(*sequence);
     }
     // The ps ends a hold by its own clock: one that doesn't is stopped, or worse.
     const absl::Duration held = client_.ps_calls_.loop().Now() - began;

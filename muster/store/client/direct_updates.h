@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -34,8 +35,9 @@ class DirectUpdates {
   // Needs on(). If it is off afterwards, push through the ps. `scales`: as FindClipScales.
   absl::StatusOr<StorePushResult> PushPull(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                            const std::vector<double>& scales, const StorePushOptions& options);
-  // For an operation in another file: returns what carries it out here; null: the ps does. Cancelled: training has
-  // ended, and the operation would change something. Other errors as Open's.
+  // For an operation on rows: returns what carries it out here; null: the ps does. If it changes something, waits while
+  // a ps is cut off from the other hosts (Unavailable: for longer than the patience allows); Cancelled: training has
+  // ended. Other errors as Open's.
   absl::StatusOr<DirectApply*> Use(bool changes);
   InPlaceMemory InPlace(size_t variable) const;
   // How far ps `ps` was when this worker's values were pulled; need on().
@@ -53,7 +55,8 @@ class DirectUpdates {
   // Announces the update, and waits while a ps is held for a checkpoint's cut. It may be off afterwards. Unavailable: a
   // ps is held for longer than the patience allows.
   [[nodiscard]] absl::Status BeginUpdate(uint64_t sequence);
-  [[nodiscard]] absl::Status AwaitCut(uint64_t sequence);
+  // nullopt: an update of rows, which only a ps that is cut off holds back.
+  [[nodiscard]] absl::Status AwaitRelease(std::optional<uint64_t> sequence);
   // Contributes to one round of the synchronous gate: how the client waits in it. What it does there is DividedRound's.
   absl::StatusOr<StorePushResult> Contribute(absl::FunctionRef<ByteSpan(size_t)> gradient,
                                              const std::vector<double>& scales, const StorePushOptions& options);

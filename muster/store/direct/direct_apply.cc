@@ -72,6 +72,12 @@ std::optional<int> DirectApply::HeldBackBy(uint64_t sequence) {
   return std::nullopt;
 }
 
+std::optional<int> DirectApply::CutOffPs() {
+  for (size_t ps = 0; ps < places_.size(); ++ps)
+    if (Observe(places_[ps].attachment->arena().header().held) == kHeldCutOff) return static_cast<int>(ps);
+  return std::nullopt;
+}
+
 absl::StatusOr<StorePushResult> DirectApply::PushPull(const ModelBinding& binding,
                                                       absl::FunctionRef<ByteSpan(size_t)> gradient,
                                                       const StorePushOptions& options, const Push& push) {

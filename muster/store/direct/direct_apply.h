@@ -45,6 +45,8 @@ class DirectApply {
   void Begin(uint64_t sequence);
   // Returns a ps, if any, that is held for a checkpoint's cut and doesn't let this update in.
   std::optional<int> HeldBackBy(uint64_t sequence);
+  // Returns a ps, if any, that is cut off from the other hosts and takes no updates of rows either.
+  std::optional<int> CutOffPs();
 
   struct Push {
     uint64_t sequence = 0;

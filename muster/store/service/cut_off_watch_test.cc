@@ -5,11 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/store/client/checkpoint_calls.h"
 #include "muster/store/client/cut_leader.h"
+#include "muster/store/client/row_client.h"
 #include "muster/store/service/passing_handler.h"
 #include "muster/store/testing/direct_worker.h"
+#include "muster/store/testing/joining.h"
 #include "muster/store/testing/scripted_worker.h"
 
 namespace muster::cut_off_watch_test {
@@ -58,6 +61,44 @@ TEST_P(CutOffWatchTest, NoUpdateIsAcknowledgedUntilSomebodyIsHeard) {
   const absl::Time before = store_.loop.Now();
   EXPECT_TRUE(worker.Push(1).ok());
   EXPECT_LT(store_.loop.Now(), before + absl::Seconds(1)) << "it is held still";
+}
+
+TEST_P(CutOffWatchTest, NoPushOfRowsIsAcknowledgedUntilSomebodyIsHeard) {
+  Start();
+  WorkerModel model({{.name = "w", .shape = {4}},
+                     {.name = "table",
+                      .shape = {20, 2},
+                      .kind = VariableKind::kRows,
+                      .table = {.initial = RowInitializer::Uniform(-1, 1, 7)}}},
+                    {.kind = RuleKind::kSgd, .learning_rate = 1}, 1);
+  model.memory[1] = {};
+  model.binding.values[1] = {};
+  const auto client = store_.Client("worker:0", {.patience = absl::Seconds(20), .apply = GetParam()});
+  ASSERT_EQ(JoinToTrain(*client, model.binding, /*chief=*/true), absl::OkStatus());
+  RowClient rows(*client);
+  const std::vector<int64_t> indices = {3, 17};
+  const std::vector<float> gradients(4, 1);
+  const auto push = [&] {
+    return rows.Push("table", {indices, DType::kFloat32, AsBytes(gradients.data(), gradients.size())}).status();
+  };
+  const auto gather = [&] {
+    std::vector<float> values(4);
+    EXPECT_EQ(rows.Gather("table", {indices, DType::kFloat32, AsMutableBytes(values.data(), values.size())}),
+              absl::OkStatus());
+    return values;
+  };
+  const std::vector<float> first = gather();
+  BeSilent();
+  EXPECT_EQ(gather(), first) << "reading goes on";
+  const absl::Time heard = store_.loop.Now() + absl::Seconds(2);
+  HearIn(absl::Seconds(2));
+  EXPECT_EQ(push(), absl::OkStatus());
+  EXPECT_GE(store_.loop.Now(), heard);
+  const absl::Time before = store_.loop.Now();
+  EXPECT_EQ(push(), absl::OkStatus());
+  EXPECT_LT(store_.loop.Now(), before + absl::Seconds(1)) << "it is held still";
+  const std::vector<float> last = gather();
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_FLOAT_EQ(last[i], first[i] - 2);
 }
 
 TEST_F(CutOffWatchTest, AWorkerOfAnotherHostThatIsHeardIsEnough) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "muster/base/testing/built_at.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/engines.h"
 
 namespace muster::experiment_muster_test {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 using ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
 
-class ExperimentMuster : public ExperimentsTest {};
+class ExperimentMuster : public OnEveryEngine {};
+INSTANTIATE_TEST_SUITE_P(, ExperimentMuster, EnginesWith(NotOnHosts::kStepsInMonitor), EngineName);
 
 // Returns the last whole table that `monitor --json` has printed, by task; unknown values are null.
 std::map<std::string, json> LastTable(const std::string& out) {
@@ -29,7 +30,7 @@ std::map<std::string, json> LastTable(const std::string& out) {
   return by_id;
 }
 
-TEST_F(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
+TEST_P(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
   Write("muster.yml",
         "project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n"
         "  parameters: {steps: 100}\n"

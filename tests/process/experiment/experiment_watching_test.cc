@@ -41,6 +41,10 @@ class ExperimentWatching : public OnEveryEngine {
 // What is read of this machine's processes, or has nothing to do with where tasks run.
 class ExperimentWatchingHere : public ExperimentWatching {};
 
+class ExperimentTensorboardMeanwhile : public ExperimentWatching {};
+
+INSTANTIATE_TEST_SUITE_P(, ExperimentTensorboardMeanwhile, EnginesWith(NotOnHosts::kTensorboardWhileItRuns),
+                         EngineName);
 INSTANTIATE_TEST_SUITE_P(, ExperimentWatching, EveryEngine(), EngineName);
 INSTANTIATE_TEST_SUITE_P(, ExperimentWatchingHere, ::testing::Values("local"), EngineName);
 
@@ -188,7 +192,7 @@ TEST_P(ExperimentWatching, TensorboardTakesThePlaceOfTheCommand) {
   EXPECT_EQ(json::parse(run.out.substr(0, run.out.find('\n')))["folder"], runs + "/2/output");
 }
 
-TEST_P(ExperimentWatchingHere, TheRealTensorboardBesideARun) {
+TEST_P(ExperimentTensorboardMeanwhile, TheRealTensorboardBesideARun) {
   const std::string bin = SourceFolder() + "/.venv/bin";
   if (!std::filesystem::exists(bin + "/tensorboard"))
     GTEST_SKIP() << bin << " doesn't have tensorboard: './dev setup --tests' installs it";

@@ -77,6 +77,28 @@ TEST_F(MovedTasks, GoToAnotherHostWhenTheirsHasCrashed) {
   ExpectExact(Shared("model"));
 }
 
+// The chief's host can't write down where they went. It says so, and the chief finds the new ps once there is room.
+TEST_F(MovedTasks, AreFoundOnceAFullDiskHasRoomForTheirAddresses) {
+  const auto on_h1 = [&](const std::string& script) {
+    Process process(hosts().On("h1", {"sh", "-c", script}));
+    EXPECT_EQ(process.Wait(), 0) << process.err;
+  };
+  on_h1("mkdir /tmp/muster-0 && mount -t tmpfs -o size=64k,mode=700 none /tmp/muster-0");
+  const auto run = TrainCounting();
+  on_h1("! head -c 1M /dev/zero >/tmp/muster-0/fill");
+  hosts().Crash("h2");
+  run->WaitForErr("ps:1 goes to h3");
+  run->WaitForErr("h1: tasks have old addresses until this works: cannot write /tmp/muster-0/agents/");
+  run->WaitForErr("No space left on device; make room on its disk");
+  on_h1("rm /tmp/muster-0/fill");
+  run->WaitForErr("h1: tasks have the present addresses again");
+  AwaitSteps(*run);
+  run->WaitForErrLine("[worker:1] ", "loss = ", run->err.size());
+  run->Signal(SIGINT);
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  ExpectExact(Shared("model"));
+}
+
 // A worker is replaced long before its host counts as lost. Its old process is of no use any more, and is killed once
 // the host is heard again; the ps there has lost nothing.
 TEST_F(MovedTasks, AWorkerIsReplacedWhileItsHostIsSilent) {

@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
-#include "tests/process/testing/page_blocks.h"
 
 namespace muster::ssh_experiment_test {
 namespace {
@@ -129,6 +126,25 @@ TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
   EXPECT_GE(accuracy, 0.98) << shown;
   EXPECT_EQ(TasksOf("1")["1.worker.2"]["host"], "h3");
   EXPECT_EQ(TasksOf("1")["1.evaluator"]["host"], "h4");
+}
+
+TEST_P(SshExperiment, AnEvaluatorThatWillFindNoCheckpointIsNamedWithTheWayOut) {
+  RunOn("h1,h2", "placement: {master: h1, evaluator: h2}\n");
+  Write("muster.yml",
+        absl::StrCat("project: toy\n", MoreOfFile(), "train:\n  framework: tensorflow\n",
+                     "  tensorflow: {distributed: {ps: 1, worker: 1, evaluator: true}}\n  run: echo ran\n"));
+  EXPECT_THAT(Out({"train"}), HasSubstr("the evaluator on h2 finds no checkpoint unless it shares this folder with h1, "
+                                        "where they are written; placement: {evaluator: h1} puts it there"));
+}
+
+TEST_P(SshExperiment, OutputThatCannotBeBroughtHereIsNamedWithItsPlace) {
+  RunOn("h1");
+  WriteExperiment("run: rm -r $OUTPUT_DIR && echo this is no folder > $OUTPUT_DIR");
+  EXPECT_THAT(
+      Muster({"train"}).out,
+      ContainsRegex("the output on h1 couldn't be brought here \\([^\n]+\\); it is there in /run/home/.muster/"));
+  Process clear(hosts().On("h1", {"rm", "-r", "/run/home/.muster/output"}));
+  EXPECT_EQ(clear.Wait(), 0) << clear.err;
 }
 
 TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {
@@ -526,28 +542,6 @@ TEST_P(SupervisorElsewhere, CommandsInALoopLeaveTheListAlone) {
   Process shell(hosts().On("h0", {"sh", "-c", loop}), Options());
   EXPECT_EQ(shell.Wait(), 0) << shell.err;
   EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 3) << shell.out;
-}
-
-// The page is followed word by word. Its ssh gets there by the test's configuration.
-TEST_P(SshExperiment, ThePageLeadsFromNothingToATrainedModel) {
-  RunOn("");
-  const auto here = [](const std::string& text) {
-    return absl::StrReplaceAll(
-        text, {{"/opt/muster/bin", BinFolder()}, {"/opt/muster/data", SourceFolder() + "/examples/data"}});
-  };
-  const std::vector<std::string> files = BlocksOfPage("clusters.md", "From nothing to a trained model", "yaml");
-  ASSERT_EQ(files.size(), 1);
-  std::ofstream(project() + "/muster.yml") << here(files[0]);
-  const std::string bin = WriteProgram("ssh", "exec /usr/bin/ssh -F " + hosts().ssh_config() + " \"$@\"");
-  environment_ = {absl::StrCat("PATH=", bin, ":", BinFolder(), ":/usr/bin:/bin")};
-  std::string said;
-  for (const std::string& block : BlocksOfPage("clusters.md", "From nothing to a trained model", "bash")) {
-    Process commands(hosts().On("h0", {"bash", "-ec", block}), Options());
-    EXPECT_EQ(commands.Wait(), 0) << block << commands.out << commands.err;
-    said += commands.out;
-  }
-  EXPECT_THAT(said, AllOf(ContainsRegex("1.master +\\| .*Test accuracy"), ContainsRegex("1.ps.1 +FINISHED +[^ ]+ +h1 "),
-                          ContainsRegex("2.master +\\| .*Test accuracy")));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 namespace muster::ssh_failure_test {
 namespace {
 
-using ::testing::Each, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
+using ::testing::ContainsRegex, ::testing::Each, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 // Between the grace of these runs, after which tasks have 3 s to end, and the 30 s that a run has by default.
 constexpr absl::Duration kNotTheDefaultGrace = absl::Seconds(22);
@@ -41,6 +41,20 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string number = std::to_string(pid);
   std::ifstream list("/proc/" + number + "/task/" + number + "/children");
   return {std::istream_iterator<pid_t>(list), {}};
+}
+
+// The disk of the agents' folder is full on h1: nothing starts, and it is said where there must be room.
+TEST_F(SshFailure, AFullDiskOfTheAgentsFolderIsNamedBeforeAnythingStarts) {
+  AllowAgentFolders();
+  Process fill(hosts().On("h1", {"sh", "-c",
+                                 "mkdir /tmp/muster-0 && mount -t tmpfs -o size=64k,mode=700 none /tmp/muster-0 && "
+                                 "! head -c 1M /dev/zero >/tmp/muster-0/fill"}));
+  EXPECT_EQ(fill.Wait(), 0) << fill.err;
+  const auto run = Run({"--ps", "0", "--workers", "2"}, {"sh", "-c", ": >started"});
+  EXPECT_EQ(run->Wait(), 2) << run->err;
+  EXPECT_THAT(run->err, ContainsRegex("h1: [^\n]*cannot write /tmp/muster-0/agents/[^\n]*No space left on device; make "
+                                      "room on its disk"));
+  EXPECT_THAT(EntriesOf(hosts().shared()), IsEmpty());
 }
 
 TEST_F(SshFailure, ABrokenConnectionCostsNothing) {

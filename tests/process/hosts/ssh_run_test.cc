@@ -258,6 +258,18 @@ TEST_F(SshRun, HostsThatCannotBeUsedAreAllNamedAndNothingIsStarted) {
   EXPECT_THAT(EntriesOf(hosts().shared()), ElementsAre("ssh_config"));
 }
 
+// Muster's copy is there, and can't be executed.
+TEST_F(SshRun, AHomeThatIsMountedNoexecIsNamed) {
+  Process mount(hosts().On(
+      "h2", {"sh", "-c", "mkdir /run/home/.cache && mount -t tmpfs -o noexec,mode=700 none /run/home/.cache"}));
+  EXPECT_EQ(mount.Wait(), 0) << mount.err;
+  const auto run = Run({"--ps", "0", "--workers", "2"}, Script(": >started"));
+  EXPECT_EQ(run->Wait(), kNothingStarted) << run->err;
+  EXPECT_THAT(After(run->err, "muster run: "),
+              ElementsAre(ContainsRegex("^h2: its agent has ended before it answered: .*Permission denied")));
+  EXPECT_THAT(EntriesOf(hosts().shared()), ::testing::IsEmpty());
+}
+
 TEST_F(SshRun, AProgramThatIsMissingIsNamedWithItsHost) {
   Process make(hosts().On("h1", {"install", "-m", "755", "/bin/true", "/tmp/of_h1"}));
   EXPECT_EQ(make.Wait(), 0) << make.err;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/process/testing/experiments.h"
+#include "tests/process/testing/not_on_hosts.h"
 #include "tests/process/testing/simulated_hosts.h"
 #include "tests/process/testing/slurm_cluster.h"
 
@@ -26,6 +27,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   void TearDown() override;
 
   bool on_hosts() const { return std::string(GetParam()) != "local"; }
+  bool has(NotOnHosts) const { return !on_hosts(); }
   // Whether the supervisor is where the command is.
   bool is_supervised_here() const { return std::string(GetParam()) != "slurm"; }
   // h1 to h4; on_hosts only.

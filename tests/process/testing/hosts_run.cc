@@ -49,7 +49,7 @@ std::unique_ptr<Process> HostsRunTest::Run(const std::vector<std::string>& flags
   if (!has_grace) words = Joined(words, {"--grace", kGrace});
   if (!names_hosts) words = Joined(words, {"--hosts", "h1,h2", "--ssh-config", hosts_->ssh_config()});
   return std::make_unique<Process>(hosts_->On("h0", Joined(Joined(words, flags), Joined({"--"}, program))),
-                                   ProcessOptions{.directory = hosts_->shared()});
+                                   ProcessOptions{.environment = environment_, .directory = hosts_->shared()});
 }
 
 std::unique_ptr<Process> HostsRunTest::Train() {

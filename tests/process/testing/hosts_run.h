@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/process/testing/left_behind.h"
@@ -40,6 +41,8 @@ class HostsRunTest : public ::testing::Test {
   static void EndTraining(Process& run);
   // Returns the process of a task's newest life: its number on its host, which `run` has said.
   static std::string PidOf(const Process& run, const std::string& task);
+  // Set for every run, in addition.
+  std::vector<std::pair<std::string, std::string>> environment_;
   // An agent that has ended because nobody answered it leaves its log to those who look for what happened.
   void AllowAgentFolders() { allows_agent_folders_ = true; }
 

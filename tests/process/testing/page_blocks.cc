@@ -1,15 +1,27 @@
 #include "tests/process/testing/page_blocks.h"
 
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 
 namespace muster {
+namespace {
+
+std::string ChapterOf(const std::string& page, const std::string& chapter) {
+  const std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
+  const size_t begin = chapter.empty() ? 0 : text.find("\n## " + chapter + "\n");
+  return text.substr(begin, text.find("\n## ", begin + 1) - begin);
+}
+
+}  // namespace
 
 std::vector<std::string> BlocksOfPage(const std::string& page, const std::string& chapter,
                                       const std::string& language) {
-  std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
-  text = text.substr(text.find("\n## " + chapter + "\n"));
-  text = text.substr(0, text.find("\n## ", 1));
+  const std::string text = ChapterOf(page, chapter);
   std::vector<std::string> blocks;
   const std::string fence = "\n```" + language + "\n";
   for (size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at + 1)) {
@@ -17,6 +29,24 @@ std::vector<std::string> BlocksOfPage(const std::string& page, const std::string
     blocks.push_back(text.substr(begin, text.find("\n```", begin) + 1 - begin));
   }
   return blocks;
+}
+
+std::vector<std::vector<std::string>> RowsOfPage(const std::string& page, const std::string& chapter) {
+  const std::vector<std::string> lines = absl::StrSplit(ChapterOf(page, chapter), '\n');
+  std::vector<std::vector<std::string>> rows;
+  bool in_table = false;
+  for (const std::string& line : lines) {
+    if (!absl::StartsWith(line, "|")) {
+      in_table = false;
+    } else if (absl::StartsWith(line, "|--")) {
+      in_table = true;
+    } else if (in_table) {
+      std::vector<std::string> cells = absl::StrSplit(line.substr(1, line.rfind('|') - 1), '|');
+      for (std::string& cell : cells) absl::StripAsciiWhitespace(&cell);
+      rows.push_back(std::move(cells));
+    }
+  }
+  return rows;
 }
 
 }  // namespace muster

@@ -6,7 +6,10 @@
 
 namespace muster {
 
-// Returns the blocks of this language ("bash") in a chapter of a page: "slurm.md".
+// Returns the blocks of this language ("bash") in a chapter of a page: "slurm.md". Chapter "": what is before the
+// first.
 std::vector<std::string> BlocksOfPage(const std::string& page, const std::string& chapter, const std::string& language);
+// Returns the cells of the tables in a chapter, row by row, without their heads.
+std::vector<std::vector<std::string>> RowsOfPage(const std::string& page, const std::string& chapter);
 
 }  // namespace muster

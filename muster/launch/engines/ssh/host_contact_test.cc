@@ -1,13 +1,18 @@
 // With a program in the place of ssh that runs the command on this machine, or fails as the real one does.
 #include "muster/launch/engines/ssh/host_contact.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <functional>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,7 +25,7 @@
 namespace muster::host_contact_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::Each, ::testing::HasSubstr, ::testing::Le, ::testing::Not;
 
 // The last two arguments are the host and the command. FOLDER/HOST is the host's home.
 constexpr char kFakeSsh[] = R"sh(#!/bin/sh
@@ -35,6 +40,7 @@ case $1 in
   old) PATH=FOLDER/old:$PATH ;;
   chatty) echo "Welcome to $1" ;;
   broken) echo "no shell for you"; exit 1 ;;
+  gated*) read -r go <FOLDER/gate ;;
   silent) exec sleep 1000 ;;
   mute) echo "Connection timed out during banner exchange" >&2; exit 255 ;;
 esac
@@ -98,6 +104,7 @@ class HostContactTest : public ::testing::Test {
     while (streams.size() + failures.size() < hosts.size()) {
       loop_.RunOnce(engine.deadline());
       engine.OnTime();
+      if (after_round_) after_round_(streams.size());
     }
     std::vector<std::string> lines;
     for (const std::string& host : hosts)
@@ -121,6 +128,7 @@ class HostContactTest : public ::testing::Test {
 
   ScratchFolder folder_;
   FdLoop loop_{RealClock()};
+  std::function<void(size_t streams)> after_round_;
   ContactOptions options_{.environment = {kUsualPath}, .job = "job-1", .muster = {.hash = "0123abcd"}};
 };
 
@@ -185,12 +193,34 @@ TEST_F(HostContactTest, PatienceEndsAlsoIfItIsDialledAgainAndAgain) {
   EXPECT_GT(Dialled("mute"), 1);
 }
 
-TEST_F(HostContactTest, ManyHostsAreDialledAFewAtATime) {
+// Returns how many processes this thread has started that aren't reaped.
+size_t Children() {
+  std::ifstream list("/proc/thread-self/children");
+  return static_cast<size_t>(std::distance(std::istream_iterator<pid_t>(list), {}));
+}
+
+// Each ssh waits for a byte before it runs the command, and lives as long as its stream.
+TEST_F(HostContactTest, ManyHostsAreDialledEightAtATime) {
   std::vector<std::string> hosts;
-  for (int i = 0; i < 20; ++i) hosts.push_back(absl::StrCat("h", i));
+  for (int i = 0; i < 20; ++i) hosts.push_back(absl::StrCat("gated", i));
+  const std::string path = folder_.path() + "/gate";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int gate = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(gate, 0);
+  const size_t others = Children();
+  std::vector<size_t> dialled;
+  after_round_ = [&](size_t streams) {
+    dialled.push_back(Children() - others - streams);
+    const std::string bytes(hosts.size(), '\n');
+    if (dialled.size() > 1) return;
+    EXPECT_EQ(write(gate, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  };
   const auto streams = Contact(hosts);
+  close(gate);
   ASSERT_TRUE(streams.ok()) << streams.status();
-  EXPECT_EQ(streams->size(), 20U);
+  EXPECT_EQ(streams->size(), hosts.size());
+  EXPECT_EQ(dialled.front(), 8U);
+  EXPECT_THAT(dialled, Each(Le(8U)));
 }
 
 TEST_F(HostContactTest, AMissingSshIsNamed) {
