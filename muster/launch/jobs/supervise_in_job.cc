@@ -49,7 +49,9 @@ class LifeInJob {
   std::optional<Handover> AwaitLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
-  absl::Status GoOn();
+  absl::Status GoOn(const NewExperiment& experiment, const SupervisorSetting& setting);
+  // Writes the script of another job, which is told of its end as early as this one's end has shown.
+  absl::Status WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const;
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
@@ -185,12 +187,25 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
     if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
     return end.exit_code;
   }
-  RETURN_IF_ERROR(GoOn());
+  RETURN_IF_ERROR(GoOn(experiment, setting));
   return 0;
 }
 
-// From the first line on, a command that finds that the job has ended submits the next one.
-absl::Status LifeInJob::GoOn() {
+absl::Status LifeInJob::WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const {
+  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
+  return WriteJobScript(engine_,
+                        {.home = home_,
+                         .muster = setting.muster_command,
+                         .users_umask = setting.users_umask,
+                         .file = file,
+                         .experiment = experiment},
+                        id_, /*after=*/"", job_.ending_seconds);
+}
+
+// From `wants_another` on, a command that finds that the job has ended submits the next one.
+absl::Status LifeInJob::GoOn(const NewExperiment& experiment, const SupervisorSetting& setting) {
+  // Without it, the script of this job will do.
+  static_cast<void>(WriteNextScript(experiment, setting));
   job_.wants_another = true;
   RETURN_IF_ERROR(Write());
   RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));

@@ -379,6 +379,7 @@ TEST_F(SlurmExperiment, WithoutScontrolAnotherJobIsSubmittedFromHere) {
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
   EXPECT_THAT(train->err, HasSubstr(absl::StrCat("the time of job ", job, " was over; it goes on in job ")));
+  EXPECT_THAT(Read("experiments/1/job.sh"), ContainsRegex("--signal=B:USR1@3[0-9]\n")) << "as short as its end was";
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
 }
 
