@@ -1,6 +1,7 @@
 // `bench slurm`: what `muster train --on slurm` costs, with a real Slurm on simulated hosts: the time to its first
-// line, beside `srun` in an allocation that is there, and `sbatch`; `muster status` of many experiments whose jobs
-// wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
+// line, beside `srun` in an allocation that is there, and `sbatch`; `muster status` of many experiments, of which half
+// run and the jobs of the others wait. It needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if
+// a goal is missed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,13 +32,16 @@ namespace {
 
 constexpr absl::string_view kGreeting = "the first line";
 constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr int kMostLooks = 1000;      // of `status`, until all run
+constexpr char kLong[] = "long.yml";  // an experiment that runs until it is killed
 
 constexpr Figure kFigures[] = {
     {"srun_ms", FigureGoal::kNone, 0, "`srun echo` in an allocation, until its line was read"},
     {"sbatch_ms", FigureGoal::kNone, 0, "`sbatch`, until it has said the number of the job"},
     {"train_ms", FigureGoal::kNone, 0, "`muster train --on slurm`, until the first line of its task was read"},
     {"beyond_srun_ms", FigureGoal::kAtMost, 1000, "the third less the first"},
-    {"status_ms", FigureGoal::kAtMost, 200, "`muster status --all` of --experiments whose jobs wait"},
+    {"status_ms", FigureGoal::kAtMost, 200,
+     "`muster status --all` of --experiments, half of which run; the others' jobs wait"},
 };
 
 struct Options {
@@ -52,8 +57,10 @@ class SlurmBench {
   explicit SlurmBench(const Options& options)
       : options_(options), hosts_(1), slurm_(hosts_, {64}), folder_(hosts_.shared() + "/project") {
     std::filesystem::create_directory(folder_);
-    std::ofstream(folder_ + "/muster.yml")
-        << "project: bench\non: slurm\ntrain:\n  framework: any\n  run: echo " << kGreeting << "\n";
+    for (const auto& [name, run] : {std::pair("muster.yml", absl::StrCat("echo ", kGreeting)),
+                                    std::pair(kLong, std::string("exec sleep infinity"))})
+      std::ofstream(absl::StrCat(folder_, "/", name))
+          << "project: bench\non: slurm\ntrain:\n  framework: any\n  run: " << run << "\n";
     std::filesystem::current_path(folder_);
   }
   ~SlurmBench() { std::filesystem::current_path("/"); }
@@ -75,9 +82,13 @@ class SlurmBench {
       for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i]());
       values_["beyond_srun_ms"].push_back(values_["train_ms"].back() - values_["srun_ms"].back());
     }
-    for (int i = 0; i < options_.experiments; ++i)
-      RETURN_IF_ERROR(Run(Muster({"train", "--detach", "--slurm", "hold"}), "is submitted").status());
+    for (int i = 0; i < options_.experiments; ++i) {
+      std::vector<std::string> train = {"train", "--detach", "--file", kLong};
+      if (i % 2 == 0) train.insert(train.end(), {"--slurm", "hold"});
+      RETURN_IF_ERROR(Run(Muster(train), "is submitted").status());
+    }
     const std::string last = absl::StrCat(options_.experiments + options_.rounds);
+    RETURN_IF_ERROR(AwaitRunning());
     for (int round = 0; round < options_.rounds; ++round)
       RETURN_IF_ERROR(Note("status_ms", Muster({"status", "--all"}), "PENDING"));
     return Run(Muster({"kill", "--all"}), absl::StrCat("experiment ", last, ": KILLED")).status();
@@ -111,6 +122,25 @@ class SlurmBench {
     if (process.Wait() == 0 && milliseconds > 0) return milliseconds;
     return absl::InternalError(absl::StrCat(words.back(), " failed, or printed too little:\n", lines));
   }
+  // Waits until each of those that aren't held runs.
+  absl::Status AwaitRunning() const {
+    const int wanted = options_.experiments / 2;
+    for (int running = 0, looks = 0; running < wanted; ++looks) {
+      if (looks == kMostLooks)
+        return absl::DeadlineExceededError(absl::StrCat("only ", running, " of ", wanted, " experiments run"));
+      running = 0;
+      LinesOfProcess process(slurm_.On("h0", Muster({"status", "--all"})), {});
+      RETURN_IF_ERROR(process
+                          .Read(kPatience,
+                                [&running](std::string_view line) {
+                                  running += absl::StrContains(AbslView(line), " RUNNING ") ? 1 : 0;
+                                  return true;
+                                })
+                          .status());
+      process.Wait();
+    }
+    return absl::OkStatus();
+  }
   absl::Status Note(const std::string& name, const std::vector<std::string>& words,
                     absl::string_view text = kGreeting) {
     ASSIGN_OR_RETURN(const double milliseconds, Run(words, text));
@@ -131,7 +161,7 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--experiments", options.experiments, "experiments whose jobs wait")
+  app.add_option("--experiments", options.experiments, "experiments for `status`")
       ->capture_default_str()
       ->check(CLI::Range(1, 5000));
   app.add_option("--muster", options.muster, "the muster to measure")->capture_default_str();

@@ -51,14 +51,20 @@ absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder
                         .users_umask = order.users_umask});
 }
 
+absl::Status WriteJobScript(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                            const std::string& after, double ending_seconds) {
+  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(engine, order, id, after, ending_seconds));
+  RETURN_IF_ERROR(ReplaceFile(order.home.job_script(id), script, Durability::kDisk));
+  chmod(order.home.job_script(id).c_str(), 0700);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                       const ChainPlace& place, double ending_seconds) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(order.home.folder(id)));
   JobOfRun job{
       .engine = engine.name(), .host = MachineId::This().host, .chain = place.chain, .ending_seconds = ending_seconds};
-  ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(engine, order, id, place.after, ending_seconds));
-  RETURN_IF_ERROR(ReplaceFile(order.home.job_script(id), script, Durability::kDisk));
-  chmod(order.home.job_script(id).c_str(), 0700);
+  RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
   ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));
   RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
   return job.id;

@@ -28,6 +28,10 @@ struct JobsOrder {
 absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                         const std::string& after, double ending_seconds);
 
+// Writes that script into the run's folder, which must exist. Errors are those of ScriptOfJob and ReplaceFile.
+[[nodiscard]] absl::Status WriteJobScript(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
+                                          const std::string& after, double ending_seconds);
+
 struct ChainPlace {
   int chain = 0;
   std::string after = "";  // the jobs before it, "17:19"

@@ -49,7 +49,9 @@ class LifeInJob {
   std::optional<Handover> AwaitLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
-  absl::Status GoOn(const ExperimentEnd& end);
+  absl::Status GoOn(const ExperimentEnd& end, const NewExperiment& experiment, const SupervisorSetting& setting);
+  // Writes the script of another job, which is told of its end as early as this one's end has shown.
+  absl::Status WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const;
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
@@ -185,13 +187,27 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
     if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
     return end.exit_code;
   }
-  RETURN_IF_ERROR(GoOn(end));
+  RETURN_IF_ERROR(GoOn(end, experiment, setting));
   return 0;
 }
 
-// From the first line on, a command that finds that the job has ended submits the next one. Slurm, for example, would
+absl::Status LifeInJob::WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const {
+  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
+  return WriteJobScript(engine_,
+                        {.home = home_,
+                         .muster = setting.muster_command,
+                         .users_umask = setting.users_umask,
+                         .file = file,
+                         .experiment = experiment},
+                        id_, /*after=*/"", job_.ending_seconds);
+}
+
+// From `wants_another` on, a command that finds that the job has ended submits the next one. Slurm, for example, would
 // requeue a job that somebody has cancelled, too: who can't ask it doesn't.
-absl::Status LifeInJob::GoOn(const ExperimentEnd& end) {
+absl::Status LifeInJob::GoOn(const ExperimentEnd& end, const NewExperiment& experiment,
+                             const SupervisorSetting& setting) {
+  // Without it, the script of this job will do.
+  static_cast<void>(WriteNextScript(experiment, setting));
   job_.wants_another = !end.begun_anew;
   job_.doubtful = end.doubtful;
   RETURN_IF_ERROR(Write());

@@ -1,7 +1,6 @@
 #include "muster/launch/project/folder_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 
 namespace muster {
 
-absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Duration wait) {
+absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Duration wait, LockCall call) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot make the folder ", folder));
@@ -26,11 +25,10 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder, absl::Dur
   if (lock.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
   const absl::Time deadline = RealClock().Now() + wait;
   absl::Duration pause = absl::Milliseconds(1);
-  while (flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+  while (call(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK)
-      return absl::ErrnoToStatus(
-          errno, absl::StrCat("cannot lock ", path, " (MUSTER_HOME must be on a file system that has locks)"));
+    if (LacksLocks(errno)) return LacksLocksError(path);
+    if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", path));
     if (RealClock().Now() >= deadline)
       return absl::UnavailableError(absl::StrCat("another muster process is at work in ", folder));
     // Polls, because flock has no timeout.

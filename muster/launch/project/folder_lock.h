@@ -6,10 +6,13 @@
 // while that folder is being filled.
 #pragma once
 
+#include <sys/file.h>
+
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/launch/system/home_lock.h"
 
 namespace muster {
 
@@ -18,7 +21,8 @@ inline constexpr char kFolderLockName[] = ".muster-lock";
 class FolderLock {
  public:
   // Makes the folder and its parents. Blocks for at most `wait`; Unavailable: another holder has the lock.
-  static absl::StatusOr<FolderLock> Take(const std::string& folder, absl::Duration wait);
+  // Unimplemented: its file system has no locks.
+  static absl::StatusOr<FolderLock> Take(const std::string& folder, absl::Duration wait, LockCall call = flock);
   // Returns whether anybody has it, this process included. Makes nothing.
   static bool IsHeld(const std::string& folder);
   ~FolderLock();

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,17 @@ TEST(FolderLock, EndsWithItsProcess) {
   EXPECT_TRUE(IsFree(scratch.path()));
   close(ready[0]);
   close(ready[1]);
+}
+
+TEST(FolderLock, WhereThereAreNoLocksItSaysWhatHas) {
+  const ScratchFolder scratch;
+  const auto no_locks = [](int /*fd*/, int /*operation*/) {
+    errno = ENOSYS;
+    return -1;
+  };
+  const absl::Status taken = FolderLock::Take(scratch.path(), absl::InfiniteDuration(), no_locks).status();
+  EXPECT_TRUE(absl::IsUnimplemented(taken)) << taken;
+  EXPECT_NE(taken.message().find("set MUSTER_HOME"), std::string::npos) << taken;
 }
 
 TEST(FolderLock, NamesAFolderThatCannotBeMade) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,30 +17,26 @@ namespace {
 constexpr int kLockTries = 2000;
 
 // Returns 0 or errno.
-int LockAtOnce(int fd, int operation) {
+int LockAtOnce(LockCall lock, int fd, int operation) {
   for (;;) {
-    if (flock(fd, operation | LOCK_NB) == 0) return 0;
+    if (lock(fd, operation | LOCK_NB) == 0) return 0;
     if (errno != EINTR) return errno;
   }
 }
 
 }  // namespace
 
-absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
+absl::StatusOr<RunLock> RunLock::Take(const std::string& path, LockCall call) {
   RunLock lock(open(path.c_str(), O_RDWR | O_CREAT, 0600));  // without O_CLOEXEC: a supervisor inherits it
   if (lock.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the lock file ", path));
   for (int tries = 0; tries < kLockTries; ++tries) {
-    int error = LockAtOnce(lock.fd_, LOCK_EX);
+    int error = LockAtOnce(call, lock.fd_, LOCK_EX);
     if (error == 0) return lock;
     // If the lock can be shared, the holders are only checking it, and will be done in a moment.
-    if (error == EWOULDBLOCK) error = LockAtOnce(lock.fd_, LOCK_SH);
+    if (error == EWOULDBLOCK) error = LockAtOnce(call, lock.fd_, LOCK_SH);
     if (error == EWOULDBLOCK) break;
-    if (error == ENOLCK || error == ENOTSUP || error == ENOSYS || error == EINVAL) {
-      return absl::UnimplementedError(absl::StrCat("cannot lock ", path,
-                                                   ": this file system has no locks; set "
-                                                   "MUSTER_HOME to a folder of a local disk"));
-    }
-    if (error == 0) error = LockAtOnce(lock.fd_, LOCK_UN);
+    if (LacksLocks(error)) return LacksLocksError(path);
+    if (error == 0) error = LockAtOnce(call, lock.fd_, LOCK_UN);
     if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot lock ", path));
     poll(nullptr, 0, 1);
   }
@@ -49,11 +44,11 @@ absl::StatusOr<RunLock> RunLock::Take(const std::string& path) {
       absl::StrCat(path, " is locked: another supervisor of this experiment is running; wait for it, or end it"));
 }
 
-bool RunLock::IsHeld(const std::string& path) {
+bool RunLock::IsHeld(const std::string& path, LockCall call) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno != ENOENT && errno != ENOTDIR;
   // Shared, so that two checks don't see each other; closing releases it.
-  const bool held = LockAtOnce(fd, LOCK_SH) != 0;
+  const bool held = LockAtOnce(call, fd, LOCK_SH) != 0;
   close(fd);
   return held;
 }

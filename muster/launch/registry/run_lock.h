@@ -4,9 +4,12 @@
 // (IsHeld) never makes a Take fail. Functions are thread-safe, one RunLock isn't.
 #pragma once
 
+#include <sys/file.h>
+
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "muster/launch/system/home_lock.h"
 
 namespace muster {
 
@@ -14,12 +17,12 @@ class RunLock {
  public:
   // Takes the lock. FailedPrecondition: another holds it. The folder must exist. Any other error: the file can't be
   // made, or its file system has no locks (Unimplemented).
-  static absl::StatusOr<RunLock> Take(const std::string& path);
+  static absl::StatusOr<RunLock> Take(const std::string& path, LockCall call = flock);
   // Takes over a descriptor that was passed on.
   static RunLock Adopt(int fd) { return RunLock(fd); }
   // Returns whether anybody holds it, this process included. True also if that is unknown, so that no supervisor that
   // may live is considered lost.
-  static bool IsHeld(const std::string& path);
+  static bool IsHeld(const std::string& path, LockCall call = flock);
   // Releases it, unless a child has it too.
   ~RunLock();
   RunLock(RunLock&& other) noexcept;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace muster::run_lock_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::HasSubstr;
 
 class RunLockTest : public ::testing::Test {
  protected:
@@ -55,6 +56,24 @@ TEST_F(RunLockTest, MovesWithItsOwner) {
     EXPECT_TRUE(RunLock::IsHeld(path_));
   }
   EXPECT_FALSE(RunLock::IsHeld(path_));
+}
+
+// As on Lustre that is mounted without -o flock.
+template <int kError>
+int NoLocks(int /*fd*/, int /*operation*/) {
+  errno = kError;
+  return -1;
+}
+
+TEST_F(RunLockTest, WhereThereAreNoLocksItSaysWhatHas) {
+  for (const LockCall call : {NoLocks<ENOSYS>, NoLocks<EOPNOTSUPP>, NoLocks<ENOLCK>}) {
+    const absl::Status taken = RunLock::Take(path_, call).status();
+    EXPECT_TRUE(absl::IsUnimplemented(taken)) << taken;
+    EXPECT_THAT(std::string(taken.message()),
+                AllOf(HasSubstr(path_), HasSubstr("set MUSTER_HOME"), HasSubstr("Lustre mounted with -o flock")));
+    EXPECT_TRUE(RunLock::IsHeld(path_, call)) << "no supervisor that may live is considered lost";
+  }
+  EXPECT_FALSE(absl::IsUnimplemented(RunLock::Take(path_, NoLocks<EIO>).status())) << "an error of the disk";
 }
 
 // Does what `muster train` and a supervisor do: the child keeps the descriptor, the parent closes its own.

@@ -11,7 +11,6 @@
 #include "muster/base/files/file_system.h"
 #include "muster/launch/task_log/live_state.h"
 #include "muster/launch/task_log/log_stream.h"
-#include "muster/launch/task_log/log_watch.h"
 
 namespace muster {
 namespace {
@@ -24,7 +23,7 @@ constexpr size_t kLogReaderMostPiece = 64 << 10;
 }  // namespace
 
 struct LogReader::Impl {
-  Impl(std::vector<Source> folders, std::vector<std::string> only);
+  Impl(std::vector<Source> folders, std::vector<std::string> only, LogWatch::IsLocal is_local);
 
   absl::Status ReadMore(const std::function<void(const LogLineRecord& line)>& take);
   void ReadLive(const std::function<void(const LogLineRecord& line)>& take);
@@ -71,7 +70,8 @@ struct LogReader::Impl {
   std::vector<Task> tasks_;
 };
 
-LogReader::Impl::Impl(std::vector<Source> folders, std::vector<std::string> only) : only_(only.begin(), only.end()) {
+LogReader::Impl::Impl(std::vector<Source> folders, std::vector<std::string> only, LogWatch::IsLocal is_local)
+    : watch(is_local), only_(only.begin(), only.end()) {
   for (Source& source : folders) {
     Logs logs;
     logs.folder.path = std::move(source.folder);
@@ -196,8 +196,8 @@ void LogReader::Impl::ReadLive(const std::function<void(const LogLineRecord& lin
   }
 }
 
-LogReader::LogReader(std::vector<Source> folders, std::vector<std::string> only)
-    : impl_(std::make_unique<Impl>(std::move(folders), std::move(only))) {}
+LogReader::LogReader(std::vector<Source> folders, std::vector<std::string> only, LogWatch::IsLocal is_local)
+    : impl_(std::make_unique<Impl>(std::move(folders), std::move(only), is_local)) {}
 
 LogReader::~LogReader() = default;
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "muster/launch/task_log/log_format.h"
+#include "muster/launch/task_log/log_watch.h"
 
 namespace muster {
 
@@ -20,7 +21,9 @@ class LogReader {
     std::string folder;
     std::string prefix;
   };
-  LogReader(std::vector<Source> folders, std::vector<std::string> only);
+  // `is_local`: folders for which it returns false are looked into at each ReadMore instead of being watched.
+  LogReader(std::vector<Source> folders, std::vector<std::string> only,
+            LogWatch::IsLocal is_local = IsOnLocalFileSystem);
   ~LogReader();
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;

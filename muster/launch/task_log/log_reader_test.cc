@@ -64,6 +64,26 @@ bool WouldWake(const LogReader& reader) {
   return poll(&wake, 1, 0) == 1;
 }
 
+// Another host's writes wake nobody there, so each call looks into all folders.
+TEST_F(LogReaderTest, OnANetworkFileSystemItLooksByItself) {
+  scratch_.Write("worker.1/note", "");
+  LogReader reader({{logs_, ""}}, {}, [](const std::string& /*folder*/) { return false; });
+  EXPECT_THAT(More(reader), IsEmpty());
+  EXPECT_EQ(reader.wake_fd(), -1);
+  Write("worker.1", 0, "a");
+  EXPECT_THAT(More(reader), ElementsAre("worker.1: a"));
+  Write("ps.1", 1, "b");
+  Write("worker.1", 2, "c");
+  EXPECT_THAT(More(reader), ElementsAre("ps.1: b", "worker.1: c"));
+  for (const char* live : {"2026-01-31T07:23:46.000001Z e 1%\n", "2026-01-31T07:23:47.000001Z e 2%\n"}) {
+    WriteLiveState(Folder("worker.1"), live);
+    int states = 0;
+    reader.ReadLive([&states](const LogLineRecord& /*line*/) { ++states; });
+    EXPECT_EQ(states, 1) << live;
+  }
+  EXPECT_EQ(reader.wake_fd(), -1);
+}
+
 TEST_F(LogReaderTest, TasksAreMergedByTime) {
   Write("ps.1", 1, "b");
   Write("ps.1", 4, "e");

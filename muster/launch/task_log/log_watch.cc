@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "muster/base/os/local_file_system.h"
-
 namespace muster {
 namespace {
 
@@ -21,7 +19,7 @@ std::string LogFolderAbove(const std::string& folder) {
 
 }  // namespace
 
-LogWatch::LogWatch() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
+LogWatch::LogWatch(IsLocal is_local) : is_local_(is_local), fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
 
 LogWatch::~LogWatch() {
   if (fd_ >= 0) close(fd_);
@@ -38,7 +36,7 @@ LogWatch::Seen LogWatch::Add(const std::string& folder, size_t key, bool files) 
   for (;;) {
     const int watch = Watch(folder, files);
     // What other hosts write isn't reported.
-    if (watch >= 0 && !IsOnLocalFileSystem(folder)) return Seen::kCannotWatch;
+    if (watch >= 0 && !is_local_(folder)) return Seen::kCannotWatch;
     if (watch >= 0) {
       watched_[watch].push_back(key);
       return Seen::kWatched;
@@ -51,7 +49,7 @@ LogWatch::Seen LogWatch::Add(const std::string& folder, size_t key, bool files) 
       if (parent == missing) return Seen::kCannotWatch;
       above = Watch(parent, false);
       if (above < 0 && errno != ENOENT) return Seen::kCannotWatch;
-      if (above >= 0 && !IsOnLocalFileSystem(parent)) return Seen::kCannotWatch;
+      if (above >= 0 && !is_local_(parent)) return Seen::kCannotWatch;
       if (above < 0) missing = parent;
     }
     // It may have appeared before it was watched.

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "muster/base/os/local_file_system.h"
 
 namespace muster {
 
 class LogWatch {
  public:
-  LogWatch();
+  using IsLocal = bool (*)(const std::string& folder);
+  explicit LogWatch(IsLocal is_local = IsOnLocalFileSystem);
   ~LogWatch();
   LogWatch(const LogWatch&) = delete;
   LogWatch& operator=(const LogWatch&) = delete;
@@ -35,6 +37,7 @@ class LogWatch {
  private:
   int Watch(const std::string& folder, bool files);
 
+  const IsLocal is_local_;
   const int fd_;
   // Keys by watch descriptor.
   absl::flat_hash_map<int, std::vector<size_t>> watched_;

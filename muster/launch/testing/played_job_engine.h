@@ -4,10 +4,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "muster/launch/engines/job_engine.h"
 
 namespace muster {
@@ -18,6 +20,7 @@ struct PlayedJobs {
   absl::Status silence;  // why it doesn't answer
   std::vector<std::string> submitted, after, hastened, freed;
   std::optional<int> restarts;
+  std::vector<std::pair<std::string, JobEnd>> ended;
   int looks = 0;
 };
 
@@ -27,7 +30,9 @@ class PlayedJobEngine final : public JobEngine {
   std::string name() const override { return "slurm"; }
   std::string title() const override { return "Slurm"; }
   JobTerms TermsOf(const HostSetting&) const override { return {}; }
-  std::string Script(const JobRequest&) const override { return ""; }
+  std::string Script(const JobRequest& request) const override {
+    return absl::StrCat("notice=", absl::ToInt64Seconds(request.notice), "\n");
+  }
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
     played_.after.push_back(after);
     played_.submitted.push_back(script);
@@ -41,7 +46,10 @@ class PlayedJobEngine final : public JobEngine {
     for (const std::string& id : ids) news[id] = played_.news[id];
     return news;
   }
-  absl::Status End(const std::string& /*id*/, JobEnd /*how*/) override { return absl::OkStatus(); }
+  absl::Status End(const std::string& id, JobEnd how) override {
+    played_.ended.emplace_back(id, how);
+    return played_.silence;
+  }
   absl::StatusOr<OwnJob> Own() override { return absl::NotFoundError("in none"); }
   bool EndLeftSteps(const std::string& /*id*/) override { return true; }
   absl::Status Requeue(const std::string& /*id*/) override { return absl::OkStatus(); }

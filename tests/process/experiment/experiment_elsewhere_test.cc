@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/process/testing/experiments.h"
+#include "tests/process/testing/simulated_hosts.h"
 
 namespace muster::experiment_elsewhere_test {
 namespace {
@@ -27,7 +28,7 @@ class ExperimentElsewhere : public ExperimentsTest {
   ExperimentElsewhere() { environment_ = {"MUSTER_INDEX=" + Aside("index")}; }
 
   void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "another machine is simulated by namespaces, which need root";
+    if (geteuid() != 0) GTEST_SKIP() << NoTestBecause("another machine is simulated by namespaces, which need root");
     std::ofstream(Aside("boot")) << "0b0b0b0b-aaaa-bbbb-cccc-0123456789ab\n";
   }
   std::unique_ptr<Process> StartThere(const std::vector<std::string>& arguments) {

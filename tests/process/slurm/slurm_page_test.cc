@@ -1,14 +1,21 @@
 // docs/slurm.md is followed word by word, on a real Slurm.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/page_blocks.h"
@@ -17,14 +24,32 @@
 namespace muster::slurm_page_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+
+constexpr char kBegin[] = "From nothing to a trained model", kOptions[] = "What sbatch is asked for",
+               kTimeOver[] = "When the job's time is over", kEnding[] = "Ending it",
+               kInside[] = "Interactively: inside an allocation", kBySrun[] = "srun without a launcher";
+
+struct Chapter {
+  const char* title;
+  size_t yaml, bash;  // its blocks
+};
+constexpr Chapter kChapters[] = {{kBegin, 1, 2},  {kOptions, 1, 0}, {kTimeOver, 1, 2},
+                                 {kEnding, 0, 1}, {kInside, 0, 1},  {kBySrun, 0, 2}};
+
+std::string PageText() { return PosixFileSystem().ReadFile(SourceFolder() + "/docs/slurm.md").value(); }
+
+size_t CountOf(const std::string& text, const std::string& part) {
+  const std::vector<std::string> pieces = absl::StrSplit(text, part);
+  return pieces.size() - 1;
+}
 
 class SlurmPage : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = SlurmCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
     hosts_ = std::make_unique<SimulatedHosts>(3);
-    slurm_ = std::make_unique<SlurmCluster>(*hosts_, std::vector<int>{4, 4, 4});
+    slurm_ = std::make_unique<SlurmCluster>(*hosts_, std::vector<int>{8, 8, 8});
     folder_ = hosts_->shared() + "/project";
     std::filesystem::create_directory(folder_);
   }
@@ -33,7 +58,20 @@ class SlurmPage : public ::testing::Test {
     for (const std::string& host : hosts_->names()) slurm_->AwaitNothingElseOn(host);
   }
 
-  // Runs what a block says, in this folder of h0, and returns what it has printed.
+  // Returns the blocks of a chapter, with the paths of this cluster.
+  std::vector<std::string> Blocks(const std::string& title, const std::string& language) const {
+    const auto* chapter = std::find_if(std::begin(kChapters), std::end(kChapters),
+                                       [&title](const Chapter& each) { return each.title == title; });
+    std::vector<std::string> blocks = BlocksOfPage("slurm.md", title, language);
+    EXPECT_EQ(blocks.size(), language == "yaml" ? chapter->yaml : chapter->bash) << title;
+    for (std::string& block : blocks)
+      block = absl::StrReplaceAll(block, {{"/opt/muster/bin", BinFolder()},
+                                          {"/opt/muster/data", SourceFolder() + "/examples/data"},
+                                          {"/shared/model", hosts_->shared() + "/model"}});
+    blocks.resize(3);  // a missing one is empty, and has failed above
+    return blocks;
+  }
+  // Runs commands in a folder of h0, and returns what they have printed.
   std::string Run(const std::string& block, const std::string& folder) const {
     const std::string path = absl::StrCat("PATH=", BinFolder(), ":/usr/bin:/bin");
     const std::string home = absl::StrCat("MUSTER_HOME=", hosts_->shared(), "/home");
@@ -42,31 +80,79 @@ class SlurmPage : public ::testing::Test {
     EXPECT_EQ(commands.Wait(), 0) << block << commands.out << commands.err;
     return commands.out + commands.err;
   }
+  // Runs a command until it prints this; returns what it printed last.
+  std::string Await(const std::string& command, const std::string& text) const {
+    std::string said;
+    for (const absl::Time give_up = absl::Now() + absl::Minutes(2);
+         !absl::StrContains(said, text) && absl::Now() < give_up && !HasFailure();)
+      said = Run(command, folder_);
+    EXPECT_THAT(said, HasSubstr(text)) << command;
+    return said;
+  }
+  // Writes the experiment's file of the page, with another setting of Slurm where the page gives one.
+  void WriteFile(const std::string& slurm = "") const {
+    std::string text = Blocks(kBegin, "yaml")[0];
+    const size_t begin = text.find("slurm: ");
+    ASSERT_NE(begin, std::string::npos);
+    if (!slurm.empty()) text.replace(begin, text.find('\n', begin) + 1 - begin, slurm);
+    std::ofstream(folder_ + "/muster.yml") << text;
+  }
 
   std::unique_ptr<SimulatedHosts> hosts_;
   std::unique_ptr<SlurmCluster> slurm_;
   std::string folder_;
 };
 
-TEST_F(SlurmPage, LeadsFromNothingToATrainedModel) {
-  constexpr char kChapter[] = "From nothing to a trained model";
-  const std::vector<std::string> files = BlocksOfPage("slurm.md", kChapter, "yaml");
-  ASSERT_EQ(files.size(), 1);
-  std::ofstream(folder_ + "/muster.yml") << absl::StrReplaceAll(
-      files[0], {{"/opt/muster/bin", BinFolder()}, {"/opt/muster/data", SourceFolder() + "/examples/data"}});
+TEST(SlurmPageText, HasNoBlockThatIsNotRunHere) {
+  size_t yaml = 0, bash = 0;
+  for (const Chapter& chapter : kChapters) {
+    yaml += chapter.yaml;
+    bash += chapter.bash;
+  }
+  EXPECT_EQ(CountOf(PageText(), "\n```yaml\n"), yaml);
+  EXPECT_EQ(CountOf(PageText(), "\n```bash\n"), bash);
+}
+
+TEST_F(SlurmPage, LeadsFromNothingToATrainedModelWhichGoesOnUntilItIsKilled) {
+  WriteFile();
   std::string said;
-  for (const std::string& block : BlocksOfPage("slurm.md", kChapter, "bash")) said += Run(block, folder_);
+  for (const std::string& block : Blocks(kBegin, "bash")) said += Run(block, folder_);
   EXPECT_THAT(said, AllOf(HasSubstr("#SBATCH --nodes=2\n"), ContainsRegex("experiment 1 is job [0-9]+ of Slurm"),
                           ContainsRegex("1.master +\\| .*Test accuracy"), ContainsRegex("1.ps.1 +FINISHED +[^ ]+ +h1 "),
                           HasSubstr("experiment 2 has 2 jobs of Slurm"), ContainsRegex("2.2 +FINISHED")));
+
+  WriteFile(Blocks(kTimeOver, "yaml")[0]);
+  const std::vector<std::string> requeue = Blocks(kTimeOver, "bash");
+  Run(requeue[0], folder_);
+  Await("muster logs 3", "global_step/sec");
+  Run(requeue[1], folder_);
+  const std::string log = Await("muster status 3 >&2; muster logs 3", "Restoring parameters from");
+  EXPECT_THAT(log, ContainsRegex("Saving checkpoints for [1-9]"));
+  EXPECT_THAT(Run("muster status 3 --json", folder_), HasSubstr("\"requeues\":1"));
+
+  EXPECT_THAT(Run(Blocks(kEnding, "bash")[0], folder_), HasSubstr("experiment 3: KILLED"));
 }
 
-TEST_F(SlurmPage, ItsInteractiveCommandsTrain) {
-  for (const char* chapter : {"Interactively: inside an allocation", "srun without a launcher"}) {
-    const std::vector<std::string> blocks = BlocksOfPage("slurm.md", chapter, "bash");
-    ASSERT_FALSE(blocks.empty()) << chapter;
-    EXPECT_THAT(Run(blocks.front(), SourceFolder()), HasSubstr("Test accuracy")) << chapter;
-  }
+TEST_F(SlurmPage, TheOptionsThatItShowsReachSbatch) {
+  WriteFile(Blocks(kOptions, "yaml")[0]);
+  const std::string said = Run("muster train --dry-run", folder_);
+  for (const char* option :
+       {"partition=gpu", "account=physics", "nodes=4", "time=12:00:00", "exclusive", "reservation=course", "requeue"})
+    EXPECT_THAT(said, HasSubstr(absl::StrCat("#SBATCH --", option, "\n")));
+  EXPECT_THAT(said, AllOf(Not(HasSubstr("#SBATCH --mem")), Not(HasSubstr("#SBATCH --max")),
+                          HasSubstr("Slurm says: sbatch: error: invalid partition specified: gpu")));
+}
+
+TEST_F(SlurmPage, ItsInteractiveCommandsAndItsBatchScriptTrain) {
+  const std::vector<std::string> by_srun = Blocks(kBySrun, "bash");
+  for (const std::string& block : {Blocks(kInside, "bash")[0], by_srun[0]})
+    EXPECT_THAT(Run(block, SourceFolder()), HasSubstr("Test accuracy")) << block;
+  const std::string script = hosts_->shared() + "/batch.sh", output = hosts_->shared() + "/batch.out";
+  std::ofstream(script) << by_srun[1];
+  Run(absl::StrCat("sbatch --wait --output=", output, " ", script, " || { cat ", output, "; exit 1; }"),
+      SourceFolder());
+  EXPECT_THAT(PosixFileSystem().ReadFile(output).value_or(""), HasSubstr("Test accuracy"));
+  EXPECT_THAT(EntriesOf(hosts_->shared() + "/model"), Contains(HasSubstr("model.ckpt-")));
 }
 
 }  // namespace

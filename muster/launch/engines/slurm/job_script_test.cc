@@ -1,6 +1,7 @@
 #include "muster/launch/engines/slurm/job_script.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +18,11 @@ constexpr absl::Duration kPatience = absl::Minutes(1);
 class JobScriptTest : public ::testing::Test {
  protected:
   // Runs the script with a supervisor that does this, in a folder that the script knows as $folder.
-  ProgramOutput Run(const std::string& supervisor) {
+  ProgramOutput Run(const std::string& supervisor, const std::string& path = "/usr/bin:/bin") {
     scratch_.Write("muster", absl::StrCat("#!/bin/bash\nfolder=", scratch_.path(), "\n", supervisor, "\n"));
     chmod((scratch_ / "muster").c_str(), 0700);
     scratch_.Write("job.sh", JobScript(Request()));
-    return *RunToItsEnd({"bash", scratch_ / "job.sh"}, {"PATH=/usr/bin:/bin"}, kPatience);
+    return *RunToItsEnd({"bash", scratch_ / "job.sh"}, {"PATH=" + path}, kPatience);
   }
   JobRequest Request(const SbatchOptions& options = {{"nodes", "2"}, {"signal", "B:USR2@60"}},
                      const std::vector<std::string>& extra = {}) const {
@@ -78,6 +79,15 @@ TEST_F(JobScriptTest, AKilledSupervisorIsStartedThreeTimesAgain) {
 TEST_F(JobScriptTest, ASupervisorThatDiesInAJobThatEndsIsNotStartedAgain) {
   const ProgramOutput output = Run("echo life; kill -TERM $PPID; sleep 0.2; kill -KILL $$");
   EXPECT_EQ(output.out, "life\n");
+}
+
+// The script's first command is `rm`, at which there is no supervisor.
+TEST_F(JobScriptTest, ASignalBeforeThereIsASupervisorReachesIt) {
+  scratch_.Write("bin/rm", "#!/bin/sh\n[ -e $0.done ] || { : >$0.done; kill -TERM $PPID; }\nexec /bin/rm \"$@\"\n");
+  chmod((scratch_ / "bin/rm").c_str(), 0700);
+  const ProgramOutput output = Run("echo life; exec sleep 600", scratch_ / "bin" + ":/usr/bin:/bin");
+  EXPECT_EQ(output.status.code, 128 + SIGTERM) << output.err;
+  EXPECT_THAT(output.err, Not(HasSubstr("was killed"))) << "it isn't started again";
 }
 
 TEST_F(JobScriptTest, SignalsArePassedOnAndTheNoticeIsNoted) {

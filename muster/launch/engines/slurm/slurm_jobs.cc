@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -34,9 +33,10 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr absl::Duration kLookPatience = absl::Seconds(4);  // somebody waits for what they asked
 constexpr absl::Duration kPatienceOfSubmission = absl::Minutes(2);
-// What was left of an earlier life gets this long to end.
+// What was left of an earlier life gets this long to end. It is told each second: Slurm may lose a signal.
 constexpr absl::Duration kStepPatience = absl::Seconds(10);
 constexpr int kStepPauseMs = 200;
+constexpr int kLooksPerSignal = 5;
 constexpr size_t kJobsAtOnce = 500;  // in the words of one command
 
 // States in which a job has something on nodes, or is about to.
@@ -221,21 +221,19 @@ absl::StatusOr<OwnJob> SlurmJobs::Own() {
 
 bool SlurmJobs::EndLeftSteps(const std::string& id) {
   const absl::Time until = RealClock().Now() + kStepPatience;
-  std::set<std::string> asked;
-  while (RealClock().Now() < until) {
+  for (int look = 0; RealClock().Now() < until; ++look) {
     const auto output = RunToItsEnd({"squeue", "--steps", "--noheader", "--format=%i", absl::StrCat("--jobs=", id)},
                                     environment_, kPatience);
     if (!output.ok() || !output->status.ok()) return false;
-    std::vector<std::string> left;
+    std::vector<std::string> kill = {"scancel", "--signal=KILL"};
+    const size_t words = kill.size();
     for (const absl::string_view line : absl::StrSplit(output->out, '\n', absl::SkipWhitespace()))
       // "17.0"; the script itself is "17.batch".
       if (const absl::string_view step = absl::StripAsciiWhitespace(line);
           absl::ascii_isdigit(static_cast<unsigned char>(step.back())))
-        left.emplace_back(step);
-    if (left.empty()) return true;
-    for (const std::string& step : left)
-      if (asked.insert(step).second)
-        static_cast<void>(RunToItsEnd({"scancel", "--signal=KILL", step}, environment_, kPatience));
+        kill.emplace_back(step);
+    if (kill.size() == words) return true;
+    if (look % kLooksPerSignal == 0) static_cast<void>(RunToItsEnd(kill, environment_, kPatience));
     poll(nullptr, 0, kStepPauseMs);
   }
   return false;

@@ -23,6 +23,12 @@ class SlurmJobsTest : public ::testing::Test {
     return SlurmJobs(more);
   }
 
+  // Writes a command that notes what it was told, and then does this.
+  void Noting(const std::string& name, const std::string& script) {
+    Command(name, absl::StrCat("cd ", scratch_.path(), "; echo $* >>told\n", script));
+  }
+  std::string Told() const { return scratch_.Read("told"); }
+
   const ScratchFolder scratch_;
 };
 
@@ -131,6 +137,42 @@ TEST_F(SlurmJobsTest, TheEndComesFromSqueueOrFromTheEnvironment) {
   EXPECT_EQ(Jobs(job).EndTime("7"), absl::FromCivil(absl::CivilSecond(2026, 1, 31, 12, 30), absl::LocalTimeZone()));
   Command("squeue", "echo NONE");
   EXPECT_EQ(Jobs().EndTime("7"), std::nullopt);
+}
+
+TEST_F(SlurmJobsTest, LeftStepsAreKilledAgainUntilTheyHaveEnded) {
+  Command("squeue", absl::StrCat("[ \"$*\" = '--steps --noheader --format=%i --jobs=7' ] || exit 9\n"
+                                 "echo 7.batch; [ -e ",
+                                 scratch_ / "gone", " ] || { echo 7.0; echo ' 7.1'; }"));
+  Noting("scancel", "[ $(wc -l <told) -lt 2 ] || : >gone");  // the first one is lost
+  EXPECT_TRUE(Jobs().EndLeftSteps("7"));
+  EXPECT_EQ(Told(), "--signal=KILL 7.0 7.1\n--signal=KILL 7.0 7.1\n");
+  EXPECT_TRUE(Jobs().EndLeftSteps("7")) << "the script alone is no step";
+  Command("squeue", "exit 1");
+  EXPECT_FALSE(Jobs().EndLeftSteps("7")) << "without an answer nothing is sure";
+}
+
+TEST_F(SlurmJobsTest, AJobIsBegunAnewUnderItsNumber) {
+  Noting("scontrol", "");
+  EXPECT_TRUE(Jobs().Requeue("7").ok());
+  EXPECT_EQ(Told(), "requeue 7\n");
+  Command("scontrol", "echo 'Requested operation is presently disabled for job 7' >&2; exit 1");
+  const absl::Status refused = Jobs().Requeue("7");
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(refused.message(), "Requested operation is presently disabled for job 7");
+}
+
+TEST_F(SlurmJobsTest, AJobOfAChainIsFreed) {
+  Noting("scontrol", "");
+  EXPECT_TRUE(Jobs().Free("7").ok());
+  EXPECT_EQ(Told(), "update JobId=7 Dependency=\n");
+  Command("scontrol", "echo 'Access/permission denied' >&2; exit 1");
+  EXPECT_THAT(std::string(Jobs().Free("7").message()), HasSubstr("denied"));
+}
+
+TEST_F(SlurmJobsTest, ARequeuedJobBeginsAtOnce) {
+  Noting("scontrol", "exit 1");  // which costs two minutes, and nothing else
+  Jobs().Hasten("7");
+  EXPECT_EQ(Told(), "update JobId=7 StartTime=now\n");
 }
 
 TEST(ParseQueueTest, LinesOfAnotherFormAreSkipped) {

@@ -1,0 +1,66 @@
+#include "muster/launch/jobs/job_kill.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/registry/files/requests.h"
+
+namespace muster {
+
+absl::Status JobKill::Begin(bool now) {
+  began_ = means_.clock.Now();
+  RunInJob& run = target_.run;
+  // Its supervisor may have written it since it was looked at.
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(means_.home.job(id_)));
+  run.job = job.value_or(run.job);
+  run.job.killed = true;
+  RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
+  return run.news.phase == JobPhase::kRuns ? Request(now) : Cancel();
+}
+
+absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
+
+absl::StatusOr<bool> JobKill::HasEndedNow() {
+  ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
+  if (HasEnded(run.state)) return true;
+  const absl::Duration since = means_.clock.Now() - began_;
+  if (!request_.empty()) {
+    const auto answered = TakeAnswer(means_.home.requests(id_), request_);
+    if (answered.ok() && *answered) request_.clear();
+  }
+  const bool is_silent = !request_.empty() && since > kAnswerPatience;
+  const bool is_late = since > kAnswerPatience + kEndPatience + (now_ ? absl::ZeroDuration() : target_.stop_grace);
+  if (!cancelled_ && (is_late || (is_silent && now_))) RETURN_IF_ERROR(Cancel());
+  if (is_silent && !asked_script_ && !cancelled_) RETURN_IF_ERROR(Ask());
+  return false;
+}
+
+absl::Status JobKill::Request(bool now) {
+  now_ = now;
+  began_ = means_.clock.Now();
+  asked_supervisor_ = true;
+  ASSIGN_OR_RETURN(request_, WriteKillRequest(means_.home.requests(id_), now));
+  return absl::OkStatus();
+}
+
+absl::Status JobKill::End(JobEnd how) {
+  JobEngine* const engine = means_.jobs.EngineOf(target_.run.job);
+  if (engine == nullptr)
+    return absl::UnimplementedError(absl::StrCat("this muster has no engine '", target_.run.job.engine, "'"));
+  return engine->End(target_.run.job.id, how);
+}
+
+absl::Status JobKill::Ask() {
+  asked_script_ = true;
+  means_.say(absl::StrCat("its supervisor doesn't answer: having ", target_.run.text, " end"));
+  return End(JobEnd::kAsk);
+}
+
+absl::Status JobKill::Cancel() {
+  cancelled_ = true;
+  means_.say(absl::StrCat("cancelling ", target_.run.text));
+  return End(JobEnd::kCancel);
+}
+
+}  // namespace muster

@@ -1,0 +1,127 @@
+#include "muster/launch/jobs/job_kill.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <utility>
+
+#include "muster/launch/registry/files/requests.h"
+#include "muster/launch/testing/played_job_engine.h"
+#include "muster/launch/testing/registry_fixture.h"
+
+namespace muster::job_kill_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs;
+
+constexpr absl::Duration kGrace = absl::Seconds(40), kMoment = absl::Milliseconds(1);
+constexpr char kCancelling[] = "cancelling job 17 of Slurm";
+
+class JobKillTest : public RegistryFixture {
+ protected:
+  JobKillTest() {
+    EXPECT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id_)).ok());
+    EXPECT_TRUE(WriteJobFile(home_.job(id_), job_).ok());
+  }
+  JobKill Kill(JobPhase phase) {
+    return JobKill(
+        {home_, *registry_, watch_, clock_, [this](const std::string& line) { said_.push_back(line); }},
+        {.id = id_, .run = {.job = job_, .news = {.phase = phase}, .text = "job 17 of Slurm"}, .stop_grace = kGrace});
+  }
+  // What the supervisor does each second.
+  std::vector<KillRequest> Answer() const { return AnswerRequests(home_.requests(id_)); }
+
+  PlayedJobs engine_;
+  const std::unique_ptr<Registry> registry_ = Open();
+  const ExperimentId id_{.number = Create(*registry_, Single())};
+  const JobOfRun job_{.engine = "slurm", .id = "17", .host = "login"};
+  JobWatch watch_{home_, *registry_, [this](const std::string&) -> std::unique_ptr<JobEngine> {
+                    return std::make_unique<PlayedJobEngine>(engine_);
+                  }};
+  std::vector<std::string> said_;
+};
+
+TEST_F(JobKillTest, TheRequestIsFirstThenTheScriptIsAskedAndAfterTheGraceTheJobIsCancelled) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  EXPECT_TRUE(kill.asked_supervisor());
+  EXPECT_TRUE(ReadJobFile(home_.job(id_)).value()->killed);
+  clock_.Advance(JobKill::kAnswerPatience);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, IsEmpty()) << "the supervisor has its time to answer";
+  clock_.Advance(kMoment);
+  for (int looks = 0; looks < 3; ++looks) EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kAsk))) << "once";
+  EXPECT_THAT(said_, ElementsAre("its supervisor doesn't answer: having job 17 of Slurm end"));
+  clock_.Advance(JobKill::kEndPatience + kGrace - kMoment);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, SizeIs(1)) << "the tasks have their grace";
+  clock_.Advance(kMoment);
+  for (int looks = 0; looks < 3; ++looks) EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kAsk), Pair("17", JobEnd::kCancel)));
+  EXPECT_EQ(said_.back(), kCancelling);
+  EXPECT_THAT(Answer(), SizeIs(1)) << "the request still stands";
+}
+
+TEST_F(JobKillTest, AJobWhoseSupervisorAnswersIsCancelledWhenItTakesTooLong) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  ASSERT_THAT(Answer(), SizeIs(1));
+  clock_.Advance(JobKill::kAnswerPatience + JobKill::kEndPatience + kGrace);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  clock_.Advance(kMoment);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kCancel)));
+}
+
+TEST_F(JobKillTest, ARunThatHasEndedNeedsNothingMore) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  Bring(*registry_, id_, RunState::kKilled);
+  clock_.Advance(absl::Hours(1));
+  EXPECT_TRUE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(JobKillTest, AtOnceTheScriptIsNotAsked) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/true).ok());
+  clock_.Advance(JobKill::kAnswerPatience + kMoment);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kCancel)));
+  EXPECT_TRUE(Answer().front().now);
+}
+
+TEST_F(JobKillTest, ASecondThoughtIsAnotherRequestWithItsOwnTime) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  ASSERT_THAT(Answer(), SizeIs(1));
+  clock_.Advance(JobKill::kAnswerPatience);
+  ASSERT_TRUE(kill.KillNow().ok());
+  ASSERT_TRUE(kill.KillNow().ok());
+  clock_.Advance(JobKill::kAnswerPatience);
+  EXPECT_FALSE(*kill.HasEndedNow());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  const std::vector<KillRequest> asked = Answer();
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_TRUE(asked.front().now);
+}
+
+TEST_F(JobKillTest, AJobThatWaitsIsCancelledAtOnce) {
+  JobKill kill = Kill(JobPhase::kWaits);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  EXPECT_FALSE(kill.asked_supervisor());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kCancel)));
+  EXPECT_THAT(said_, ElementsAre(kCancelling));
+  EXPECT_TRUE(ReadJobFile(home_.job(id_)).value()->killed) << "its supervisor doesn't begin";
+}
+
+TEST_F(JobKillTest, AnEngineThatCannotBeToldIsAnError) {
+  engine_.silence = absl::UnavailableError("no controller");
+  EXPECT_EQ(Kill(JobPhase::kWaits).Begin(/*now=*/false), engine_.silence);
+}
+
+}  // namespace
+}  // namespace muster::job_kill_test
