@@ -63,7 +63,8 @@ absl::StatusOr<AgentServer::Place> AgentServer::Open(AgentFolder folder) {
 absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::string& job, const Place& place,
                                                                 std::function<int(std::unique_ptr<Keeper>)> next_life) {
   const std::string id = RandomHex(kAgentIdBytes);
-  ASSIGN_OR_RETURN(const std::string before, place.folder.ReplaceAgentId(id));
+  ASSIGN_OR_RETURN(const std::string before, place.folder.AgentId());
+  RETURN_IF_ERROR(place.folder.SetAgentId(id));
   if (!before.empty()) KillProcessesOfAgent(before);
   std::vector<int> kept = place.folder.descriptors();
   kept.push_back(place.listening.fd());
