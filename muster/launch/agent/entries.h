@@ -30,8 +30,12 @@ inline constexpr EnumValues kAcceptedValues<OutputStream> = {2, "unknown output 
 template <>
 inline constexpr EnumValues kAcceptedValues<EndMode> = {2, "unknown way to end; accepted: 0 gently, 1 at once"};
 template <>
+inline constexpr EnumValues kAcceptedValues<KilledFrom> = {
+    3, "unknown cause of a SIGKILL; accepted: 0 unknown, 1 outside, 2 out of memory"};
+template <>
 inline constexpr auto kFieldsOf<ExitStatus> =
-    FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>>();
+    FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>,
+              Field<4, &ExitStatus::killed_from>>();
 
 // The first frame of a stream, from the supervisor.
 struct AttachEntry {

@@ -25,11 +25,23 @@ std::string KilledBy(int signal) {
   return absl::StrCat("killed by signal ", signal, " (", name, ")");
 }
 
+std::string WhereFrom(KilledFrom from) {
+  switch (from) {
+    case KilledFrom::kOutside:
+      return ", from outside";
+    case KilledFrom::kOutOfMemory:
+      return ", from outside: memory had run out on its machine or in its job or container";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 std::string ExitStatus::ToString() const {
-  const std::string why =
-      over_memory == 0 ? "" : absl::StrCat(": it used more than its ", MemoryText(over_memory), " of memory");
+  const std::string why = over_memory == 0
+                              ? WhereFrom(killed_from)
+                              : absl::StrCat(": it used more than its ", MemoryText(over_memory), " of memory");
   if (signal != 0) return absl::StrCat("was ", KilledBy(signal), why);
   const bool told_by_shell =
       std::find(kDeadlySignals.begin(), kDeadlySignals.end(), code - 128) != kDeadlySignals.end();
