@@ -137,8 +137,10 @@ absl::Status Check(const OutputEntry& output) {
 absl::Status Check(const UsageEntry& usage) {
   for (const LaunchUsage& launch : usage.launches) {
     RETURN_IF_ERROR(CheckCommand(launch.launch));
-    if (launch.cpu_micros < 0 || launch.resident_bytes < 0 || launch.gpu_bytes < 0)
+    if (std::min({launch.cpu_micros, launch.resident_bytes, launch.gpu_bytes, launch.gpus, launch.gpu_total_bytes,
+                  launch.gpu_permille}) < 0)
       return Invalid("a usage is negative");
+    if (launch.gpus > kMaxGpus) return Invalid(absl::StrCat("a task has more than ", kMaxGpus, " GPUs"));
   }
   return absl::OkStatus();
 }
@@ -156,6 +158,25 @@ absl::Status Check(const StoppedEntry& stopped) { return CheckCommand(stopped.co
 absl::Status Check(const NoteEntry& note) { return CheckLength("a note", note.line, kMaxNoteBytes); }
 
 }  // namespace
+
+void LaunchUsage::SetGpus(const GpusInUse& in_use) {
+  gpus = in_use.count;
+  gpu_bytes = in_use.mem_bytes.value_or(0);
+  gpu_total_bytes = in_use.mem_total.value_or(0);
+  gpu_permille = std::llround(in_use.percent.value_or(0) * 10);
+  gpu_permille_known = in_use.percent.has_value();
+}
+
+GpusInUse LaunchUsage::InUse() const {
+  GpusInUse in_use{.count = static_cast<int>(gpus)};
+  if (gpus == 0) return in_use;
+  if (gpu_permille_known) in_use.percent = static_cast<double>(gpu_permille) / 10;
+  if (gpu_total_bytes > 0) {
+    in_use.mem_bytes = gpu_bytes;
+    in_use.mem_total = gpu_total_bytes;
+  }
+  return in_use;
+}
 
 FailedEntry FailedEntry::Of(const CommandId& command, const TaskId& task, const absl::Status& status) {
   const auto code = static_cast<uint32_t>(status.raw_code());

@@ -14,6 +14,7 @@
 #include "muster/launch/agent/entry_kind.h"
 #include "muster/launch/agent/launch_entry.h"
 #include "muster/launch/backends/backend.h"
+#include "muster/launch/task/gpus_in_use.h"
 #include "muster/transport/messages/fields.h"
 
 namespace muster {
@@ -22,16 +23,21 @@ inline constexpr size_t kMaxEntryBytes = size_t{256} << 10;
 inline constexpr size_t kMaxOutputBytes = size_t{64} << 10;  // in one entry
 inline constexpr size_t kMaxInputBytes = size_t{64} << 10;   // likewise
 inline constexpr size_t kMaxNoteBytes = 1024;
-inline constexpr size_t kMaxPorts = 64;  // of one task
-inline constexpr size_t kIdBytes = 16;   // of an agent's and of a supervisor's random id
+inline constexpr size_t kMaxPorts = 64;    // of one task
+inline constexpr int64_t kMaxGpus = 1024;  // likewise
+inline constexpr size_t kIdBytes = 16;     // of an agent's and of a supervisor's random id
 
 template <>
 inline constexpr EnumValues kAcceptedValues<OutputStream> = {2, "unknown output stream; accepted: 0 stdout, 1 stderr"};
 template <>
 inline constexpr EnumValues kAcceptedValues<EndMode> = {2, "unknown way to end; accepted: 0 gently, 1 at once"};
 template <>
+inline constexpr EnumValues kAcceptedValues<KilledFrom> = {
+    3, "unknown cause of a SIGKILL; accepted: 0 unknown, 1 outside, 2 out of memory"};
+template <>
 inline constexpr auto kFieldsOf<ExitStatus> =
-    FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>>();
+    FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>,
+              Field<4, &ExitStatus::killed_from>>();
 
 // The first frame of a stream, from the supervisor.
 struct AttachEntry {
@@ -190,8 +196,17 @@ struct LaunchUsage {
   int64_t cpu_micros = 0;
   int64_t resident_bytes = 0;
   int64_t gpu_bytes = 0;
+  int64_t gpus = 0;             // found ones; without any, the others of GPUs mean nothing
+  int64_t gpu_total_bytes = 0;  // 0: unknown, and gpu_bytes, too
+  int64_t gpu_permille = 0;     // of their time, on the average
+  bool gpu_permille_known = false;
   using Fields = FieldList<Field<1, &LaunchUsage::launch>, Field<2, &LaunchUsage::cpu_micros>,
-                           Field<3, &LaunchUsage::resident_bytes>, Field<4, &LaunchUsage::gpu_bytes>>;
+                           Field<3, &LaunchUsage::resident_bytes>, Field<4, &LaunchUsage::gpu_bytes>,
+                           Field<5, &LaunchUsage::gpus>, Field<6, &LaunchUsage::gpu_total_bytes>,
+                           Field<7, &LaunchUsage::gpu_permille>, Field<8, &LaunchUsage::gpu_permille_known>>;
+
+  void SetGpus(const GpusInUse& in_use);
+  GpusInUse InUse() const;
 };
 
 struct UsageEntry {

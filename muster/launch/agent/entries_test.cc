@@ -95,6 +95,18 @@ TEST(EntriesTest, WhatNoProcessCanHaveIsRefused) {
   ExpectRefused(with([](E& e) { e.environment[0].value = std::string(300 << 10, 'x'); }), "accepted: up to 262144");
 }
 
+TEST(EntriesTest, TheUseOfGpusArrivesWithWhatIsUnknown) {
+  for (const GpusInUse& gpus :
+       {GpusInUse{.count = 2, .percent = 12.5, .mem_bytes = 0, .mem_total = 1 << 30}, GpusInUse{.count = 1},
+        GpusInUse{.count = 1, .mem_bytes = 7, .mem_total = 8}, GpusInUse{}}) {
+    LaunchUsage usage{.launch = kCommand};
+    usage.SetGpus(gpus);
+    const auto entry = DecodeEntry<UsageEntry>(*EncodeEntry(UsageEntry{{usage}}));
+    ASSERT_EQ(entry.status(), absl::OkStatus());
+    EXPECT_EQ(entry->launches[0].InUse(), gpus);
+  }
+}
+
 TEST(EntriesTest, OtherEntriesHaveLimits) {
   ExpectRefused(AttachEntry{"job", 0, std::string(16, 'a')}, "number is 0");
   ExpectRefused(AttachEntry{"job", 1, "short"}, "id has another length");

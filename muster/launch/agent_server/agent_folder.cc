@@ -141,13 +141,20 @@ absl::StatusOr<Socket> AgentFolder::OpenLog() const {
   return log;
 }
 
-absl::StatusOr<std::string> AgentFolder::ReplaceAgentId(const std::string& id) const {
-  const Socket file(openat(lock_fd(), kIdName, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  char before[kMostLetters] = {};
-  const ssize_t got = file.valid() ? pread(file.fd(), before, sizeof before, 0) : -1;
-  if (got < 0 || pwrite(file.fd(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
+absl::StatusOr<std::string> AgentFolder::AgentId() const {
+  const Socket file(openat(lock_fd(), kIdName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) return "";
+  char id[kMostLetters] = {};
+  const ssize_t got = file.valid() ? read(file.fd(), id, sizeof id) : -1;
+  if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", PathOf(kIdName)));
+  return std::string(id, static_cast<size_t>(got));
+}
+
+absl::Status AgentFolder::SetAgentId(const std::string& id) const {
+  const Socket file(openat(lock_fd(), kIdName, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid() || pwrite(file.fd(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
     return WriteError(errno, absl::StrCat("cannot write ", PathOf(kIdName)));
-  return std::string(before, static_cast<size_t>(got));
+  return absl::OkStatus();
 }
 
 std::string AgentFolder::PathOf(const std::string& file) const {

@@ -50,9 +50,10 @@ class AgentFolder {
   absl::StatusOr<Socket> Listen() const;
   // Connects to the agent. NotFound: none listens. Blocks for at most 10 s.
   absl::StatusOr<Socket> Connect() const;
-  // Writes down the id of the job's agent, and returns the one that was there; empty if none was. The lock must be
-  // held.
-  absl::StatusOr<std::string> ReplaceAgentId(const std::string& id) const;
+  // Returns the MUSTER_AGENT_ID of the job's agent, or of the last one; empty if none was. The lock must be held.
+  absl::StatusOr<std::string> AgentId() const;
+  // Writes it down. The lock must be held.
+  [[nodiscard]] absl::Status SetAgentId(const std::string& id) const;
   // Opens the log to append to it, and makes the folder.
   absl::StatusOr<Socket> OpenLog() const;
   std::string PathOf(const std::string& file) const;

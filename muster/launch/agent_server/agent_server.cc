@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/net/accept_again.h"
@@ -20,8 +18,7 @@
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/random_hex.h"
-#include "muster/launch/task/task_environment.h"
-#include "muster/launch/watch/process_table.h"
+#include "muster/launch/task/device_pool.h"
 
 namespace muster {
 namespace {
@@ -43,13 +40,6 @@ bool IsOwnPeer(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-std::optional<std::string> DevicesIn(const std::vector<std::string>& environment) {
-  const std::string begin = absl::StrCat(kDevicesVariable, "=");
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, begin)) return variable.substr(begin.size());
-  return std::nullopt;
-}
-
 std::string RunIdOf(const std::string& agent_id) { return agent_id.substr(0, 16); }
 
 }  // namespace
@@ -63,7 +53,8 @@ absl::StatusOr<AgentServer::Place> AgentServer::Open(AgentFolder folder) {
 absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::string& job, const Place& place,
                                                                 std::function<int(std::unique_ptr<Keeper>)> next_life) {
   const std::string id = RandomHex(kAgentIdBytes);
-  ASSIGN_OR_RETURN(const std::string before, place.folder.ReplaceAgentId(id));
+  ASSIGN_OR_RETURN(const std::string before, place.folder.AgentId());
+  RETURN_IF_ERROR(place.folder.SetAgentId(id));
   if (!before.empty()) KillProcessesOfAgent(before);
   std::vector<int> kept = place.folder.descriptors();
   kept.push_back(place.listening.fd());
@@ -92,10 +83,11 @@ AgentServer::AgentServer(AgentServerOptions options, const Place& place, std::un
                  .cluster_file = place_.folder.PathOf(AgentFolder::kClusterName),
                  .heard_file = place_.folder.PathOf(AgentFolder::kHeardName),
                  .muster = options_.muster,
-                 .devices = DevicesIn(options_.backend.environment),
+                 .devices = DevicePoolIn(options_.backend.environment),
                  .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); }},
                 loop, [this](BackendEvents& events) { return MakeBackend(events); }),
-      link_({.job = options_.job, .limits = options_.limits}, Record(), journal_, executor_) {}
+      link_({.job = options_.job, .limits = options_.limits}, Record(), journal_, executor_),
+      usage_report_(options_.backend.environment, loop, *options_.clock) {}
 
 AgentServer::~AgentServer() {
   if (!done_) Finish();
@@ -266,18 +258,7 @@ absl::Time AgentServer::deadline() const {
 void AgentServer::SendUsage() {
   if (!link_.attached() || executor_.idle() || looked_ < next_usage_) return;
   next_usage_ = looked_ + kUsageEvery;
-  const auto launches = executor_.Processes();
-  std::vector<pid_t> leaders;
-  for (const auto& [launch, pid] : launches) leaders.push_back(pid);
-  const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), leaders);
-  UsageEntry usage;
-  for (const auto& [launch, pid] : launches) {
-    const auto found = sums.find(pid);
-    if (found == sums.end()) continue;
-    usage.launches.push_back({.launch = launch,
-                              .cpu_micros = static_cast<int64_t>(found->second.cpu_seconds * 1e6),
-                              .resident_bytes = found->second.resident_bytes});
-  }
+  const UsageEntry usage = usage_report_.Read(executor_.RunningLaunches());
   if (!usage.launches.empty()) link_.SendUsage(usage);
 }
 

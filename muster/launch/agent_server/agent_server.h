@@ -24,6 +24,7 @@
 #include "muster/launch/agent_server/backend_executor.h"
 #include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/agent_server/supervisor_dialer.h"
+#include "muster/launch/agent_server/usage_report.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/keeper/keeper.h"
 #include "muster/launch/system/fd_loop.h"
@@ -132,6 +133,7 @@ class AgentServer {
   KeptJournal journal_;
   BackendExecutor executor_;
   SupervisorLink link_;
+  UsageReport usage_report_;
   std::optional<CounterFile> heard_;  // once started
   bool listens_ = false;
   bool told_ending_ = false;

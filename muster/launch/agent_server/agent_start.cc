@@ -17,6 +17,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/launch/backends/local/detached_process.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/transport/io/socket.h"
 
@@ -96,6 +97,7 @@ absl::Status StartDetached(const std::string& program, std::vector<std::string> 
   const DetachedProgram detached = {program.c_str(), pointers.data(), nothing.fd(), log.fd(), writing.fd()};
   unsetenv(kRunIdVariable);
   unsetenv(kAgentIdVariable);
+  ClearMark();
   const pid_t child = fork();
   if (child == 0) detached.Run();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");

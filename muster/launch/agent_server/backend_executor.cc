@@ -14,7 +14,6 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/write_error.h"
 #include "muster/cluster/address.h"
-#include "muster/launch/task/device_pool.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/transport/messages/codec.h"
 
@@ -43,8 +42,10 @@ struct LaunchValue {
   bool ended = false;
   ExitStatus status;
   OutputEnds written;
-  using Fields = FieldList<Field<1, &LaunchValue::launch>, Field<2, &LaunchValue::task>, Field<3, &LaunchValue::ended>,
-                           Field<4, &LaunchValue::status>, Field<5, &LaunchValue::written>>;
+  std::string devices;
+  using Fields =
+      FieldList<Field<1, &LaunchValue::launch>, Field<2, &LaunchValue::task>, Field<3, &LaunchValue::ended>,
+                Field<4, &LaunchValue::status>, Field<5, &LaunchValue::written>, Field<6, &LaunchValue::devices>>;
 };
 
 struct PortsValue {
@@ -82,7 +83,7 @@ void BackendExecutor::ReadEarlier(const EarlierLives& earlier) {
     if (absl::StartsWith(name, kLaunch)) {
       LaunchValue value;
       if (!Decode(thing.value, value).ok()) continue;
-      Held held{.task = value.task, .written = value.written, .status = value.status};
+      Held held{.task = value.task, .written = value.written, .status = value.status, .devices = value.devices};
       const auto process = earlier.processes.find(value.launch);
       if (process != earlier.processes.end()) {
         held.state = State::kRunning;
@@ -123,7 +124,8 @@ void BackendExecutor::Keep(const CommandId& launch, const Held& held) const {
                           .task = held.task,
                           .ended = held.state == State::kEnded,
                           .status = held.status,
-                          .written = held.written};
+                          .written = held.written,
+                          .devices = held.devices};
   options_.keep({{absl::StrCat(kLaunch, LabelOf(launch)), Encode(value)}});
 }
 
@@ -147,11 +149,11 @@ void BackendExecutor::Update() {
   backend_->PauseOutput(pause);
 }
 
-std::vector<std::pair<CommandId, pid_t>> BackendExecutor::Processes() const {
-  std::vector<std::pair<CommandId, pid_t>> processes;
+std::vector<RunningLaunch> BackendExecutor::RunningLaunches() const {
+  std::vector<RunningLaunch> running;
   for (const auto& [launch, held] : launches_)
-    if (held.state == State::kRunning && held.pid > 0) processes.emplace_back(launch, held.pid);
-  return processes;
+    if (held.state == State::kRunning && held.pid > 0) running.push_back({launch, held.pid, held.devices});
+  return running;
 }
 
 absl::Time BackendExecutor::deadline() const { return stopped_ ? absl::InfiniteFuture() : backend_->deadline(); }
@@ -216,13 +218,11 @@ void BackendExecutor::Launch(const CommandId& launch, const LaunchEntry& process
                              absl::AlreadyExistsError(absl::StrCat(process.task.ToString(), " runs already, by launch ",
                                                                    running->second.ToString())));
   ProcessSpec spec = process.ToSpec();
-  for (auto& [name, value] : spec.environment) {
-    if (name != kDevicesVariable) continue;
-    const absl::StatusOr<std::string> devices = DevicesFromPool(value, options_.devices);
-    if (!devices.ok()) return link_->SendFailed(launch, process.task, devices.status());
-    value = *devices;
-  }
+  if (const absl::Status given = GiveDevices(options_.devices, spec.environment); !given.ok())
+    return link_->SendFailed(launch, process.task, given);
   launches_[launch] = {.task = process.task};
+  for (const auto& [name, value] : spec.environment)
+    if (name == kDevicesVariable) launches_[launch].devices = value;
   current_[process.task] = launch;
   Keep(launch, launches_[launch]);
   spec.label = LabelOf(launch);

@@ -26,6 +26,7 @@
 #include "muster/launch/backends/local/task_parent.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/later_calls.h"
+#include "muster/launch/task/device_pool.h"
 
 namespace muster {
 
@@ -35,9 +36,15 @@ struct BackendExecutorOptions {
   std::string heard_file = "";  // MUSTER_HEARD_FILE of all tasks
   // What a task runs whose program is "muster", whatever its PATH is; empty: that in its PATH.
   std::string muster = "";
-  std::optional<std::string> devices = std::nullopt;  // the host's own CUDA_VISIBLE_DEVICES, the pool of the tasks'
+  NamedValues devices = {};  // of the host, which its tasks share (DevicePoolIn)
   // Keeps values where the agent's next life finds them; empty: nowhere.
   std::function<void(const ValueChanges&)> keep = nullptr;
+};
+
+struct RunningLaunch {
+  CommandId launch;
+  pid_t pid = 0;        // its first process
+  std::string devices;  // its CUDA_VISIBLE_DEVICES, where that was given to it
 };
 
 // What an agent's earlier lives have left.
@@ -69,8 +76,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   void Update();
   // Returns whether no task runs or is being started.
   bool idle() const { return current_.empty(); }
-  // The first processes of the launches that run.
-  std::vector<std::pair<CommandId, pid_t>> Processes() const;
+  std::vector<RunningLaunch> RunningLaunches() const;
   absl::Time deadline() const;
   // Does what is due, and tries again to write the cluster file if that has failed: call it once a second at least.
   void OnTime();
@@ -93,7 +99,8 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
     State state = State::kBeingStarted;
     pid_t pid = 0;
     OutputEnds written;
-    ExitStatus status;  // once it has ended
+    ExitStatus status;         // once it has ended
+    std::string devices = "";  // as RunningLaunch
   };
   struct Reservation {
     bool answered = false;           // by the backend

@@ -81,7 +81,7 @@ class BackendExecutorTest : public ::testing::Test {
   BackendExecutor executor_{
       {.address = "h1",
        .cluster_file = scratch_ / "cluster",
-       .devices = "4,5",
+       .devices = {{"CUDA_VISIBLE_DEVICES", "4,5"}},
        .keep = [this](const ValueChanges& changes) { KeepIn(kept_, changes); }},
       loop_,
       [this](BackendEvents& events) { return std::make_unique<FakeBackend>(BackendOptions{}, loop_, events); }};

@@ -24,6 +24,7 @@
 #include "muster/cluster/task_id.h"
 #include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/task/exit_status.h"
+#include "muster/launch/task/gpus_in_use.h"
 
 namespace muster {
 
@@ -89,6 +90,7 @@ struct LocalProcess {
 struct ProcessUsage {
   double cpu_seconds = 0;
   int64_t resident_bytes = 0;
+  GpusInUse gpus = {};
 };
 
 class BackendEvents {

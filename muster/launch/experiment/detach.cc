@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/launch/foreground/cluster_plan.h"
+#include "muster/launch/system/process_mark.h"
 
 namespace muster {
 namespace {
@@ -92,6 +93,7 @@ struct Detaching {
   // Runs in the first child. The second has no parent but init, so nobody has to wait for it. It doesn't lead its
   // session, so it can never get a terminal.
   [[noreturn]] void Run() const {
+    ClearMark();
     if (as_child) prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (as_child && getppid() != parent) _exit(0);  // the parent died before the line above
     setsid();

@@ -40,8 +40,8 @@ constexpr int kRunNameBytes = 8;
 // Between checks whether GPUs are free.
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
 // Between two writings of what tasks on hosts use.
-constexpr absl::Duration kUsagePause = absl::Milliseconds(500);
-constexpr int kKilledCode = 143;  // 128 + SIGTERM
+constexpr absl::Duration kUsagePause = absl::Milliseconds(500);  // between two writes of what only shows
+constexpr int kKilledCode = 143;                                 // 128 + SIGTERM
 
 const TaskId kBoardTask{"tensorboard", 0};
 
@@ -355,12 +355,12 @@ void ExperimentRun::OnStarted(const ProcessSpec& spec, const LocalProcess&) {
   progress_.SetTask(spec.task, RunState::kRunning);
 }
 
-// Written at most once in kUsagePause, as it only shows what goes on.
 void ExperimentRun::OnUsage(const TaskId& task, const ProcessUsage& usage) {
   if (PlannedOf(task) == plan_.tasks.end()) return;
   const absl::Time now = RealClock().Now();
   usages_[task] = {.cpu_seconds = usage.cpu_seconds,
                    .mem_bytes = usage.resident_bytes,
+                   .gpus = usage.gpus,
                    .restarts = progress_.task(task).restarts,
                    .when = now};
   if (now - usages_written_ < kUsagePause || !pulse_.IsWatched()) return;

@@ -22,6 +22,7 @@
 #include "muster/launch/backends/local/own_children.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/pid_fd.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/transport/messages/codec.h"
 
 namespace muster {
@@ -140,6 +141,7 @@ void KeeperProcess::TakeStart(KeeperMessage& message) {
     started = {.code = static_cast<uint32_t>(absl::StatusCode::kResourceExhausted), .why = "too many open files"};
   } else if (Decode(message.body, start).ok()) {
     ChildSpec spec = start.ToSpec();
+    spec.mark = MarkOf(options_.agent_id);
     if (!message.descriptors.empty()) spec.cgroup_fd = message.descriptors[0];
     if (const auto memory = things_.find(start.memory); memory != things_.end() && !memory->second.descriptors.empty())
       spec.memory_fd = memory->second.descriptors[0];

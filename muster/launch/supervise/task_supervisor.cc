@@ -49,6 +49,7 @@ TaskSupervisor::TaskSupervisor(const std::vector<TaskId>& running, const TaskSup
 void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   if (running_.erase(task) == 0) return;
   lives_.at(task).last = status;
+  if (status.killed_from == KilledFrom::kOutOfMemory) ++lives_.at(task).out_of_memory;
   idle_.Forget(task);
   const bool hung = ended_idle_.erase(task) > 0;
   if (hung && phase_ == Phase::kTraining) {
@@ -85,7 +86,10 @@ bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const
   if (server_lost_ || succeeded_) return false;
   if (phase_ == Phase::kTrained && IsGivenUp(task, status)) return false;  // nobody waits for another life of it
   if (lives_.at(task).restarts >= policy.limit && !LacksItsServer(task, places_)) return false;
-  return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
+  if (policy.when != RestartWhen::kOnFailure) return policy.when == RestartWhen::kAlways;
+  // Others may have used the memory the first time.
+  const bool once_more = status.killed_from != KilledFrom::kOutOfMemory || lives_.at(task).out_of_memory == 1;
+  return once_more && options_.retryable(status);
 }
 
 // Its end isn't one of its own, and nobody needs it.

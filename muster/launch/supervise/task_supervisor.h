@@ -164,8 +164,8 @@ class TaskSupervisor {
   struct Life {
     absl::Time began;
     int restarts = 0;
-    int short_lives = 0;  // in a row
-    ExitStatus last;      // how its last life ended
+    int short_lives = 0, out_of_memory = 0;  // in a row; ended by KilledFrom::kOutOfMemory
+    ExitStatus last;                         // how its last life ended
   };
 
   RestartPolicy PolicyOf(const TaskId& task) const;

@@ -302,6 +302,21 @@ TEST_F(ExperimentTest, EachTaskHasAPolicyOfItsOwn) {
   EXPECT_THAT(Changes(), ElementsAre("worker:0 FAILED: was killed by signal 9 (killed)"));
 }
 
+// Others may have used the machine's memory the first time.
+TEST_F(ExperimentTest, ATaskForWhichMemoryRanOutIsStartedOnceMoreNotForEver) {
+  const ExitStatus status = {.signal = 9, .killed_from = KilledFrom::kOutOfMemory};
+  policies_[kWorker0] = {.limit = 5};
+  supervisor().OnExit(kWorker0, status);
+  EXPECT_THAT(Relaunched(), ElementsAre("worker:0"));
+  supervisor().OnExit(kWorker0, {.signal = 9, .killed_from = KilledFrom::kOutside});
+  clock_.Advance(absl::Minutes(1));
+  supervisor().OnTime();
+  EXPECT_THAT(Relaunched(), ElementsAre("worker:0")) << "another cause";
+  supervisor().OnExit(kWorker0, status);
+  EXPECT_EQ(supervisor().first_failure()->task, kWorker0);
+  EXPECT_THAT(Said(), HasSubstr("memory had run out on its machine or in its job or container after 2 of 5 restarts"));
+}
+
 TEST_F(ExperimentTest, WithoutAPolicyOfItsOwnNobodyIsStartedAgain) {
   policies_[kWorker0] = {.limit = 1};
   supervisor().OnExit(kPs, {.signal = 9});

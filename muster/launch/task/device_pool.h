@@ -1,17 +1,26 @@
 // Which GPUs a task gets where its host's own environment names some: a batch system gives a job GPUs by
-// CUDA_VISIBLE_DEVICES, and these are the pool that the tasks share. Pure, thread-safe.
+// CUDA_VISIBLE_DEVICES, or AMD's by HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES, and these are the pool that the tasks
+// share. Pure, thread-safe.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace muster {
 
-// Returns a task's CUDA_VISIBLE_DEVICES. `wanted`: places in the pool, "0,2"; anything else, as "" (no GPU) or names of
-// devices, stays as it is. `pool`: the host's own value: numbers, UUIDs, names of MIG parts, which aren't renumbered;
-// nullopt: there is none, and places are numbers. FailedPrecondition: the pool has fewer.
-absl::StatusOr<std::string> DevicesFromPool(const std::string& wanted, const std::optional<std::string>& pool);
+// Environment variables by name.
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the variables of the environment ("NAME=VALUE") that are a pool to be divided; none: places are numbers. A
+// ROCR_VISIBLE_DEVICES beside one of the others stays as it is, since those count among its devices.
+NamedValues DevicePoolIn(const std::vector<std::string>& environment);
+
+// Replaces a task's CUDA_VISIBLE_DEVICES by the variables of the pool. It has places in the pool, "0,2", or is empty
+// (no GPU); names of devices are the user's own choice and stay. Devices keep the names that the pool has for them:
+// numbers, UUIDs, names of MIG parts. FailedPrecondition: the pool has fewer.
+[[nodiscard]] absl::Status GiveDevices(const NamedValues& pool, NamedValues& environment);
 
 }  // namespace muster

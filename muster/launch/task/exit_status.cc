@@ -25,11 +25,22 @@ std::string KilledBy(int signal) {
   return absl::StrCat("killed by signal ", signal, " (", name, ")");
 }
 
+std::string WhereFrom(KilledFrom from) {
+  switch (from) {
+    case KilledFrom::kOutside:
+      return ", from outside";
+    case KilledFrom::kOutOfMemory:
+      return ", from outside: memory had run out on its machine or in its job or container";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 std::string ExitStatus::ToString() const {
   if (!lost_host.empty()) return absl::StrCat("was lost with its host ", lost_host);
-  const std::string why = over_memory == 0 ? "" : absl::StrCat(": it ", Cause());
+  const std::string why = over_memory == 0 ? WhereFrom(killed_from) : absl::StrCat(": it ", Cause());
   if (signal != 0) return absl::StrCat("was ", KilledBy(signal), why);
   const bool told_by_shell =
       std::find(kDeadlySignals.begin(), kDeadlySignals.end(), code - 128) != kDeadlySignals.end();

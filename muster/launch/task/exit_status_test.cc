@@ -10,6 +10,11 @@ TEST(ExitStatus, SaysHowItEnded) {
   EXPECT_EQ(ExitStatus{.signal = 9}.ToString(), "was killed by signal 9 (killed)");
   EXPECT_EQ((ExitStatus{.signal = 9, .over_memory = 512 << 20}).ToString(),
             "was killed by signal 9 (killed): it used more than its 512 MB of memory");
+  EXPECT_EQ((ExitStatus{.signal = 9, .killed_from = KilledFrom::kOutside}.ToString()),
+            "was killed by signal 9 (killed), from outside");
+  EXPECT_EQ((ExitStatus{.code = 137, .killed_from = KilledFrom::kOutOfMemory}.ToString()),
+            "exited with 137, as its program was killed by signal 9 (killed), from outside: memory had run out on its "
+            "machine or in its job or container");
   EXPECT_EQ(ExitStatus{.signal = 11}.ToString(), "was killed by signal 11 (segmentation fault)");
 }
 

@@ -14,6 +14,10 @@ inline constexpr char kStatusPortVariable[] = "MUSTER_STATUS_PORT";
 inline constexpr char kOutputRootVariable[] = "MUSTER_OUTPUT_ROOT";
 // The one device that a task of a layout sees.
 inline constexpr char kDevicesVariable[] = "CUDA_VISIBLE_DEVICES";
+// The same of AMD's programs, which also know CUDA's: HIP_VISIBLE_DEVICES counts among those that ROCR_VISIBLE_DEVICES
+// leaves.
+inline constexpr char kHipDevicesVariable[] = "HIP_VISIBLE_DEVICES";
+inline constexpr char kRocrDevicesVariable[] = "ROCR_VISIBLE_DEVICES";
 // How many processors of this machine all tasks of the job may use together.
 inline constexpr char kProcessorsVariable[] = "MUSTER_PROCESSORS";
 // The number of threads that a process computes with, for every program that uses OpenMP or knows its variable.

@@ -62,6 +62,8 @@ std::vector<GpuUsage> ParseGpuUsage(std::string_view text) {
   return gpus;
 }
 
+std::vector<std::string> GpuQuery(const std::string& program) { return {program, kGpuQuery, kGpuFormat}; }
+
 std::vector<GpuUsage> ReadGpuUsage(const std::string& program, absl::Duration within) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
@@ -70,10 +72,10 @@ std::vector<GpuUsage> ReadGpuUsage(const std::string& program, absl::Duration wi
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string name = program, query = kGpuQuery, format = kGpuFormat;
-  const std::array<char*, 4> arguments = {name.data(), query.data(), format.data(), nullptr};
+  std::vector<std::string> words = GpuQuery(program);
+  const std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t pid = 0;
-  const int failed = posix_spawnp(&pid, name.c_str(), &actions, nullptr, arguments.data(), environ);
+  const int failed = posix_spawnp(&pid, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   std::optional<std::string> text;
@@ -85,6 +87,25 @@ std::vector<GpuUsage> ReadGpuUsage(const std::string& program, absl::Duration wi
   }
   close(ends[0]);
   return text.has_value() ? ParseGpuUsage(*text) : std::vector<GpuUsage>();
+}
+
+GpusInUse SumGpus(const std::string& visible, const std::vector<GpuUsage>& gpus) {
+  GpusInUse sums;
+  double percent = 0;
+  int with_percent = 0;
+  for (const absl::string_view name : absl::StrSplit(visible, ',', absl::SkipWhitespace())) {
+    const GpuUsage* gpu = FindGpu(gpus, std::string_view(name.data(), name.size()));
+    if (gpu == nullptr) continue;
+    ++sums.count;
+    if (gpu->percent.has_value()) {
+      percent += *gpu->percent;
+      ++with_percent;
+    }
+    if (gpu->mem_bytes.has_value()) sums.mem_bytes = sums.mem_bytes.value_or(0) + *gpu->mem_bytes;
+    if (gpu->mem_total.has_value()) sums.mem_total = sums.mem_total.value_or(0) + *gpu->mem_total;
+  }
+  if (with_percent > 0) sums.percent = percent / with_percent;
+  return sums;
 }
 
 const GpuUsage* FindGpu(const std::vector<GpuUsage>& gpus, std::string_view name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/launch/task/gpus_in_use.h"
 
 namespace muster {
 
@@ -20,12 +21,18 @@ struct GpuUsage {
   bool operator==(const GpuUsage&) const = default;
 };
 
-// Parses the output of `program` as ReadGpuUsage runs it: one line per GPU. Skips lines that it doesn't understand.
+// Parses the output of a GpuQuery: one line per GPU. Skips lines that it doesn't understand.
 std::vector<GpuUsage> ParseGpuUsage(std::string_view text);
+
+// Returns the command line, after `program`, whose output ParseGpuUsage parses.
+std::vector<std::string> GpuQuery(const std::string& program);
 
 // Runs `program` ("nvidia-smi", found on PATH). Returns nothing if it is missing, fails or takes longer than `within`,
 // after which it is killed.
 std::vector<GpuUsage> ReadGpuUsage(const std::string& program, absl::Duration within = absl::Seconds(2));
+
+// Returns the sums over the GPUs of a visible-devices variable, "0,2".
+GpusInUse SumGpus(const std::string& visible, const std::vector<GpuUsage>& gpus);
 
 // Returns the GPU that a visible-devices variable names, by number or by a prefix of its uuid; null: none of `gpus`.
 const GpuUsage* FindGpu(const std::vector<GpuUsage>& gpus, std::string_view name);

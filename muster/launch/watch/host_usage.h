@@ -9,14 +9,16 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/task/gpus_in_use.h"
 
 namespace muster {
 
 struct HostUsage {
   double cpu_seconds = 0;  // of all its processes, since this life of it began
   int64_t mem_bytes = 0;   // resident, of all its processes
-  int restarts = 0;        // of the task, which tells its lives apart
-  absl::Time when;         // when the supervisor heard it
+  GpusInUse gpus;
+  int restarts = 0;  // of the task, which tells its lives apart
+  absl::Time when;   // when the supervisor heard it
 
   bool operator==(const HostUsage&) const = default;
 };

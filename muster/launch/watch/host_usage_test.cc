@@ -11,10 +11,13 @@ using ::testing::IsEmpty;
 
 TEST(HostUsageTest, IsReadAsItWasWritten) {
   const ScratchFolder folder;
-  const std::map<TaskId, HostUsage> usages = {
-      {{kWorkerJob, 1},
-       {.cpu_seconds = 1.5, .mem_bytes = 1 << 20, .restarts = 2, .when = absl::FromUnixMicros(1'700'000'000'000'001)}},
-      {{kPsJob, 0}, {.when = absl::UnixEpoch()}}};
+  const std::map<TaskId, HostUsage> usages = {{{kWorkerJob, 1},
+                                               {.cpu_seconds = 1.5,
+                                                .mem_bytes = 1 << 20,
+                                                .gpus = {.count = 2, .percent = 12.5, .mem_bytes = 7},
+                                                .restarts = 2,
+                                                .when = absl::FromUnixMicros(1'700'000'000'000'001)}},
+                                              {{kPsJob, 0}, {.when = absl::UnixEpoch()}}};
   ASSERT_EQ(WriteHostUsage(folder / "usage", usages), absl::OkStatus());
   EXPECT_EQ(ReadHostUsage(folder / "usage"), usages);
   ASSERT_EQ(WriteHostUsage(folder / "usage", {}), absl::OkStatus());

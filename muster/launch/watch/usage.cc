@@ -44,21 +44,11 @@ std::optional<double> CgroupCpuSeconds(const std::string& folder) {
   return std::nullopt;
 }
 
-void AddGpusOf(const std::string& visible, const std::vector<GpuUsage>& gpus, TaskUsage& usage) {
-  double percent = 0;
-  int with_percent = 0;
-  for (const absl::string_view name : absl::StrSplit(visible, ',', absl::SkipWhitespace())) {
-    const GpuUsage* gpu = FindGpu(gpus, std::string_view(name.data(), name.size()));
-    if (gpu == nullptr) continue;
-    ++usage.gpus;
-    if (gpu->percent.has_value()) {
-      percent += *gpu->percent;
-      ++with_percent;
-    }
-    if (gpu->mem_bytes.has_value()) usage.gpu_mem_bytes = usage.gpu_mem_bytes.value_or(0) + *gpu->mem_bytes;
-    if (gpu->mem_total.has_value()) usage.gpu_mem_total = usage.gpu_mem_total.value_or(0) + *gpu->mem_total;
-  }
-  if (with_percent > 0) usage.gpu_percent = percent / with_percent;
+void SetGpus(const GpusInUse& gpus, TaskUsage& usage) {
+  usage.gpus = gpus.count;
+  usage.gpu_percent = gpus.percent;
+  usage.gpu_mem_bytes = gpus.mem_bytes;
+  usage.gpu_mem_total = gpus.mem_total;
 }
 
 }  // namespace
@@ -102,6 +92,7 @@ std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<s
           .cpu_percent = CpuPercent(name, {heard->second.restarts, heard->second.cpu_seconds, heard->second.when}),
           .mem_bytes = heard->second.mem_bytes,
           .mem_limit = task.mem_limit};
+      SetGpus(heard->second.gpus, usages[name]);
       continue;
     }
     const auto found = sums.find(task.pid);
@@ -116,7 +107,7 @@ std::map<std::string, TaskUsage> UsageReader::Read(const std::vector<std::pair<s
     usage.mem_bytes = mem.value_or(of_processes.resident_bytes);
     usage.mem_limit = task.mem_limit > 0 ? task.mem_limit : sources_.machine_mem_bytes;
     usage.cpu_percent = CpuPercent(name, {task.pid, cpu_seconds.value_or(of_processes.cpu_seconds), now});
-    AddGpusOf(task.gpus, gpus, usage);
+    SetGpus(SumGpus(task.gpus, gpus), usage);
   }
   std::erase_if(before_, [&usages](const auto& before) { return !usages.contains(before.first); });
   return usages;

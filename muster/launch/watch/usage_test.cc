@@ -73,10 +73,19 @@ TEST_F(UsageReaderTest, OfATaskOnAHostItSaysWhatWasHeard) {
   task.host = "h1";
   const auto percent = [&](double cpu_seconds, int restarts, absl::Time when) {
     const std::map<std::string, HostUsage> heard = {
-        {"4", {.cpu_seconds = cpu_seconds, .mem_bytes = 5000, .restarts = restarts, .when = when}}};
+        {"4",
+         {.cpu_seconds = cpu_seconds,
+          .mem_bytes = 5000,
+          .gpus = {.count = 2, .percent = 30, .mem_bytes = 6, .mem_total = 7},
+          .restarts = restarts,
+          .when = when}}};
     const auto usages = reader.Read({{"4", task}}, kBegin, heard);
     EXPECT_EQ(usages.at("4").mem_bytes, 5000);
     EXPECT_EQ(usages.at("4").mem_limit, 0);
+    EXPECT_EQ(usages.at("4").gpus, 2);
+    EXPECT_EQ(usages.at("4").gpu_percent, 30);
+    EXPECT_EQ(usages.at("4").gpu_mem_bytes, 6);
+    EXPECT_EQ(usages.at("4").gpu_mem_total, 7);
     return usages.at("4").cpu_percent;
   };
   EXPECT_EQ(percent(1, 0, kBegin), std::nullopt);

@@ -278,11 +278,11 @@ TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
 
 class GuardDeathTest : public AgentCommandTest, public ::testing::WithParamInterface<bool> {};
 
-// The kernel kills the tasks, and the agent or the next one what they have started.
+// The kernel kills the tasks, and the agent or the next one what they have started, also without any variables.
 TEST_P(GuardDeathTest, NothingIsLeftOfAKilledGuardsTasks) {
   const bool agent_too = GetParam();
   auto contact = Attach();
-  const CommandId launch = Shell(*contact, "setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000");
+  const CommandId launch = Shell(*contact, "env -i setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000");
   const std::vector<std::string> pids = absl::StrSplit(FirstLine(*contact, launch), absl::ByAnyChar(" \n"));
   const std::string agent = contact->client.agent;
   const pid_t agent_pid = AgentPid();

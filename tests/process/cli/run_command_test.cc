@@ -314,7 +314,8 @@ TEST(RunCommand, WhoIsKilledIsStartedAgain) {
   MusterRun run({"--ps", "0", "--workers", "1"},
                 "[ -e " + seen / "before" + " ] || { touch " + seen / "before" + "; kill -9 $$; }; exit 4");
   EXPECT_EQ(run.Wait(), 4) << "the second life's";
-  EXPECT_THAT(run.err, HasSubstr("worker:0 was killed by signal 9 (killed): starting it again (restart 1 of 10)"));
+  EXPECT_THAT(run.err,
+              HasSubstr("worker:0 was killed by signal 9 (killed), from outside: starting it again (restart 1 of 10)"));
 }
 
 TEST(RunCommand, ProgramsWordsArriveAsTheyAre) {

@@ -104,7 +104,7 @@ TEST_P(ExperimentWatching, LogsFollowsARunUntilItsEnd) {
   EXPECT_THAT(LinesOf(logs->out, "1.master"), Contains("over"));
 }
 
-TEST_P(ExperimentWatchingHere, MonitorShowsTasksUntilTheExperimentHasEnded) {
+TEST_P(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: echo begun; read line < " + gate.path());
   const auto train = StartMuster({"train"});

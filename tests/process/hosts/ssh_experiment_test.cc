@@ -31,6 +31,12 @@ class SshExperiment : public OnEveryEngine {
                        "/train_and_evaluate' --csv='", SourceFolder(),
                        "/examples/data/digits.csv' --steps={{ steps }} --save_steps=50 ", "--model_dir=$OUTPUT_DIR\n"));
   }
+
+  // Returns how many processes of the host have this command line.
+  static int64_t CountOf(const std::string& host, const std::string& words) {
+    const auto running = hosts().ProcessesOf(host);
+    return std::count_if(running.begin(), running.end(), [&](const auto& one) { return one.words == words; });
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(, SshExperiment, ::testing::Values("ssh"), EngineName);
@@ -370,7 +376,7 @@ TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   RunOn("h1");
   const std::vector<std::string> gc = {"gc", "--hosts", "h1,h2", "--ssh_config", hosts().ssh_config()};
   Out(gc);  // an agent that ended by its grace leaves its log
-  WriteExperiment("restart: {policy: never}\nrun: setsid sleep 1000 & echo begun; sleep 1000");
+  WriteExperiment("restart: {policy: never}\nrun: env -i setsid sleep 1234 & echo begun; sleep 1000");
   const auto train = StartMuster({"train"});
   AwaitLines(*train, "1.master", 2);
   const std::string said = Out(gc);
@@ -384,7 +390,9 @@ TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   train->Wait();
   EXPECT_THAT(Out({"gc", "--hosts", "h1", "--ssh_config", hosts().ssh_config(), "--dry-run"}),
               HasSubstr("h1: would end what is left of job " + run_id));
+  EXPECT_EQ(CountOf("h1", "sleep 1234"), 1) << "nobody is left to end it";
   EXPECT_THAT(Out(gc), ContainsRegex("h1: job " + run_id + ": ended [0-9]+ process"));
+  EXPECT_EQ(CountOf("h1", "sleep 1234"), 0);
   EXPECT_THAT(Out(gc), HasSubstr("h1: nothing is left there\n"));
 }
 

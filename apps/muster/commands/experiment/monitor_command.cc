@@ -52,6 +52,9 @@ Exit codes: 0; 2 no such experiment.)";
 
 // The first reading has no CPU usage, which is measured between two readings.
 constexpr absl::Duration kBetweenFirstTwo = absl::Milliseconds(500);
+// The agents of hosts tell what is used once a second, and the supervisor writes it down once somebody watches. One
+// table waits that long for two values of each task.
+constexpr absl::Duration kTwoOfHostsWithin = absl::Seconds(3);
 // Width of tables that aren't shown on a terminal.
 constexpr size_t kColumnsElsewhere = 80;
 constexpr double kShortestInterval = 0.1;
@@ -97,6 +100,7 @@ class Signals {
 struct Reading {
   std::vector<UsageRow> rows;
   bool anything_runs = false;
+  bool lacks_cpu = false;  // of a task that runs
   bool ended = false;
 };
 
@@ -120,7 +124,11 @@ class Watched {
     for (const auto& [name, task] : tasks)
       if ((task.pid > 0 || !task.host.empty()) && !HasEnded(task.state)) running.emplace_back(name, task);
     const std::map<std::string, TaskUsage> usages = reader_.Read(running, RealClock().Now(), UsagesOnHosts(ids));
-    Reading reading = {.rows = {}, .anything_runs = !running.empty(), .ended = HasEnded(run.state)};
+    Reading reading = {.rows = {}, .anything_runs = !running.empty(), .lacks_cpu = false, .ended = HasEnded(run.state)};
+    for (const auto& [name, task] : running) {
+      const auto usage = usages.find(name);
+      reading.lacks_cpu |= usage == usages.end() || !usage->second.cpu_percent.has_value();
+    }
     for (const auto& [name, task] : tasks) {
       UsageRow row = {.name = name, .project = run.project, .state = task.state, .usage = {}, .progress = {}};
       if (const auto usage = usages.find(name); usage != usages.end()) {
@@ -243,11 +251,14 @@ absl::Status Watch(const MonitorFlags& flags) {
   const Signals signals;
   Watched watched(opened, std::move(name));
   Screen screen(flags.json);
+  const absl::Time give_up = BootClock().Now() + kTwoOfHostsWithin;
   for (bool first = true;; first = false) {
     ASSIGN_OR_RETURN(const Reading reading, watched.Read());
-    const bool to_be_completed = flags.once && first && reading.anything_runs && !reading.ended;
+    const bool may_come = first || (reading.lacks_cpu && BootClock().Now() < give_up);
+    const bool to_be_completed = flags.once && may_come && reading.anything_runs && !reading.ended;
     if (!to_be_completed && (!screen.Show(reading.rows) || flags.once || reading.ended)) return absl::OkStatus();
-    if (!signals.Wait(first ? std::min(interval, kBetweenFirstTwo) : interval)) return absl::OkStatus();
+    if (!signals.Wait(first || to_be_completed ? std::min(interval, kBetweenFirstTwo) : interval))
+      return absl::OkStatus();
   }
 }
 

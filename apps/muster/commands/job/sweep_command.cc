@@ -31,7 +31,9 @@ absl::StatusOr<std::string> Sweep(const std::string& job, bool dry_run) {
   // An agent has it, or the guard of one that still ends its tasks.
   if (!folder.Lock(absl::ZeroDuration()).ok()) return absl::StrCat("job ", job, " runs");
   if (dry_run) return absl::StrCat("would end what is left of job ", job);
-  const int ended = KillProcessesOfRun(job);
+  ASSIGN_OR_RETURN(const std::string agent_id, folder.AgentId());
+  const int of_agent = agent_id.empty() ? 0 : KillProcessesOfAgent(agent_id);  // also those that hide their run
+  const int ended = of_agent + KillProcessesOfRun(job);
   folder.Remove(/*all=*/true);
   if (const auto place = ReceivePlaceHere(); place.ok()) RETURN_IF_ERROR(RemoveFolder(place->work(job)));
   return absl::StrCat("job ", job, ": ended ", ended, ended == 1 ? " process" : " processes", ", removed its folders");

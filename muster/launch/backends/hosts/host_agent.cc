@@ -484,8 +484,9 @@ void HostAgent::OnUsage(const UsageEntry& usage) {
   for (const LaunchUsage& one : usage.launches) {
     const auto asked = asked_.find(one.launch);
     if (asked == asked_.end() || !asked->second.started) continue;
-    events_.OnUsage(asked->second.task,
-                    {.cpu_seconds = static_cast<double>(one.cpu_micros) / 1e6, .resident_bytes = one.resident_bytes});
+    events_.OnUsage(asked->second.task, {.cpu_seconds = static_cast<double>(one.cpu_micros) / 1e6,
+                                         .resident_bytes = one.resident_bytes,
+                                         .gpus = one.InUse()});
   }
 }
 

@@ -225,7 +225,7 @@ TEST_F(SupervisorsTest, TheNextHearsOfAnEndBetweenThem) {
   may_have_ended_ = true;
   backend_->TakeOver({.task = kTask});
   Await("worker:0 runs on a");
-  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL}.ToString()));
+  Await(absl::StrCat("worker:0 ", ExitStatus{.signal = SIGKILL, .killed_from = KilledFrom::kOutside}.ToString()));
   EXPECT_EQ(lines_.size(), 2U);
 }
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -134,6 +135,45 @@ void RemoveGroupLeftovers(const std::string& parent) {
   }
 }
 
+struct GroupMount {
+  std::string root, folder;  // which part of the tree is mounted where; no folder: none is
+};
+
+// Returns whether a list "cpu,memory" has the controller.
+bool HasController(const std::string& list, const std::string& controller) {
+  const std::vector<std::string> words = absl::StrSplit(list, ',');
+  return std::find(words.begin(), words.end(), controller) != words.end();
+}
+
+// Finds the hierarchy of a type (" - cgroup2 "), with v1 the one that has `controller`.
+GroupMount MountOf(const std::string& type, const std::string& controller, const std::string& mountinfo) {
+  for (const std::string& line : ControlLines(mountinfo)) {
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ');
+    if (fields.size() < 10 || !absl::StrContains(line, type)) continue;
+    if (controller.empty() || HasController(fields.back(), controller)) return {fields[3], fields[4]};
+  }
+  return {};
+}
+
+// Returns the process's own group in the mounted tree and those above it, nearest first. `which`: what its line in
+// /proc/PID/cgroup has between its first and its last colon: "" or a controller.
+std::vector<std::string> FoldersIn(const GroupMount& mount, const std::string& which, const std::string& own_groups) {
+  if (mount.folder.empty()) return {};
+  std::string own;
+  for (const std::string& line : ControlLines(own_groups)) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() == 3 && HasController(fields[1], which)) own = fields[2];
+  }
+  // A container may see only a part of the tree. Its own group is then named from the root of what it sees, or has no
+  // name at all ("/../..").
+  if (mount.root != "/") own = own.starts_with(mount.root) ? own.substr(mount.root.size()) : "";
+  if (own == "/" || !own.starts_with('/') || own.starts_with("/..")) own = "";
+  std::vector<std::string> folders;
+  for (; !own.empty(); own.resize(own.rfind('/'))) folders.push_back(absl::StrCat(mount.folder, own));
+  folders.push_back(mount.folder);
+  return folders;
+}
+
 // Returns whether a process may enter: the error of a child that has tried.
 absl::Status TryToEnter(int procs) {
   const pid_t pid = fork();
@@ -149,26 +189,15 @@ absl::Status TryToEnter(int procs) {
 }  // namespace
 
 std::vector<std::string> CgroupFolders(const std::string& mountinfo, const std::string& own_groups) {
-  std::string root, mount;
-  for (const std::string& line : ControlLines(mountinfo)) {
-    const std::vector<std::string> fields = absl::StrSplit(line, ' ');
-    if (fields.size() < 10 || line.find(" - cgroup2 ") == std::string::npos) continue;
-    root = fields[3];
-    mount = fields[4];
-    break;
-  }
-  if (mount.empty()) return {};
-  std::string own;
-  for (const std::string& line : ControlLines(own_groups))
-    if (line.starts_with("0::")) own = line.substr(3);
-  // A container may see only a part of the tree. Its own group is then named from the root of what it sees, or has no
-  // name at all ("/../..").
-  if (root != "/") own = own.starts_with(root) ? own.substr(root.size()) : "";
-  if (own == "/" || !own.starts_with('/') || own.starts_with("/..")) own = "";
-  std::vector<std::string> folders;
-  for (; !own.empty(); own.resize(own.rfind('/'))) folders.push_back(absl::StrCat(mount, own));
-  folders.push_back(mount);
-  return folders;
+  return FoldersIn(MountOf(" - cgroup2 ", "", mountinfo), "", own_groups);
+}
+
+std::string OomCounterFile(const std::string& mountinfo, const std::string& own_groups) {
+  const std::vector<std::string> folders = CgroupFolders(mountinfo, own_groups);
+  const std::string events = folders.empty() ? "" : absl::StrCat(folders.front(), "/memory.events");
+  if (!events.empty() && ReadKernelFile(events).has_value()) return events;
+  const std::vector<std::string> first = FoldersIn(MountOf(" - cgroup ", "memory", mountinfo), "memory", own_groups);
+  return first.empty() ? "" : absl::StrCat(first.front(), "/memory.oom_control");
 }
 
 int64_t CgroupCounter(const std::string& text, const std::string& name) {

@@ -30,6 +30,11 @@ namespace muster {
 // as they are visible. Takes the texts of /proc/self/mountinfo and /proc/self/cgroup. Empty without cgroup v2.
 std::vector<std::string> CgroupFolders(const std::string& mountinfo, const std::string& own_groups);
 
+// Returns the file in which the kernel counts the processes of this process's own control group that it has killed for
+// want of memory ("oom_kill"): memory.events of cgroup v2, otherwise memory.oom_control of v1. Takes what CgroupFolders
+// takes; empty if there is none.
+std::string OomCounterFile(const std::string& mountinfo, const std::string& own_groups);
+
 // Returns the number after `name` in a file of lines "name number" (memory.events); 0 if the name is missing.
 int64_t CgroupCounter(const std::string& text, const std::string& name);
 

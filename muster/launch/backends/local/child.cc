@@ -17,6 +17,7 @@
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/system/pid_fd.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
@@ -87,6 +88,7 @@ struct Execution {
     if (spec.memory_fd >= 0) fcntl(spec.memory_fd, F_SETFD, 0);
     const Guard::Record record = {getpid(), 1};
     [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
+    if (spec.mark != 0) SetMark(spec.mark);
     EnterSurroundings();
     if (spec.umask.has_value()) umask(*spec.umask);
     // Resets signals to what a shell would leave to the program. SIGHUP stays as it is, for nohup.

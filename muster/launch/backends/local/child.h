@@ -3,6 +3,7 @@
 // asked. Not thread-safe.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -19,6 +20,7 @@ struct ChildSpec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=VALUE", the complete environment
   int guard_fd = -1;                     // see Guard::fd
+  rlim_t mark = 0;                       // as MarkOf returns it; 0: none of its own
   int memory_fd = -1;                    // inherited, its number in MUSTER_ARENA_FD; -1: none
   std::string directory;                 // its path after the mounts; empty: the parent's
   std::vector<ProcessMount> mounts;      // see EnterMounts

@@ -42,7 +42,9 @@ struct PortsFacts {
 struct EndFacts {
   int64_t asked_at = -1;
   bool too_much_memory = false;
-  using Fields = FieldList<Field<1, &EndFacts::asked_at>, Field<2, &EndFacts::too_much_memory>>;
+  bool asked = false;
+  using Fields =
+      FieldList<Field<1, &EndFacts::asked_at>, Field<2, &EndFacts::too_much_memory>, Field<3, &EndFacts::asked>>;
 };
 
 // What is kept of a task beside its process.
@@ -84,7 +86,8 @@ LocalBackend::LocalBackend(const BackendOptions& options, FdLoop& loop, BackendE
       loop_(loop),
       events_(events),
       parent_(parent != nullptr ? *parent : own_children_.emplace(options.run_id, loop)),
-      memory_watch_(*options.clock, options.resident_bytes) {}
+      memory_watch_(*options.clock, options.resident_bytes),
+      oom_kills_(*options.clock) {}
 
 LocalBackend::~LocalBackend() { MUSTER_CHECK(!later_.has_value()); }
 
@@ -135,6 +138,7 @@ void LocalBackend::AdoptTasks() {
       if (Decode(end->second.value, how).ok()) {
         running.asked_at = how.asked_at;
         running.too_much_memory = how.too_much_memory;
+        running.asked = how.asked;
       }
     }
     if (cgroups_ != nullptr && !facts.cgroup.empty()) cgroups_->Resume(facts.task().ToString(), facts.ooms);
@@ -208,7 +212,7 @@ void LocalBackend::KeepPorts(const TaskId& task) {
 
 void LocalBackend::KeepEnd(const Running& running) {
   if (running.label.empty()) return;
-  const EndFacts how{.asked_at = running.asked_at, .too_much_memory = running.too_much_memory};
+  const EndFacts how{.asked_at = running.asked_at, .too_much_memory = running.too_much_memory, .asked = running.asked};
   parent_.Keep(NameOfEnd(running.label), {.value = Encode(how), .descriptors = {}});
 }
 
@@ -328,6 +332,7 @@ void LocalBackend::Note(const std::string& line) {
 }
 
 void LocalBackend::OnTime() {
+  oom_kills_.OnTime();
   for (const TaskId& task : memory_watch_.Check()) {
     Running& running = running_.at(task);
     running.too_much_memory = true;
@@ -362,6 +367,7 @@ void LocalBackend::End(const TaskId& task, EndMode mode) {
   if (found == running_.end()) return;
   Running& running = found->second;
   const Child& child = running.child;
+  running.asked = true;
   if (mode == EndMode::kGently) {
     running.asked_at = TicksSinceBoot();  // taken before the kill, so that processes that start meanwhile are asked too
     KeepEnd(running);
@@ -493,6 +499,16 @@ void LocalBackend::ForgetMember(Running& running) {
   close(std::exchange(running.member_fd, -1));
 }
 
+ExitStatus LocalBackend::WithCause(const TaskId& task, ExitStatus status) const {
+  const Running& running = running_.at(task);
+  const bool too_much = running.too_much_memory || (cgroups_ != nullptr && cgroups_->WasOverMemory(task.ToString()));
+  if (too_much && !status.ok()) status.over_memory = running.mem_limit;
+  if (too_much || running.asked || parent_.gone() || !status.WasKilled()) return status;
+  status.killed_from =
+      oom_kills_.WereThereLately(!running.cgroup.empty()) ? KilledFrom::kOutOfMemory : KilledFrom::kOutside;
+  return status;
+}
+
 // The group is killed while the ended process still holds its number.
 void LocalBackend::Finish(const TaskId& task) {
   const Child child = running_.at(task).child;
@@ -501,9 +517,7 @@ void LocalBackend::Finish(const TaskId& task) {
   ReadWhatIsThere(task, OutputStream::kStderr);
   const Running& running = running_.at(task);
   const std::string label = running.label;
-  ExitStatus status = parent_.Await(label, child);
-  const bool too_much = running.too_much_memory || (cgroups_ != nullptr && cgroups_->WasOverMemory(task.ToString()));
-  if (too_much && !status.ok()) status.over_memory = running.mem_limit;
+  const ExitStatus status = WithCause(task, parent_.Await(label, child));
   close(child.pid_fd);
   memory_watch_.Remove(task);
   running_.erase(task);

@@ -25,6 +25,7 @@
 #include "muster/launch/backends/local/cgroups.h"
 #include "muster/launch/backends/local/child.h"
 #include "muster/launch/backends/local/memory_watch.h"
+#include "muster/launch/backends/local/oom_kills.h"
 #include "muster/launch/backends/local/own_children.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/backends/local/task_input.h"
@@ -64,6 +65,7 @@ class LocalBackend final : public Backend {
     std::string label;                 // as ProcessSpec::label
     std::string cgroup;                // its folder
     bool too_much_memory = false;      // this backend killed it for that
+    bool asked = false;                // this backend was told to end it
     std::unique_ptr<TaskInput> input;  // null: it takes none
   };
 
@@ -98,6 +100,8 @@ class LocalBackend final : public Backend {
   bool AwaitMember(const TaskId& task);
   void ForgetMember(Running& running);
   void Finish(const TaskId& task);
+  // Returns the status with what is known of a SIGKILL.
+  ExitStatus WithCause(const TaskId& task, ExitStatus status) const;
   // Returns the machine's process groups as they are after the ends that this round of the loop tells of: many tasks
   // that end together, as they do when they are asked to, are looked up at once.
   const ProcessGroups& GroupsOfThisRound();
@@ -116,6 +120,7 @@ class LocalBackend final : public Backend {
   int looks_ = 0;
   std::map<TaskId, std::vector<FreePorts>> ports_;  // one each
   MemoryWatch memory_watch_;
+  OomKills oom_kills_;
   std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted
   std::optional<std::string> no_cgroups_;  // why not, once known
   std::optional<absl::Status> may_mount_;  // once known

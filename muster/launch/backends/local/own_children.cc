@@ -13,6 +13,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/system/awaited_children.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster {
@@ -32,6 +33,7 @@ absl::Status OwnChildren::Start() {
 
 absl::StatusOr<Child> OwnChildren::StartTask(const NewTask& task, ChildSpec spec) {
   spec.guard_fd = guard_->fd();
+  spec.mark = MarkOf(agent_id_);
   if (task.has_memory) spec.memory_fd = MemoryOf(task.task);
   absl::StatusOr<Child> child = StartChild(spec);
   if (child.ok()) AddAwaitedChild(child->pid);

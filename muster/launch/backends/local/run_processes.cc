@@ -19,6 +19,7 @@
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/kernel_file.h"
 #include "muster/launch/system/pid_fd.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
@@ -74,6 +75,12 @@ std::string VariableOf(const std::string& folder, const std::string& name) {
   return "";
 }
 
+// Returns whether a process has the mark, and isn't a zombie, which has no memory.
+bool HasMark(const std::string& folder, rlim_t mark) {
+  return MarkIn(ReadKernelFile(folder + "/limits").value_or("")) == mark &&
+         !ReadKernelFile(folder + "/statm").value_or("0 ").starts_with("0 ");
+}
+
 // Returns whether a process may be this user's. The superuser's task may have become another user.
 bool MayBeOwn(const std::string& folder) {
   const uid_t user = geteuid();
@@ -123,12 +130,15 @@ bool IsBeingKilled(pid_t pid) {
   return false;
 }
 
-// Kills through a pidfd, so that a later process with the same number isn't hit: the environment is checked again once
-// the pidfd holds the process. Waits for its end.
-bool Kill(pid_t pid, const std::string& variable, const std::string& value) {
+// What tells whether a process is meant, by its folder below /proc.
+using IsMeant = std::function<bool(const std::string& folder)>;
+
+// Kills through a pidfd, so that a later process with the same number isn't hit: `is_meant` is asked again once the
+// pidfd holds the process. Waits for its end.
+bool Kill(pid_t pid, const IsMeant& is_meant) {
   const int fd = OpenPidFd(pid);
   if (fd < 0) return false;
-  const bool still = VariableOf("/proc/" + std::to_string(pid), variable) == value;
+  const bool still = is_meant("/proc/" + std::to_string(pid));
   if (still && SignalPidFd(fd, SIGKILL) == 0) {
     pollfd gone = {fd, POLLIN, 0};
     poll(&gone, 1, kGoneWithinMs);
@@ -137,28 +147,18 @@ bool Kill(pid_t pid, const std::string& variable, const std::string& value) {
   return still;
 }
 
-// Returns the processes that have one of `values` in a variable, by value.
-std::map<std::string, std::vector<pid_t>> ProcessesWith(const std::string& variable,
-                                                        const std::set<std::string>& values) {
-  std::map<std::string, std::vector<pid_t>> found;
-  ForEachProcess([&](pid_t pid, const std::string& folder) {
-    if (!MayBeOwn(folder)) return;
-    const std::string value = VariableOf(folder, variable);
-    if (values.contains(value)) found[value].push_back(pid);
-  });
-  return found;
-}
-
-int KillProcessesWith(const std::string& variable, const std::string& value) {
+int KillAll(const IsMeant& is_meant) {
   std::set<pid_t> killed;
   int left_behind = 0;
   for (bool found_more = true; found_more;) {
     found_more = false;
-    const std::map<std::string, std::vector<pid_t>> with = ProcessesWith(variable, {value});
-    if (with.empty()) break;
-    for (const pid_t pid : with.begin()->second) {
+    std::vector<pid_t> found;
+    ForEachProcess([&](pid_t pid, const std::string& folder) {
+      if (MayBeOwn(folder) && is_meant(folder)) found.push_back(pid);
+    });
+    for (const pid_t pid : found) {
       const bool is_dying = IsBeingKilled(pid);
-      if (killed.count(pid) > 0 || !Kill(pid, variable, value)) continue;
+      if (killed.count(pid) > 0 || !Kill(pid, is_meant)) continue;
       killed.insert(pid);
       if (!is_dying) ++left_behind;
       found_more = true;
@@ -175,7 +175,13 @@ std::vector<pid_t> ProcessesOfRun(const std::string& run_id) {
 }
 
 std::map<std::string, std::vector<pid_t>> ProcessesOfRuns(const std::set<std::string>& run_ids) {
-  return ProcessesWith(kRunIdVariable, run_ids);
+  std::map<std::string, std::vector<pid_t>> found;
+  ForEachProcess([&](pid_t pid, const std::string& folder) {
+    if (!MayBeOwn(folder)) return;
+    const std::string run_id = VariableOf(folder, kRunIdVariable);
+    if (run_ids.contains(run_id)) found[run_id].push_back(pid);
+  });
+  return found;
 }
 
 void AwaitGuard(const std::string& run_id) {
@@ -206,10 +212,17 @@ int64_t TicksSinceBoot() {
   return now.tv_sec * ticks + now.tv_nsec * ticks / 1'000'000'000;
 }
 
-int KillProcessesOfRun(const std::string& run_id) { return KillProcessesWith(kRunIdVariable, run_id); }
+int KillProcessesOfRun(const std::string& run_id) {
+  return KillAll([&](const std::string& folder) { return VariableOf(folder, kRunIdVariable) == run_id; });
+}
 
 bool IsDetached(pid_t pid) { return !VariableOf("/proc/" + std::to_string(pid), kDetachedVariable).empty(); }
 
-int KillProcessesOfAgent(const std::string& agent_id) { return KillProcessesWith(kAgentIdVariable, agent_id); }
+int KillProcessesOfAgent(const std::string& agent_id) {
+  const rlim_t mark = MarkOf(agent_id);
+  return KillAll([&](const std::string& folder) {
+    return HasMark(folder, mark) || VariableOf(folder, kAgentIdVariable) == agent_id;
+  });
+}
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // Finds and kills the processes of runs by the MUSTER_RUN_ID in their environment, and those of one backend by its
-// MUSTER_AGENT_ID. They inherit both whatever they do (a new process group, a new session, a dead parent). Also finds
-// those of a process group. Reads /proc; thread-safe.
+// MUSTER_AGENT_ID or its mark (system/process_mark.h). They inherit all three in a new process group, a new session and
+// with a dead parent; the mark also where they clear their environment. Also finds those of a process group. Reads
+// /proc; thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -46,7 +47,8 @@ int64_t TicksSinceBoot();
 // Kills all processes of the run, also those that start meanwhile, and waits until each is gone. Returns their number,
 // without those that had been killed before and are only slow to end.
 int KillProcessesOfRun(const std::string& run_id);
-// The same for the processes of one backend, also if others have started some of the same run.
+// The same for the processes of one backend, also if others have started some of the same run, and for those that have
+// cleared their environment.
 int KillProcessesOfAgent(const std::string& agent_id);
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/launch/backends/local/guard.h"
+#include "muster/launch/system/process_mark.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster::run_processes_test {
@@ -21,7 +22,7 @@ using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Pair, ::testing::Un
 // A program that waits, with this environment.
 class Sleeper {
  public:
-  explicit Sleeper(const std::vector<std::string>& environment) {
+  explicit Sleeper(const std::vector<std::string>& environment, rlim_t mark = 0) {
     int started[2];
     EXPECT_EQ(pipe2(started, O_CLOEXEC), 0);
     pid_ = fork();
@@ -29,6 +30,8 @@ class Sleeper {
       std::vector<char*> variables;
       for (const std::string& variable : environment) variables.push_back(const_cast<char*>(variable.c_str()));
       variables.push_back(nullptr);
+      if (mark != 0) SetMark(mark);
+      setsid();
       char* const arguments[] = {const_cast<char*>("/bin/sleep"), const_cast<char*>("1000"), nullptr};
       execve(arguments[0], arguments, variables.data());
       _exit(127);
@@ -66,6 +69,15 @@ TEST(RunProcesses, ThoseOfOneBackendAreKilledAndTheOthersOfTheRunLive) {
   EXPECT_EQ(KillProcessesOfAgent(one), 1);
   EXPECT_THAT(ProcessesOfRun(run_id), ElementsAre(of_other.pid()));
   EXPECT_EQ(KillProcessesOfRun(run_id), 1);
+}
+
+TEST(RunProcesses, ThoseOfABackendWithoutAnyVariablesAreKilledByTheirMark) {
+  const std::string one = RandomHex(16), other = RandomHex(16);
+  const Sleeper of_one({}, MarkOf(one)), of_other({}, MarkOf(other)), of_nobody({});
+  EXPECT_EQ(KillProcessesOfAgent(one), 1);
+  EXPECT_EQ(KillProcessesOfAgent(one), 0) << "it is a zombie";
+  EXPECT_EQ(kill(of_nobody.pid(), 0), 0);
+  EXPECT_EQ(KillProcessesOfAgent(other), 1) << "it has lived until now";
 }
 
 // Its guard is alive until the launcher lets it go, and then ends what it guards.
