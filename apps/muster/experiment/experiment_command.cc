@@ -18,7 +18,7 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/jobs/job_engines.h"
-#include "muster/launch/registry/private_files.h"
+#include "muster/launch/registry/files/private_files.h"
 
 namespace muster {
 

@@ -27,7 +27,7 @@
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
-#include "muster/launch/registry/private_files.h"
+#include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/results/grid_report.h"
 

@@ -24,8 +24,8 @@
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/registry/files/machine_id.h"
+#include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/registry/files/requests.h"
-#include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/system/pid_fd.h"
 

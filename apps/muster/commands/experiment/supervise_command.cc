@@ -25,8 +25,8 @@
 #include "muster/launch/experiment/grid_run.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/supervise_in_job.h"
+#include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/registry/files/record_file.h"
-#include "muster/launch/registry/private_files.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/task/task_environment.h"
 

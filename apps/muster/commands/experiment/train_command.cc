@@ -33,7 +33,7 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
-#include "muster/launch/registry/private_files.h"
+#include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/task_run/code_copy.h"
 

@@ -26,7 +26,7 @@
 #include "muster/launch/agent_server/agent_start.h"
 #include "muster/launch/agent_server/stream_bridge.h"
 #include "muster/launch/project/remove_folder.h"
-#include "muster/launch/registry/private_files.h"
+#include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/watch/usage.h"
 
