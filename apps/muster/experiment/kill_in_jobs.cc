@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "apps/muster/experiment/shown_states.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"

@@ -331,7 +331,7 @@ TEST_F(SlurmExperiment, OfAJobThatEndedWithoutAWordTheCauseIsUnknown) {
   std::string said;  // until then it knows that the job has FAILED
   for (const absl::Time give_up = absl::Now() + absl::Minutes(1);
        !absl::StrContains(said, "Invalid job id") && absl::Now() < give_up;)
-    said = slurm().Ask({"squeue", "--jobs=" + job});
+    said = slurm().Ask({"sh", "-c", "squeue --jobs=" + job + " || :"});
   ASSERT_THAT(said, HasSubstr("Invalid job id"));
   AwaitStatus("1", absl::StrCat("its job ", job, " of Slurm has ended, cause unknown to Slurm"));
   EXPECT_EQ(StateOf("1"), "FAILED");

@@ -55,6 +55,7 @@ class SlurmPage : public ::testing::Test {
   }
   void TearDown() override {
     if (slurm_ == nullptr) return;
+    if (HasFailure()) slurm_->Ask({"scancel", "--user=root"});  // what the page would have ended
     for (const std::string& host : hosts_->names()) slurm_->AwaitNothingElseOn(host);
   }
 
