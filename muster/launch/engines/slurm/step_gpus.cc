@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kAskPatience = absl::Seconds(10);
 
 // Returns how many are in "gpu:2(IDX:0-1)", or "gpu:a100:1(IDX:0),gpu:v100:1(IDX:2),shard:4".
 int CountGpus(absl::string_view text) {
@@ -55,8 +55,8 @@ std::map<std::string, int> GpusOfNodes(const std::vector<std::string>& environme
   const auto asks_for_gpus = [](const std::string& variable) { return absl::StartsWith(variable, "SLURM_GPUS"); };
   const auto allocation = AllocationIn(environment);
   if (!allocation.ok() || std::none_of(environment.begin(), environment.end(), asks_for_gpus)) return {};
-  const auto output =
-      RunToItsEnd({"scontrol", "show", "job", "--details", allocation->job}, SubmitEnvironment(environment), kPatience);
+  const auto output = RunToItsEnd({"scontrol", "show", "job", "--details", allocation->job},
+                                  SubmitEnvironment(environment), kAskPatience);
   return output.ok() && output->status.ok() ? ParseGpusOfNodes(output->out, allocation->job)
                                             : std::map<std::string, int>();
 }
