@@ -23,6 +23,9 @@ class ReachCheck final : public BackendEvents {
   // Returns whether a task is the check's own; its events belong here.
   static bool Owns(const TaskId& task) { return task.job == kListen || task.job == kDial; }
 
+  // The hosts whose part isn't done yet.
+  std::vector<std::string> awaited() const;
+
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
   void OnNotReserved(const TaskId&, const absl::Status& why) override;
   void OnStarted(const TaskId&, const LocalProcess&) override {}
