@@ -50,6 +50,7 @@ TEST(PlanTextTest, EverySettingHasItsSource) {
       "  run: [prepare, 'x {{ lr }}']\n");
   const GivenValues given = {.options = {.no_gpus = true, .stop_grace_seconds = 7},
                              .stop_grace = true,
+                             .hosts = {{"ports", "40000-40100"}},
                              .parameters = {"depth=8", "new=a b"},
                              .environment = {"MUSTER_HOME=/h", "MUSTER_JOB_TOKEN=0123456789abcdef"}};
   const std::string plan = PlanText(file, {{{"lr", "0.1"}}, {{"lr", "0.2"}}}, given).value();
@@ -73,6 +74,7 @@ TEST(PlanTextTest, EverySettingHasItsSource) {
   row("train.run", "prepare, x .. lr ..", "riseml.yml:12");
   row("train.concurrency", "1", "default");
   row("train.restart.policy", "on-failure", "default");
+  row("ports", "40000-40100", "--ports");
   row("stop-grace", "7 s", "--stop-grace");
   row("no-gpus", "true", "--no-gpus");
   row("no-venv", "false", "default");

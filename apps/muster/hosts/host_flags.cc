@@ -87,79 +87,8 @@ bool AllAmong(const std::map<std::string, std::vector<std::string>>& placement, 
   return true;
 }
 
-}  // namespace
-
-void AddHostListFlags(CLI::App* command, HostFlags& flags) {
-  // As an unset variable of a shell would make it; without the check it would mean this machine.
-  const auto names_none = [](const std::string& text) {
-    return text.empty() ? std::string("names no host; accepted: H1,H2,...") : std::string();
-  };
-  command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches; H:N takes at most N tasks that train")
-      ->check(CLI::Validator(names_none, ""))
-      ->type_name("H1,H2,...");
-  command
-      ->add_option("--host_file,--host-file", flags.host_file,
-                   absl::StrCat("Hosts from a file, one a line: ", kHostLineForms))
-      ->type_name("FILE");
-  command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
-      ->type_name("FILE");
-}
-
-void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm) {
-  command
-      ->add_option("--on", flags.on,
-                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "), " (", slurm,
-                                "; default: ssh if hosts are given, else local)"))
-      ->type_name("ENGINE");
-  AddHostListFlags(command, flags);
-  command
-      ->add_option(
-          "--grace", flags.grace,
-          "How long tasks on hosts go on when this command can't reach them any more (default 30, at least 10)")
-      ->type_name("SECONDS");
-  command
-      ->add_option("--code_limit,--code-limit", flags.code_limit,
-                   "The most that is copied to each host; more is refused with the largest files (default 256MB)")
-      ->type_name("SIZE");
-}
-
-void AddJobFlag(CLI::App* command, HostFlags& flags) {
-  command
-      ->add_option(
-          "--slurm", flags.slurm,
-          "With --on slurm: an option of sbatch by its long name, as nodes=2 or exclusive; NAME= takes muster's "
-          "own away; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-}
-
-absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment) {
-  const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
-  if (!flags.on.empty())
-    if (const absl::Status engine = CheckEngine(flags, has_hosts); !engine.ok()) return engine;
-  if (flags.on == kSlurmEngine) return NodesOfSlurm(environment);
-  if (!flags.hosts.empty() && !flags.host_file.empty())
-    return absl::InvalidArgumentError("--hosts and --host_file: accepted is one of them");
-  if (!flags.host_file.empty()) return ReadHostFile(flags.host_file);
-  if (flags.hosts.empty() && (!flags.grace.empty() || !flags.ssh_config.empty()))
-    return absl::InvalidArgumentError("--grace and --ssh_config: accepted with --hosts or --host_file only");
-  if (flags.hosts.empty()) return std::vector<Host>();
-  const absl::StatusOr<std::vector<Host>> hosts = ParseHostList(flags.hosts);
-  if (hosts.ok()) return hosts;
-  return absl::InvalidArgumentError(absl::StrCat("--hosts: ", std::string(hosts.status().message())));
-}
-
-std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags) {
-  std::map<std::string, std::string> given = {{"on", flags.on},
-                                              {"hosts", flags.hosts},
-                                              {"host_file", flags.host_file},
-                                              {"grace", flags.grace},
-                                              {"ssh_config", flags.ssh_config}};
-  std::erase_if(given, [](const auto& flag) { return flag.second.empty(); });
-  return given;
-}
-
-absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder) {
+// All of an experiment's setting but its ports.
+absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpec& spec, const std::string& folder) {
   HostFlags wanted = flags;
   const bool flags_have_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   const bool file_has_hosts = !spec.hosts.empty() || !spec.host_file.empty();
@@ -196,6 +125,89 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
   return setting;
 }
 
+}  // namespace
+
+void AddHostListFlags(CLI::App* command, HostFlags& flags) {
+  // As an unset variable of a shell would make it; without the check it would mean this machine.
+  const auto names_none = [](const std::string& text) {
+    return text.empty() ? std::string("names no host; accepted: H1,H2,...") : std::string();
+  };
+  command->add_option("--hosts", flags.hosts, "Hosts that ssh reaches; H:N takes at most N tasks that train")
+      ->check(CLI::Validator(names_none, ""))
+      ->type_name("H1,H2,...");
+  command
+      ->add_option("--host_file,--host-file", flags.host_file,
+                   absl::StrCat("Hosts from a file, one a line: ", kHostLineForms))
+      ->type_name("FILE");
+  command->add_option("--ssh_config,--ssh-config", flags.ssh_config, "Configuration file for ssh (default: your own)")
+      ->type_name("FILE");
+}
+
+void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm) {
+  command
+      ->add_option("--on", flags.on,
+                   absl::StrCat("Where the tasks run: ", absl::StrJoin(BackendNames(), ", "), " (", slurm,
+                                "; default: ssh if hosts are given, else local)"))
+      ->type_name("ENGINE");
+  AddHostListFlags(command, flags);
+  command
+      ->add_option(
+          "--grace", flags.grace,
+          "How long tasks on hosts go on when this command can't reach them any more (default 30, at least 10)")
+      ->type_name("SECONDS");
+  command
+      ->add_option(
+          "--ports", flags.ports,
+          "The only numbers for ports of tasks, on every host, as a firewall lets them through; each host needs "
+          "one more than it has tasks (default any that are free)")
+      ->type_name("FIRST-LAST");
+  command
+      ->add_option("--code_limit,--code-limit", flags.code_limit,
+                   "The most that is copied to each host; more is refused with the largest files (default 256MB)")
+      ->type_name("SIZE");
+}
+
+void AddJobFlag(CLI::App* command, HostFlags& flags) {
+  command
+      ->add_option(
+          "--slurm", flags.slurm,
+          "With --on slurm: an option of sbatch by its long name, as nodes=2 or exclusive; NAME= takes muster's "
+          "own away; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment) {
+  const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
+  if (!flags.on.empty())
+    if (const absl::Status engine = CheckEngine(flags, has_hosts); !engine.ok()) return engine;
+  if (flags.on == kSlurmEngine) return NodesOfSlurm(environment);
+  if (!flags.hosts.empty() && !flags.host_file.empty())
+    return absl::InvalidArgumentError("--hosts and --host_file: accepted is one of them");
+  if (!flags.host_file.empty()) return ReadHostFile(flags.host_file);
+  if (flags.hosts.empty() && (!flags.grace.empty() || !flags.ssh_config.empty()))
+    return absl::InvalidArgumentError("--grace and --ssh_config: accepted with --hosts or --host_file only");
+  if (flags.hosts.empty()) return std::vector<Host>();
+  const absl::StatusOr<std::vector<Host>> hosts = ParseHostList(flags.hosts);
+  if (hosts.ok()) return hosts;
+  return absl::InvalidArgumentError(absl::StrCat("--hosts: ", std::string(hosts.status().message())));
+}
+
+std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags) {
+  std::map<std::string, std::string> given = {
+      {"on", flags.on},       {"hosts", flags.hosts}, {"host_file", flags.host_file},
+      {"grace", flags.grace}, {"ports", flags.ports}, {"ssh_config", flags.ssh_config}};
+  std::erase_if(given, [](const auto& flag) { return flag.second.empty(); });
+  return given;
+}
+
+absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpec& spec, const std::string& folder) {
+  ASSIGN_OR_RETURN(HostSetting setting, WhereTasksRun(flags, spec, folder));
+  ASSIGN_OR_RETURN(setting.ports, PortsIn(flags));
+  if (!setting.ports.has_value()) setting.ports = spec.ports;
+  return setting;
+}
+
 absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder,
                                           const std::vector<std::string>& left_out) {
   int64_t limit = kUsualCodeLimit;
@@ -211,6 +223,13 @@ absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::str
   return files;
 }
 
+absl::StatusOr<std::optional<PortRange>> PortsIn(const HostFlags& flags) {
+  if (flags.ports.empty()) return std::nullopt;
+  const absl::StatusOr<PortRange> ports = ParsePortRange(flags.ports);
+  if (ports.ok()) return std::optional(*ports);
+  return absl::InvalidArgumentError(absl::StrCat("--ports ", std::string(ports.status().message())));
+}
+
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts) {
   HostPlan plan{.hosts = std::move(hosts), .ssh_config = flags.ssh_config};
   if (!flags.grace.empty()) {
@@ -218,6 +237,7 @@ absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> ho
   }
   if (!plan.ssh_config.empty() && !std::filesystem::exists(plan.ssh_config))
     return absl::NotFoundError(absl::StrCat("--ssh_config '", plan.ssh_config, "': there is no such file"));
+  ASSIGN_OR_RETURN(plan.ports, PortsIn(flags));
   plan.muster = "/proc/self/exe";  // this very build, also if another one takes its place meanwhile
   return plan;
 }

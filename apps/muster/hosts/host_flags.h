@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct HostFlags {
   std::string host_file;
   std::string grace;  // seconds; empty: HostPlan's
   std::string ssh_config;
+  std::string ports;               // as ParsePortRange; empty: any that are free
   std::string code_limit;          // as ParseMemory; empty: kUsualCodeLimit
   std::vector<std::string> slurm;  // "NAME=VALUE" or "NAME", as TakeSlurmSetting; "NAME=" takes muster's own away
 };
@@ -50,6 +52,9 @@ absl::StatusOr<HostSetting> HostSettingOf(const HostFlags& flags, const HostsSpe
 // more than --code_limit.
 absl::StatusOr<ProjectFiles> CodeForHosts(const HostFlags& flags, const std::string& folder,
                                           const std::vector<std::string>& left_out = {});
+
+// Returns the range of --ports; nullopt without. InvalidArgument as above.
+absl::StatusOr<std::optional<PortRange>> PortsIn(const HostFlags& flags);
 
 // Returns the plan for these hosts, without a placement. InvalidArgument as above.
 absl::StatusOr<HostPlan> HostPlanOf(const HostFlags& flags, std::vector<Host> hosts);

@@ -123,6 +123,16 @@ TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"max_requeues=-1"}}), HasSubstr("a whole number from 0"));
 }
 
+TEST(PortsTest, AFlagWinsOverTheFileAndBothAreForAnyEngine) {
+  const HostsSpec file{.ports = PortRange{.first = 40000, .count = 101}};
+  EXPECT_EQ(HostSettingOf({}, file, "/")->ports->ToString(), "40000-40100");
+  EXPECT_EQ(HostSettingOf({.on = "slurm"}, file, "/")->ports->ToString(), "40000-40100");
+  EXPECT_EQ(HostSettingOf({.hosts = "a", .ports = "5000-5001"}, file, "/")->ports->ToString(), "5000-5001");
+  EXPECT_FALSE(HostSettingOf({}, {}, "/")->ports.has_value());
+  EXPECT_THAT(std::string(HostSettingOf({.ports = "5000"}, {}, "/").status().message()),
+              HasSubstr("--ports '5000' is no range of ports; accepted: FIRST-LAST"));
+}
+
 TEST(GivenHostFlagsTest, AreNamedAsTheFilesKeys) {
   EXPECT_THAT(GivenHostFlags({.on = "ssh", .host_file = "h"}), ElementsAre(Pair("host_file", "h"), Pair("on", "ssh")));
 }

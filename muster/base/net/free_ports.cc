@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -24,6 +25,10 @@ uint16_t RandomPort(const PortRange& range) {
   uint32_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) return 0;
   return range.first + random % range.count;
+}
+
+bool IsInUse(const absl::Status& status) {
+  return status.code() == absl::ErrnoToStatusCode(EADDRINUSE) || absl::IsResourceExhausted(status);
 }
 
 // Returns the descriptor that holds the port's lock; -1 if another process holds it.
@@ -110,10 +115,13 @@ Bound BindSomewhere(const std::string& address, uint16_t port, bool as_server) {
 
 }  // namespace
 
-absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range, const std::string& address) {
+absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const std::optional<PortRange>& range,
+                                             const std::string& address) {
+  if (range.has_value()) return ReserveWithin(count, *range, address);
+  const PortRange usual = UsualPorts();
   FreePorts ports;
   for (int tries = 0; ports.held_.size() < static_cast<size_t>(count); ++tries) {
-    const absl::StatusOr<Held> held = HoldOne(address, tries < kTries ? RandomPort(range) : 0, /*as_server=*/false);
+    const absl::StatusOr<Held> held = HoldOne(address, tries < kTries ? RandomPort(usual) : 0, /*as_server=*/false);
     if (held.ok()) ports.held_.push_back(*held);
     if (held.ok()) tries = 0;
     if (tries >= 2 * kTries) return held.status();
@@ -121,16 +129,29 @@ absl::StatusOr<FreePorts> FreePorts::Reserve(int count, const PortRange& range, 
   return ports;
 }
 
+// Begins anywhere, so that two runs seldom try the same ones. Those that were in use until now (TIME_WAIT) come last.
+absl::StatusOr<FreePorts> FreePorts::ReserveWithin(int count, const PortRange& range, const std::string& address) {
+  FreePorts ports;
+  const int begin = std::max(0, RandomPort(range) - range.first);
+  for (int i = 0; i < 2 * range.count && ports.held_.size() < static_cast<size_t>(count); ++i) {
+    const auto port = static_cast<uint16_t>(range.first + (begin + i) % range.count);
+    const absl::StatusOr<Held> held = HoldOne(address, port, /*as_server=*/i >= range.count);
+    if (!held.ok() && !IsInUse(held.status())) return held.status();
+    if (held.ok()) ports.held_.push_back(*held);
+  }
+  if (ports.held_.size() == static_cast<size_t>(count)) return ports;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no port of ", range.ToString(), " is free; accepted is a wider range"));
+}
+
 absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range, const std::string& address) {
   FreePorts ports;
   for (int i = 0; i < range.count; ++i) {
     const int port = range.first + i;
     const absl::StatusOr<Held> held = HoldOne(address, static_cast<uint16_t>(port), /*as_server=*/true);
-    const bool in_use =
-        held.status().code() == absl::ErrnoToStatusCode(EADDRINUSE) || absl::IsResourceExhausted(held.status());
     if (!held.ok())
-      return absl::InvalidArgumentError(
-          absl::StrCat("port ", port, in_use ? " is in use" : absl::StrCat(": ", held.status().message())));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "port ", port, IsInUse(held.status()) ? " is in use" : absl::StrCat(": ", held.status().message())));
     ports.held_.push_back(*held);
   }
   return ports;

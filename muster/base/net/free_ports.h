@@ -9,20 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "muster/base/net/port_range.h"
 
 namespace muster {
-
-// The ports to choose from, while any are free. The default lies below the range that Linux uses for outgoing
-// connections (32768 and up, unless configured otherwise): no connection that the run's own first processes make can
-// take a port between its release and its server's bind.
-struct PortRange {
-  uint16_t first = 20000;
-  uint16_t count = 12768;
-};
 
 inline constexpr char kLoopbackAddress[] = "127.0.0.1";
 // All addresses of this machine, IPv6 and IPv4.
@@ -31,9 +25,9 @@ inline constexpr char kEveryAddress[] = "::";
 class FreePorts {
  public:
   // Reserves `count` different TCP ports on `address`, an IPv4 or IPv6 address in digits. Anything else, as a name or
-  // an address that isn't one of this machine's own, means all of its addresses. ResourceExhausted if not enough are
-  // free.
-  static absl::StatusOr<FreePorts> Reserve(int count, const PortRange& range = {},
+  // an address that isn't one of this machine's own, means all of its addresses. `range`: the only ones that may be
+  // chosen; nullopt: UsualPorts, while any are free. ResourceExhausted if not enough are free.
+  static absl::StatusOr<FreePorts> Reserve(int count, const std::optional<PortRange>& range = std::nullopt,
                                            const std::string& address = kLoopbackAddress);
   // Reserves all ports of `range`, as servers could bind them. InvalidArgument names the first that is in use.
   static absl::StatusOr<FreePorts> Take(const PortRange& range, const std::string& address = kLoopbackAddress);
@@ -57,6 +51,7 @@ class FreePorts {
   };
 
   FreePorts() = default;
+  static absl::StatusOr<FreePorts> ReserveWithin(int count, const PortRange& range, const std::string& address);
   // `port` 0: any port that the system gives. `as_server`: also accepts a port that was in use until now (TIME_WAIT).
   static absl::StatusOr<Held> HoldOne(const std::string& address, uint16_t port, bool as_server);
 

@@ -85,6 +85,17 @@ TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
   EXPECT_LT(port, row.first + 3);
 }
 
+TEST(FreePorts, OfARangeAreOnlyThose) {
+  const PortRange row = {.first = TakeRow(3).port(0), .count = 3};
+  const Listening other(row.first);
+  const auto two = FreePorts::Reserve(2, row).value();
+  EXPECT_EQ(two.port(0) + two.port(1), 2 * row.first + 3);
+  const absl::Status none = FreePorts::Reserve(1, row).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(none));
+  EXPECT_EQ(none.message(),
+            absl::StrCat("no port of ", row.first, "-", row.first + 2, " is free; accepted is a wider range"));
+}
+
 TEST(FreePorts, ThoseThatAreNamedAreTakenUnlessOneIsInUse) {
   uint16_t first = 0, middle = 0, last = 0;
   {
@@ -133,7 +144,7 @@ bool CanListenAt(const char* ipv4, uint16_t port) {
 }
 
 TEST(FreePorts, AreHeldAtTheGivenAddress) {
-  const auto ports = FreePorts::Reserve(1, {}, "127.0.0.2").value();
+  const auto ports = FreePorts::Reserve(1, std::nullopt, "127.0.0.2").value();
   EXPECT_FALSE(CanListenAt("127.0.0.2", ports.port(0)));
   EXPECT_TRUE(CanListenAt("127.0.0.1", ports.port(0)));
 }

@@ -11,6 +11,7 @@
 
 #include "muster/base/net/accept_again.h"
 #include "muster/base/os/uninterrupted.h"
+#include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/transport/io/tcp_address.h"
 
@@ -20,17 +21,22 @@ namespace {
 constexpr int kArrivalBacklog = 1024;  // all agents of a large run may come at once
 
 // IPv6 sockets take IPv4's connections, too, where the machine has IPv6.
-Socket BindAnyPort() {
+// `port` 0: any.
+Socket BindPort(uint16_t port) {
   Socket both(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int no = 0;
+  const int no = 0, beside = port != 0 ? 1 : 0;
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(port);
   if (both.valid() && setsockopt(both.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0 &&
+      setsockopt(both.fd(), SOL_SOCKET, SO_REUSEADDR, &beside, sizeof beside) == 0 &&
       bind(both.fd(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) == 0)
     return both;
   Socket one(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
+  any.sin_port = htons(port);
+  if (one.valid()) setsockopt(one.fd(), SOL_SOCKET, SO_REUSEADDR, &beside, sizeof beside);
   if (one.valid() && bind(one.fd(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) one.Close();
   return one;
 }
@@ -38,11 +44,15 @@ Socket BindAnyPort() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AgentListener>> AgentListener::Listen(std::set<std::string> hosts, std::string secret,
-                                                                     FdLoop& loop, const Clock& clock,
-                                                                     Arrived arrived) {
+                                                                     FdLoop& loop, const Clock& clock, Arrived arrived,
+                                                                     const std::optional<PortRange>& ports) {
   std::unique_ptr<AgentListener> listener(
       new AgentListener(std::move(hosts), std::move(secret), loop, clock, std::move(arrived)));
-  listener->listening_ = BindAnyPort();
+  if (ports.has_value()) {
+    ASSIGN_OR_RETURN(FreePorts held, FreePorts::Reserve(1, ports, kEveryAddress));
+    listener->held_.emplace(std::move(held));
+  }
+  listener->listening_ = BindPort(listener->held_.has_value() ? listener->held_->port(0) : 0);
   const int fd = listener->listening_.fd();
   if (fd < 0 || listen(fd, kArrivalBacklog) != 0) return absl::ErrnoToStatus(errno, "cannot listen for agents");
   listener->port_ = static_cast<uint16_t>(LocalEndpoint(fd).port());

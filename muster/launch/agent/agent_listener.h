@@ -9,12 +9,14 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/transport/io/socket.h"
 
@@ -26,10 +28,11 @@ class AgentListener {
   // greeting. The socket doesn't block.
   using Arrived = std::function<void(const std::string& host, Socket socket, const std::string& rest)>;
 
-  // Listens on all addresses of this machine, on any port. `secret`: the rendezvous'. Borrows `loop` and `clock`, which
-  // must outlive it.
+  // Listens on all addresses of this machine, on a port of `ports`; nullopt: on any. `secret`: the rendezvous'. Borrows
+  // `loop` and `clock`, which must outlive it.
   static absl::StatusOr<std::unique_ptr<AgentListener>> Listen(std::set<std::string> hosts, std::string secret,
-                                                               FdLoop& loop, const Clock& clock, Arrived arrived);
+                                                               FdLoop& loop, const Clock& clock, Arrived arrived,
+                                                               const std::optional<PortRange>& ports = std::nullopt);
   ~AgentListener();
   AgentListener(const AgentListener&) = delete;
   AgentListener& operator=(const AgentListener&) = delete;
@@ -66,6 +69,7 @@ class AgentListener {
   const Clock& clock_;
   const Arrived arrived_;
 
+  std::optional<FreePorts> held_;  // a port of a range
   Socket listening_;
   uint16_t port_ = 0;
   absl::Time accept_again_ = absl::InfiniteFuture();  // this process had no descriptor left

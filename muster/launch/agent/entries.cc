@@ -64,8 +64,12 @@ absl::Status Check(const AttachedEntry& attached) {
 absl::Status Check(const ReserveEntry& reserve) {
   if (reserve.ports.empty() || reserve.ports.size() > kMaxPorts)
     return Invalid(absl::StrCat("a task can't reserve ", reserve.ports.size(), " ports; accepted: 1 to ", kMaxPorts));
-  for (const uint32_t port : reserve.ports)
-    if (port > std::numeric_limits<uint16_t>::max()) return Invalid("a port is beyond 65535");
+  if (reserve.without.size() > kMaxPorts) return Invalid("too many ports that the task shall not have");
+  for (const std::vector<uint32_t>& ports : {reserve.ports, reserve.without, {reserve.last_port}})
+    for (const uint32_t port : ports)
+      if (port > std::numeric_limits<uint16_t>::max()) return Invalid("a port is beyond 65535");
+  if (reserve.first_port > reserve.last_port || (reserve.first_port == 0) != (reserve.last_port == 0))
+    return Invalid("the ports to choose from have no first or no last");
   // With a port behind it, it goes into ReservedEntry.
   RETURN_IF_ERROR(CheckLength("the address of a host", reserve.address, 255));
   RETURN_IF_ERROR(CheckText("the address of a host", reserve.address));

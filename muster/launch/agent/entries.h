@@ -91,8 +91,14 @@ struct ReserveEntry {
   TaskId task;
   std::vector<uint32_t> ports;  // numbers, or 0 for any
   std::string address;          // under which the other hosts reach this one; empty: the agent's own choice
-  using Fields =
-      FieldList<Field<1, &ReserveEntry::task>, Field<2, &ReserveEntry::ports>, Field<3, &ReserveEntry::address>>;
+  // The only numbers that any port may have; 0: the agent's own choice.
+  uint32_t first_port = 0;
+  uint32_t last_port = 0;
+  // Numbers that another program uses: if the task has one of them, it gets other ports than it has.
+  std::vector<uint32_t> without = {};
+  using Fields = FieldList<Field<1, &ReserveEntry::task>, Field<2, &ReserveEntry::ports>,
+                           Field<3, &ReserveEntry::address>, Field<4, &ReserveEntry::first_port>,
+                           Field<5, &ReserveEntry::last_port>, Field<6, &ReserveEntry::without>>;
 };
 
 struct ReservedEntry {

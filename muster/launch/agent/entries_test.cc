@@ -114,6 +114,11 @@ TEST(EntriesTest, OtherEntriesHaveLimits) {
   ExpectRefused(AttachedEntry{std::string(16, 'a'), 0}, "life is 0");
   ExpectRefused(AttachedEntry{std::string(16, 'a'), 1, 0, 1, {{kCommand, kTask, -1}}}, "negative");
   ExpectRefused(ReserveEntry{kTask, std::vector<uint32_t>(65)}, "accepted: 1 to 64");
+  ExpectRefused(ReserveEntry{kTask, {0}, "", 40000, 70000}, "beyond 65535");
+  ExpectRefused(ReserveEntry{kTask, {0}, "", 40000, 39999}, "no first or no last");
+  ExpectRefused(ReserveEntry{kTask, {0}, "", 0, 40000}, "no first or no last");
+  ExpectRefused(ReserveEntry{kTask, {0}, "", 0, 0, std::vector<uint32_t>(65)}, "shall not have");
+  ExpectRefused(ReserveEntry{kTask, {0}, "", 0, 0, {65536}}, "beyond 65535");
   ExpectRefused(ReservedEntry{kCommand, {std::string(301, 'h')}}, "accepted: up to 300");
   ExpectRefused(StartedEntry{kCommand, kTask, -1}, "negative");
   ExpectRefused(StartedEntry{{0, 1}, kTask, 1}, "has a zero");

@@ -62,6 +62,14 @@ std::string AtAddress(const std::string& address, const std::string& reserved) {
   return HostPort{.host = address, .port = static_cast<uint16_t>(port), .is_ipv6 = is_ipv6}.ToString();
 }
 
+// Returns whether one of the addresses, "HOST:PORT", has one of the ports.
+bool HasOneOf(const std::vector<std::string>& addresses, const std::vector<uint32_t>& ports) {
+  return std::any_of(addresses.begin(), addresses.end(), [&ports](const std::string& address) {
+    return std::any_of(ports.begin(), ports.end(),
+                       [&address](uint32_t port) { return absl::EndsWith(address, absl::StrCat(":", port)); });
+  });
+}
+
 }  // namespace
 
 BackendExecutor::BackendExecutor(BackendExecutorOptions options, FdLoop& loop,
@@ -171,9 +179,18 @@ void BackendExecutor::Reserve(const CommandId& command, const ReserveEntry& rese
     return link_->SendFailed(command, reserve.task, absl::FailedPreconditionError("the agent was told to stop"));
   const auto [found, is_new] = reservations_.try_emplace(reserve.task);
   Reservation& reservation = found->second;
-  if (reservation.answered) return AnswerReserve(command, reserve, reservation);
+  const bool renew = reservation.answered && HasOneOf(reservation.ports, reserve.without);
+  if (reservation.answered && !renew) return AnswerReserve(command, reserve, reservation);
+  reservation.answered = false;
   reservation.waiting.emplace_back(command, reserve);
-  if (is_new) backend_->Reserve(reserve.task, std::vector<uint16_t>(reserve.ports.begin(), reserve.ports.end()));
+  if (reserve.first_port > 0)
+    backend_->TakePortsFrom({.first = static_cast<uint16_t>(reserve.first_port),
+                             .count = static_cast<uint16_t>(reserve.last_port - reserve.first_port + 1)});
+  const std::vector<uint16_t> ports(reserve.ports.begin(), reserve.ports.end());
+  if (renew)
+    backend_->Renew(reserve.task, ports);
+  else if (is_new)
+    backend_->Reserve(reserve.task, ports);
 }
 
 void BackendExecutor::AnswerReserve(const CommandId& command, const ReserveEntry& reserve,

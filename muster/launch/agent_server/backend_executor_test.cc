@@ -199,6 +199,16 @@ TEST_F(BackendExecutorTest, PortsAreReservedOnce) {
   EXPECT_TRUE(absl::IsFailedPrecondition(client_.failed[Reserve({.task = kTask, .ports = {0, 0, 0}})]));
 }
 
+// The command may be done again by the agent's next life.
+TEST_F(BackendExecutorTest, PortsThatAnotherProgramHasAreReplacedOnce) {
+  const std::string first = client_.reserved[Reserve({.task = kTask, .ports = {0}})][0];
+  const uint32_t number = static_cast<uint32_t>(std::stoi(first.substr(3)));
+  const std::string second = client_.reserved[Reserve({.task = kTask, .ports = {0}, .without = {number}})][0];
+  EXPECT_NE(first, second);
+  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = {0}, .without = {number}})][0], second);
+  EXPECT_EQ(client_.reserved[Reserve({.task = kTask, .ports = {0}})][0], second);
+}
+
 TEST_F(BackendExecutorTest, StopEndsAllAlsoWhatIsBeingStarted) {
   const CommandId running = Launch(kTask, {"sleep"});
   Settle();

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
+#include "muster/base/net/port_range.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/task/exit_status.h"
@@ -142,6 +143,8 @@ struct HostPlan {
   std::string shared_folder = "";
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
+  // The only numbers that reserved ports may have, on each host and on this machine; nullopt: UsualPorts of each.
+  std::optional<PortRange> ports = std::nullopt;
   // Which supervisor of the run this is, from 1. From the second on, hosts have agents that may keep tasks.
   uint64_t supervisor = 1;
   // This process is in the job that has the hosts: whoever signals the job signals this process, too, maybe twice.
@@ -194,6 +197,12 @@ class Backend {
   // Leaves out an optional host that can't be used for what `why` says. Returns the tasks that go elsewhere: Reserve
   // must come again for each. They don't run, and nothing else is asked of this host any more.
   virtual std::vector<TaskId> LeaveOut(const std::string& /*host*/, const std::string& /*why*/) { return {}; }
+  // Reserves other ports for a task that doesn't run, in the place of those that it has, because other programs use
+  // them. Answered as Reserve; without an answer of OnReserved it has none any more. The default is for a backend whose
+  // Reserve doesn't give the same ones again.
+  virtual void Renew(const TaskId& task, const std::vector<uint16_t>& ports) { Reserve(task, ports); }
+  // Sets HostPlan::ports, for an agent's backend: its supervisor says it with what is to be reserved.
+  virtual void TakePortsFrom(const PortRange& /*range*/) {}
   // Starts the task's process. No task of this name may be running already or being started.
   virtual void Launch(const ProcessSpec& process) = 0;
   // Returns at once; OnExit reports the end. Also ends a task whose start hasn't been reported yet. With kGently,
@@ -220,6 +229,9 @@ class Backend {
   virtual bool CanGiveUp(const TaskId& /*task*/, const MoveWish& /*wish*/) const { return false; }
   // Gives up such a task: nothing more is told of its process, which is killed once its host is heard again.
   virtual void GiveUp(const TaskId& /*task*/) {}
+  // Returns the host of a task that can't be told anything now because its host isn't heard, and until when it may run
+  // on; "": it can.
+  virtual std::string UnheardHost(const TaskId& /*task*/) const { return ""; }
   // Replaces the file on every host that tells tasks where the others are (transport/tcp/moved_addresses.h).
   virtual void WriteHosts(const std::string& /*file*/) {}
 

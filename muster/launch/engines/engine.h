@@ -46,6 +46,8 @@ class Engine {
   // Gets a stream to the host's agent, which is started if the host has none; again after the stream has ended. Call it
   // once at a time for each host.
   virtual void Connect(const std::string& host) = 0;
+  // Returns what was heard last of a host whose Connect isn't answered yet, or what is done with it; "" for nothing.
+  virtual std::string LastWords(const std::string& /*host*/) const { return ""; }
   // When OnTime has something to do; InfiniteFuture if never.
   virtual absl::Time deadline() const = 0;
   // Must be called at deadline(); may be called at any time.

@@ -62,7 +62,7 @@ absl::Status WriteMarks(const std::string& path, const std::string& text) {
 
 absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run) {
   const HostSetting& setting = options.hosts;
-  if (setting.hosts.empty()) return HostPlan();
+  if (setting.hosts.empty()) return HostPlan{.ports = setting.ports};
   PlacementRequest request{.tasks = {}, .hosts = setting.hosts, .explicit_hosts = setting.placement};
   // Otherwise the runs of a grid would all be on the first host.
   if (run > 0)
@@ -82,7 +82,8 @@ absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptio
                 .placement = {},
                 .ssh_config = setting.ssh_config,
                 .muster = "/proc/self/exe",  // this very build, also if another one takes its place meanwhile
-                .grace = setting.grace};
+                .grace = setting.grace,
+                .ports = setting.ports};
   for (const TaskId& task : TasksOfFile(file)) plan.placement[task] = placement.at(PlacedAs(file, task));
   plan.optional_hosts = DispensableHosts(plan.placement);
   return plan;

@@ -54,6 +54,19 @@ PlanVariables TorchrunVariables(const ExperimentFile& file, const ExperimentPlan
           {"TORCHELASTIC_MAX_RESTARTS", "0"}};
 }
 
+// Returns how many processes of torchrun share the host of one of them, if the file doesn't say how many processors
+// each has; otherwise 1.
+int SharersOf(const ExperimentFile& file, const ExperimentPlanRequest& request, const TaskId& task) {
+  if (!file.torchrun.has_value() || file.torchrun->workers.resources.cpus.has_value()) return 1;
+  const auto host_of = [&request](const TaskId& one) {
+    const auto placed = request.placement.find(one);
+    return placed == request.placement.end() ? std::string() : placed->second;
+  };
+  const std::vector<TaskId> tasks = TasksOfFile(file);
+  return static_cast<int>(
+      std::count_if(tasks.begin(), tasks.end(), [&](const TaskId& other) { return host_of(other) == host_of(task); }));
+}
+
 absl::Status CheckPlanVariable(const std::string& key, const std::string& variable, bool torchrun) {
   if (!IsExperimentVariable(variable, torchrun)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -262,6 +275,8 @@ absl::StatusOr<ExperimentPlan> PlanExperiment(const ExperimentFile& file, const 
                              PlanTfConfig(cluster_text, NamedInTfConfig(file, planned.process.task)));
     for (auto& variable : TorchrunVariables(file, request, planned.process.task.index))
       variables.push_back(std::move(variable));
+    if (const int sharers = SharersOf(file, request, planned.process.task); sharers > 1)
+      variables.emplace_back(kSharersVariable, absl::StrCat(sharers));
   }
   return plan;
 }

@@ -41,10 +41,11 @@ struct ExperimentPlanRequest {
   std::string muster_command;      // this program, for a ps of framework muster
   std::string job_token, run_id;
   bool no_gpus = false;
-  bool has_threads = false;            // the user's environment says how many threads a process computes with
-  std::vector<std::string> addresses;  // AddressesNeeded(file) many, in the order of TasksOfFile
-  std::string setup_key;               // as SetupKey
-  std::vector<int> status_ports;       // of framework muster: one per task; otherwise empty
+  bool has_threads = false;                 // the user's environment says how many threads a process computes with
+  std::map<TaskId, std::string> placement;  // on hosts, by name; without: all tasks are on this machine
+  std::vector<std::string> addresses;       // AddressesNeeded(file) many, in the order of TasksOfFile
+  std::string setup_key;                    // as SetupKey
+  std::vector<int> status_ports;            // of framework muster: one per task; otherwise empty
 };
 
 // Returns the tasks of the file in the order in which to start them: ps.1…, master, worker.1…, evaluator; or, with
@@ -83,7 +84,7 @@ void GiveGpus(ExperimentPlan& plan, const std::vector<int>& gpus, bool no_gpus);
 // The same for tasks on hosts, by `placement`: those of each host are numbered from 0.
 void GiveGpusOnHosts(ExperimentPlan& plan, const std::map<TaskId, std::string>& placement, bool no_gpus);
 // The same for a plan that was made anew because a task goes to another host, on which no other task that goes on has
-// GPUs: its own are numbered from 0 there, the others keep those of the plan `before`.
+// GPUs: its own are numbered from 0 there, the others keep those of the plan `before`. No task's id: all keep them.
 void GiveGpusAgain(ExperimentPlan& plan, const ExperimentPlan& before, const TaskId& moved, bool no_gpus);
 // Returns "0,1", or "" without the variable.
 std::string VisibleGpus(const PlannedTask& task);

@@ -227,6 +227,17 @@ TEST(ExperimentPlan, ATaskWithACpuLimitComputesWithAsManyThreads) {
   EXPECT_EQ(Variables(Plan(file, request).tasks[3]).at("OMP_NUM_THREADS"), "7") << "the file has chosen";
 }
 
+TEST(ExperimentPlan, ProcessesOfTorchrunLearnHowManyShareTheirHost) {
+  ExperimentFile file = Torchrun();
+  ExperimentPlanRequest request = RequestFor(file);
+  EXPECT_EQ(Variables(Plan(file, request).tasks[0]).count("MUSTER_PROCESSES_ON_HOST"), 0) << "they have cpus";
+  file.torchrun->workers.resources.cpus.reset();
+  EXPECT_EQ(Variables(Plan(file, request).tasks[0]).at("MUSTER_PROCESSES_ON_HOST"), "4");
+  request.placement = {{{kWorkerJob, 0}, "a"}, {{kWorkerJob, 1}, "a"}, {{kWorkerJob, 2}, "b"}, {{kWorkerJob, 3}, "c"}};
+  EXPECT_EQ(Variables(Plan(file, request).tasks[1]).at("MUSTER_PROCESSES_ON_HOST"), "2");
+  EXPECT_EQ(Variables(Plan(file, request).tasks[2]).count("MUSTER_PROCESSES_ON_HOST"), 0) << "it has its host alone";
+}
+
 TEST(ExperimentPlan, APsOfOurOwnIsTheCommand) {
   ExperimentFile file = Distributed();
   file.framework = Framework::kMuster;

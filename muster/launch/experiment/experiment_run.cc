@@ -169,14 +169,14 @@ absl::Status ExperimentRun::Plan() {
   request.output_dir = order_.run.output_dir;
   request.environment_folder = build_.environment_folder;
   request.search_path = ValueIn(order_.setting.environment, "PATH");
-  request.muster_command = order_.setting.muster_command;
+  request.muster_command = IsOnHosts() ? "muster" : order_.setting.muster_command;
+  request.placement = order_.hosts.placement;
   // A token that the user has chosen lets the user query the run's ps from a terminal.
   request.job_token = users_token.empty() ? random_token_ : users_token;
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
   // The variables of this shell don't go to hosts, where each agent has its own muster first in the PATH.
   request.has_threads = !IsOnHosts() && !ValueIn(order_.setting.environment, kThreadsVariable).empty();
-  if (IsOnHosts()) request.muster_command = "muster";
   request.setup_key = setup_key_;
   AddAddresses(request);
   ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
@@ -302,11 +302,11 @@ bool ExperimentRun::IsReplacedAtOnce(const TaskId& task) const {
 
 absl::StatusOr<std::vector<ProcessSpec>> ExperimentRun::PlanAgain(const TaskId& task, const std::string& host,
                                                                   const ReservedPorts& addresses) {
-  hosts_->Move(task, host);
+  if (!host.empty()) hosts_->Move(task, host);
   ports_ = addresses;
   const ExperimentPlan before = plan_;
   RETURN_IF_ERROR(Plan());
-  GiveGpusAgain(plan_, before, task, order_.options.no_gpus);
+  GiveGpusAgain(plan_, before, host.empty() ? TaskId() : task, order_.options.no_gpus);
   if (handover_.has_value()) WriteHandoverNow();
   return Processes();
 }

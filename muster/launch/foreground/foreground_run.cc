@@ -68,6 +68,15 @@ std::vector<PortRequest> WantedPorts(const ClusterRequest& request, const Foregr
   return wanted;
 }
 
+// Returns the ports of the tasks' status pages; none without pages.
+std::vector<int> StatusPortsIn(const ReservedPorts& reserved, const ClusterRequest& request,
+                               const ForegroundOptions& options) {
+  std::vector<int> ports;
+  for (const TaskId& task : TasksOf(request))
+    if (options.first_status_port.has_value()) ports.push_back(PortOf(reserved.at(task).back()));
+  return ports;
+}
+
 // Explains a status port that is in use.
 absl::Status AboutStatusPorts(const absl::Status& why, std::optional<uint16_t> first, size_t tasks) {
   if (!absl::IsInvalidArgument(why)) return why;
@@ -286,7 +295,8 @@ bool ForegroundRun::IsReplacedAtOnce(const TaskId& task) const {
 
 absl::StatusOr<std::vector<ProcessSpec>> ForegroundRun::PlanAgain(const TaskId& task, const std::string& host,
                                                                   const ReservedPorts& addresses) {
-  request_.hosts[task] = host;
+  if (!host.empty()) request_.hosts[task] = host;
+  request_.status_ports = StatusPortsIn(addresses, request_, options_);
   ASSIGN_OR_RETURN(plan_, Plan(addresses));
   return plan_.processes;
 }
@@ -295,8 +305,7 @@ absl::Status ForegroundRun::LaunchAll() {
   const std::vector<TaskId> tasks = TasksOf(request_);
   const auto reserved = run_.Reserve(WantedPorts(request_, options_));
   if (!reserved.ok()) return AboutStatusPorts(reserved.status(), options_.first_status_port, tasks.size());
-  for (const TaskId& task : tasks)
-    if (options_.first_status_port.has_value()) request_.status_ports.push_back(PortOf(reserved->at(task).back()));
+  request_.status_ports = StatusPortsIn(*reserved, request_, options_);
   log_.Say(absl::StrCat("run ", options_.run_id));
   if (options_.copied != nullptr) RETURN_IF_ERROR(CopyCode());
   ASSIGN_OR_RETURN(plan_, Plan(*reserved));

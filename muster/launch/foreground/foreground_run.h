@@ -39,8 +39,8 @@ struct ForegroundOptions {
 
 // Returns the exit code to end with, which is the chief's. Sets the request's status ports itself. After an error
 // nothing runs: NotFound, PermissionDenied or InvalidArgument if nothing was started (no such program, a port in use, a
-// log directory that can't be written), anything else if starting failed half-way. Unavailable, before anything was
-// started: hosts that can't be used, a line each.
+// log directory that can't be written) or ResourceExhausted (no port of HostPlan::ports is free), anything else if
+// starting failed half-way. Unavailable, before anything was started: hosts that can't be used, a line each.
 absl::StatusOr<int> RunInForeground(const ClusterRequest& request, const ForegroundOptions& options);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/base/net/port_range.h"
 #include "muster/launch/hosts/host_list.h"
 #include "muster/launch/hosts/slurm_setting.h"
 
@@ -25,7 +26,8 @@ struct HostSetting {
   std::optional<SlurmSetting> slurm;                          // a job of Slurm is to have the tasks
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   absl::Duration grace = kUsualGrace;
-  std::string ssh_config;  // a file for `ssh -F`, absolute; empty: the user's own
+  std::string ssh_config;          // a file for `ssh -F`, absolute; empty: the user's own
+  std::optional<PortRange> ports;  // the only numbers for ports of tasks, on this machine, too
 
   // Returns the engine of whose job the experiment is to be; "": of none.
   std::string job_engine() const { return slurm.has_value() ? kSlurmEngine : ""; }

@@ -39,37 +39,38 @@ absl::StatusOr<Endpoint> Resolved(const std::string& address) {
   return endpoints.front();
 }
 
-// A connection that is being made.
+// An address that is being dialled.
 struct Dialled {
   Unreached unreached;
-  Socket socket;
+  std::vector<Socket> tries = {};
   bool done = false;  // `unreached.why` says how it ended; empty: it is connected
 };
 
-Dialled Dial(const std::string& address) {
-  Dialled dialled{.unreached = {.address = address, .why = ""}, .socket = Socket()};
-  const absl::StatusOr<Endpoint> endpoint = Resolved(address);
+void End(Dialled& dialled, int error) {
+  dialled.done = true;
+  if (error != 0) dialled.unreached.why = absl::StrCat(Describe(error), " (errno ", error, ")");
+}
+
+void Dial(Dialled& dialled) {
+  const absl::StatusOr<Endpoint> endpoint = Resolved(dialled.unreached.address);
   if (!endpoint.ok()) {
     dialled.done = true;
     dialled.unreached.why = std::string(endpoint.status().message());
-    return dialled;
+    return;
   }
-  dialled.socket = Socket(socket(endpoint->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(dialled.socket.fd(), endpoint->get(), endpoint->length) == 0) {
-    dialled.done = true;
-  } else if (errno != EINPROGRESS) {
-    dialled.done = true;
-    dialled.unreached.why = Describe(errno);
-  }
-  return dialled;
+  const Socket& socket =
+      dialled.tries.emplace_back(::socket(endpoint->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(socket.fd(), endpoint->get(), endpoint->length) == 0)
+    End(dialled, 0);
+  else if (errno != EINPROGRESS)
+    End(dialled, errno);
 }
 
-void TakeResult(Dialled& dialled) {
+void TakeResult(Dialled& dialled, int fd) {
   int error = 0;
   socklen_t size = sizeof error;
-  getsockopt(dialled.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  dialled.done = true;
-  if (error != 0) dialled.unreached.why = Describe(error);
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (!dialled.done) End(dialled, error);
 }
 
 // Returns false once nothing is left to wait for, or time is over.
@@ -78,13 +79,15 @@ bool AwaitSome(std::vector<Dialled>& all, absl::Time until) {
   std::vector<Dialled*> whose;
   for (Dialled& one : all) {
     if (one.done) continue;
-    waiting.push_back({.fd = one.socket.fd(), .events = POLLOUT, .revents = 0});
-    whose.push_back(&one);
+    for (const Socket& socket : one.tries) {
+      waiting.push_back({.fd = socket.fd(), .events = POLLOUT, .revents = 0});
+      whose.push_back(&one);
+    }
   }
   if (waiting.empty()) return false;
   if (Uninterrupted([&] { return poll(waiting.data(), waiting.size(), MillisecondsUntil(until)); }) <= 0) return false;
   for (size_t i = 0; i < waiting.size(); ++i)
-    if (waiting[i].revents != 0) TakeResult(*whose[i]);
+    if (waiting[i].revents != 0) TakeResult(*whose[i], waiting[i].fd);
   return true;
 }
 
@@ -105,11 +108,17 @@ absl::Status AcceptForReach(const std::string& address, absl::Duration lasts, ab
   return absl::OkStatus();
 }
 
+// The kernel sends a connection's first packet again only after a second: one that is lost must not make a host
+// unreachable.
 std::vector<Unreached> DialForReach(const std::vector<std::string>& addresses, absl::Duration patience) {
-  const absl::Time until = RealClock().Now() + patience;
+  const absl::Time begin = RealClock().Now();
   std::vector<Dialled> all;
-  for (const std::string& address : addresses) all.push_back(Dial(address));
-  while (AwaitSome(all, until)) {
+  for (const std::string& address : addresses) all.push_back({.unreached = {.address = address, .why = ""}});
+  for (const absl::Time until : {begin + patience / 2, begin + patience}) {
+    for (Dialled& one : all)
+      if (!one.done) Dial(one);
+    while (AwaitSome(all, until)) {
+    }
   }
   std::vector<Unreached> unreached;
   for (Dialled& one : all) {

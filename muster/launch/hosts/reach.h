@@ -18,10 +18,11 @@ namespace muster {
 
 struct Unreached {
   std::string address;  // as it was given
-  std::string why;      // in the system's words, "Connection refused"
+  std::string why;      // in the system's words, "connection refused (errno 111)"
 };
 
-// Connects to all at once and returns those that don't answer within `patience`, in their order.
+// Connects to all at once, after half of `patience` once more to those that haven't answered, and returns those that
+// don't answer within it, in their order.
 std::vector<Unreached> DialForReach(const std::vector<std::string>& addresses, absl::Duration patience);
 
 // Returns "10.0.0.3 (eth0), fd00::3 (eth0)": the addresses of this host that others might reach.

@@ -143,7 +143,8 @@ TEST_F(IndexSchemaTest, HostsAreKeptAsTheyWere) {
   experiment.options.hosts = {.hosts = {{.name = "a", .slots = 2, .gpus = 0, .address = "10.0.0.1"}, {.name = "b"}},
                               .placement = {{kPsJob, {"b", "a"}}},
                               .grace = absl::Milliseconds(12500),
-                              .ssh_config = "/etc/ssh_config"};
+                              .ssh_config = "/etc/ssh_config",
+                              .ports = PortRange{.first = 40000, .count = 101}};
   Create(*Open(), experiment);
   EXPECT_EQ(Open()->Specification(1)->options.hosts, experiment.options.hosts);
   Sql("UPDATE experiments SET options = '{\"hosts\":{}}'");

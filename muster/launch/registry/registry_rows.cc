@@ -56,6 +56,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
                            {"grace_seconds", absl::ToDoubleSeconds(setting.grace)},
                            {"ssh_config", setting.ssh_config}};
   if (setting.slurm.has_value()) object["slurm"] = JsonOf(*setting.slurm);
+  if (setting.ports.has_value()) object["ports"] = {setting.ports->first, setting.ports->count};
   return object;
 }
 
@@ -75,6 +76,9 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
   setting.grace = absl::Seconds(object.at("grace_seconds").get<double>());
   setting.ssh_config = object.at("ssh_config").get<std::string>();
   if (object.contains("slurm")) setting.slurm = SlurmSettingOf(object.at("slurm"));
+  if (object.contains("ports"))
+    setting.ports = {.first = object.at("ports").at(0).get<uint16_t>(),
+                     .count = object.at("ports").at(1).get<uint16_t>()};
   return setting;
 }
 
@@ -108,7 +112,7 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
 std::string OptionsText(const SubmitOptions& options) {
   nlohmann::json object = {
       {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}};
-  if (options.hosts.is_elsewhere()) object["hosts"] = JsonOf(options.hosts);
+  if (options.hosts.is_elsewhere() || options.hosts.ports.has_value()) object["hosts"] = JsonOf(options.hosts);
   return object.dump();
 }
 

@@ -78,6 +78,7 @@ struct HostsSpec {
   std::string host_file;    // as written, below the experiment file's folder unless absolute
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   std::optional<absl::Duration> grace;
+  std::optional<PortRange> ports;
   std::string ssh_config;  // as host_file
   std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
   SlurmSetting slurm;      // of a job of Slurm, if `on` or a flag says so

@@ -313,13 +313,15 @@ TEST(ExperimentFile, HostsAreATextOrAListOfLines) {
   EXPECT_EQ(hosts("hosts: a,u@b:4\n").hosts, (std::vector<Host>{{.name = "a"}, {.name = "u@b", .slots = 4}}));
   EXPECT_EQ(hosts("hosts:\n  - a slots=2 gpus=0\n  - b address=10.0.0.2\n").hosts,
             (std::vector<Host>{{.name = "a", .slots = 2, .gpus = 0}, {.name = "b", .address = "10.0.0.2"}}));
-  const HostsSpec all =
-      hosts("on: ssh\nhost_file: hosts.txt\nplacement: {ps: a, worker: [b, c]}\ngrace: 1m\nssh_config: ssh/config\n");
+  const HostsSpec all = hosts(
+      "on: ssh\nhost_file: hosts.txt\nplacement: {ps: a, worker: [b, c]}\ngrace: 1m\nports: 40000-40100\nssh_config: "
+      "ssh/config\n");
   EXPECT_EQ(all.on, "ssh");
   EXPECT_EQ(all.host_file, "hosts.txt");
   EXPECT_EQ(all.placement.at("ps"), std::vector<std::string>{"a"});
   EXPECT_EQ(all.placement.at("worker"), (std::vector<std::string>{"b", "c"}));
   EXPECT_EQ(all.grace, absl::Minutes(1));
+  EXPECT_EQ(all.ports->ToString(), "40000-40100");
   EXPECT_EQ(all.ssh_config, "ssh/config");
 }
 

@@ -96,6 +96,12 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)
     spec.placement = ReadPlacement(*placement, mistakes);
+  if (const YamlNode* ports = tree.Find("ports"); ports != nullptr && ports->kind == YamlKind::kScalar) {
+    if (const auto range = ParsePortRange(ports->text); range.ok())
+      spec.ports = *range;
+    else
+      mistakes.Add(ports->line, "ports", range.status());
+  }
   if (const YamlNode* grace = tree.Find("grace"); grace != nullptr) {
     spec.grace = DurationOf(*grace);
     if (spec.grace.has_value() && (*spec.grace < kLeastGrace || *spec.grace > kMostGrace))

@@ -111,6 +111,11 @@ KeySection FileKeys() {
         "in turn over the hosts, within their slots",
         "the hosts of a role's tasks, in turn; these need no free slot"},
        {"grace", {SecondsForm()}, "30s", "how long tasks on hosts go on without their supervisor; at least 10s"},
+       {"ports",
+        {TextOf("FIRST-LAST, as 40000-40100")},
+        "any that are free",
+        "the only numbers for ports of tasks, on every host, as a firewall lets them through; each host needs one more "
+        "than it has tasks"},
        {"supervisor",
         {TextOf("here, or a host")},
         "here",

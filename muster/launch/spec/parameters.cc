@@ -30,10 +30,19 @@ constexpr char kParameterNameRule[] =
     "letters, digits, '-' and '_', at most 100, beginning with a letter, as learning-rate";
 
 // Variables that `muster train` sets for each task.
-constexpr absl::string_view kExperimentVariables[] = {"OUTPUT_DIR",        "EXPERIMENT_ID",    "JOB_NAME",
-                                                      "PROJECT",           "TF_CONFIG",        "MUSTER_JOB_TOKEN",
-                                                      "MUSTER_RUN_ID",     "MUSTER_AGENT_ID",  "MUSTER_CLUSTER_FILE",
-                                                      "MUSTER_HEARD_FILE", "MUSTER_TASK_LIFE", "MUSTER_STATUS_PORT"};
+constexpr absl::string_view kExperimentVariables[] = {"OUTPUT_DIR",
+                                                      "EXPERIMENT_ID",
+                                                      "JOB_NAME",
+                                                      "PROJECT",
+                                                      "TF_CONFIG",
+                                                      "MUSTER_JOB_TOKEN",
+                                                      "MUSTER_RUN_ID",
+                                                      "MUSTER_AGENT_ID",
+                                                      "MUSTER_CLUSTER_FILE",
+                                                      "MUSTER_HEARD_FILE",
+                                                      "MUSTER_TASK_LIFE",
+                                                      "MUSTER_STATUS_PORT",
+                                                      "MUSTER_PROCESSES_ON_HOST"};
 // Variables that it also sets with torchrun.
 constexpr absl::string_view kTorchrunVariables[] = {
     "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",     "GROUP_WORLD_SIZE",

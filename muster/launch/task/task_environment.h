@@ -22,6 +22,9 @@ inline constexpr char kRocrDevicesVariable[] = "ROCR_VISIBLE_DEVICES";
 inline constexpr char kProcessorsVariable[] = "MUSTER_PROCESSORS";
 // The number of threads that a process computes with, for every program that uses OpenMP or knows its variable.
 inline constexpr char kThreadsVariable[] = "OMP_NUM_THREADS";
+// Among how many processes of a task's program the processors of the host are to be shared, unless the user has said
+// how many threads each has: its backend, which knows them, makes kThreadsVariable of it.
+inline constexpr char kSharersVariable[] = "MUSTER_PROCESSES_ON_HOST";
 // Set for every process of a run and so inherited by all that they start, which makes them findable.
 inline constexpr char kRunIdVariable[] = "MUSTER_RUN_ID";
 // Set for every process by the backend that starts it, which ends only processes with its own.

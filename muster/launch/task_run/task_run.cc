@@ -9,12 +9,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/task/dispensable.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/launch/task_run/unheard_hosts.h"
 
 namespace muster {
 namespace {
@@ -33,6 +35,11 @@ bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return absl::StrContains(absl::AsciiStrToLower(line), "address already in use");
   });
+}
+
+std::string NamesOf(const std::set<TaskId>& tasks, const TaskRunClient& client) {
+  return absl::StrJoin(tasks, ", ",
+                       [&client](std::string* out, const TaskId& task) { out->append(client.NameOf(task)); });
 }
 
 }  // namespace
@@ -150,7 +157,8 @@ void TaskRun::Supervise(TaskSupervisorOptions options) {
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);
   supervisor_.emplace(tasks, options, *backend_, clock(), [this](const std::string& line) { client_.Say(line); });
   for (int i = settled_; i < interrupts_; ++i) supervisor_->OnInterrupt();
-  for (const auto& [task, status] : std::exchange(early_exits_, {})) supervisor_->OnExit(task, status);
+  for (const auto& [task, status] : std::exchange(early_exits_, {}))
+    if (!StartsOnceMore(task, status)) supervisor_->OnExit(task, status);
   while (!supervisor_->done()) client_.Wait();
 }
 
@@ -185,6 +193,16 @@ void TaskRun::OnSignals() {
   for (int more = signals_.Take(); more > 0; --more) {
     ++interrupts_;
     if (supervisor_.has_value()) supervisor_->OnInterrupt();
+    if (interrupts_ == 1 && !supervisor_.has_value() && !processes_.empty() && !waiting_.empty())
+      client_.Say(absl::StrCat("interrupted: ", NamesOf(waiting_, client_),
+                               " must have been started, or have failed to, before all are ended; another interrupt "
+                               "doesn't wait for that"));
+    std::vector<TaskId> running;
+    for (const auto& [task, process] : running_) running.push_back(task);
+    for (const std::string& line : UnheardHostLines(
+             running, [this](const TaskId& task) { return backend_->UnheardHost(task); },
+             [this](const TaskId& task) { return client_.NameOf(task); }))
+      client_.Say(line);
   }
 }
 
@@ -249,7 +267,7 @@ void TaskRun::OnExit(const TaskId& task, const ExitStatus& status) {
   if (IsCompanion(task)) return companion_->OnExit(status, /*early=*/!supervisor_.has_value() || !supervisor_->done());
   running_.erase(task);
   if (ParkIfAsked(task)) return;
-  if (StartsWithoutReservation(task, status)) return;
+  if (StartsOnceMore(task, status)) return;
   if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task, status);
   if (supervisor_.has_value()) {
     supervisor_->OnExit(task, status);
@@ -318,13 +336,14 @@ void TaskRun::OnNotMoved(const TaskId& task, const absl::Status& why) {
   const std::string host = unplaced_[task] = moving_.extract(task).mapped();
   // Another try doesn't change what is for good.
   if (!absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
-  supervisor_->OnNoPlace(task, absl::UnavailableError(absl::StrCat("no place on ", host, ": ", why.message())));
+  const std::string what = host.empty() ? "it gets no other port" : absl::StrCat("no place on ", host);
+  supervisor_->OnNoPlace(task, absl::UnavailableError(absl::StrCat(what, ": ", why.message())));
 }
 
 void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addresses) {
-  const std::string& host = moving_.at(task);
+  const std::string host = moving_.at(task);
   if (moves_.AreOfAnother(task, addresses))
-    return OnNotMoved(task, absl::UnavailableError(absl::StrCat("another task had its port on ", host)));
+    return OnNotMoved(task, absl::UnavailableError(absl::StrCat("another task had the port ", addresses.front())));
   moves_.Know(task, addresses);
   absl::StatusOr<std::vector<ProcessSpec>> planned = client_.PlanAgain(task, host, moves_.addresses());
   if (!planned.ok()) return OnNotMoved(task, planned.status());
@@ -335,7 +354,7 @@ void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addres
   if (supervisor_->ending()) return supervisor_->OnExit(task, {.signal = SIGTERM});
   backend_->WriteHosts(moves_.ClusterFile());
   // Nobody knows the address of a task that has none.
-  if (client_.LearnsOfMoves() || addresses.empty()) return LaunchAgain(task);
+  if (addresses.empty() || (!host.empty() && client_.LearnsOfMoves())) return LaunchAgain(task);
   parked_.insert(task);
   BeginWholeRestart();
 }
@@ -392,7 +411,7 @@ ProcessSpec& TaskRun::SpecOf(const TaskId& task) {
                        [&task](const ProcessSpec& process) { return process.task == task; });
 }
 
-bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& status) {
+bool TaskRun::StartsOnceMore(const TaskId& task, const ExitStatus& status) {
   const bool is_ended = supervisor_.has_value() ? supervisor_->ending() : interrupts_ > settled_;
   const auto reserved = moves_.addresses().find(task);
   const bool is_launched = std::any_of(processes_.begin(), processes_.end(),
@@ -400,13 +419,27 @@ bool TaskRun::StartsWithoutReservation(const TaskId& task, const ExitStatus& sta
   if (status.ok() || is_ended || !is_launched || reserved == moves_.addresses().end() || reserved->second.empty())
     return false;
   ProcessSpec& process = SpecOf(task);
-  if (process.release_ports || !SayThatTheAddressIsInUse(client_.LastLines(task))) return false;
+  if (!SayThatTheAddressIsInUse(client_.LastLines(task))) return false;
+  if (process.release_ports) return GetsOtherPorts(task, status);
   client_.Say(absl::StrCat(client_.NameOf(task), " ", status.ToString(),
                            " and says that its address is in use: starting it once more, with its port not held for it "
                            "(a server that sets SO_REUSEADDR needs no second start)"));
   process.release_ports = true;
   started_once_more_.insert(task);
   LaunchAgain(task);
+  return true;
+}
+
+// muster's own programs bind beside the reservation, and so never come here: the others know only TF_CONFIG, or its
+// like. A port that the user has chosen stays.
+bool TaskRun::GetsOtherPorts(const TaskId& task, const ExitStatus& status) {
+  const std::vector<uint16_t>& numbers = requests_.at(task);
+  const bool are_chosen = std::any_of(numbers.begin(), numbers.end(), [](uint16_t number) { return number != 0; });
+  if (!supervisor_.has_value() || are_chosen || !renewed_.insert(task).second) return false;
+  client_.Say(absl::StrCat(client_.NameOf(task), " ", status.ToString(),
+                           " and says so again: another program has its port, so it gets another one"));
+  moving_[task] = "";
+  backend_->Renew(task, numbers);
   return true;
 }
 

@@ -3,7 +3,9 @@
 // shows and keeps what happens.
 //
 // A task that fails and whose last lines say "address already in use" is started once more with its reserved ports
-// given up: its program doesn't set SO_REUSEADDR, and so can't bind a port beside the reservation (FreePorts).
+// given up: its program doesn't set SO_REUSEADDR, and so can't bind a port beside the reservation (FreePorts). If that
+// life ends in the same way, another program has the port: the task gets other ports, once, and all tasks are started
+// again, as nobody else knows the new address.
 //
 // A task whose host is lost goes to another one, if the client says that it may (docs/moves.md).
 //
@@ -61,7 +63,8 @@ class TaskRunClient {
   virtual bool IsReplacedAtOnce(const TaskId& /*task*/) const { return false; }
   // Returns whether the programs learn from the cluster file that a task has moved. Otherwise all are started again.
   virtual bool LearnsOfMoves() const { return true; }
-  // A task goes to a host and has other addresses there: returns the processes of all tasks of the run anew.
+  // A task goes to a host and has other addresses there; "": it stays where it is, and has others all the same. Returns
+  // the processes of all tasks of the run anew.
   virtual absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& /*host*/,
                                                              const std::map<TaskId, std::vector<std::string>>&) {
     return absl::UnimplementedError(absl::StrCat(task.ToString(), " can't move"));
@@ -192,8 +195,9 @@ class TaskRun final : public BackendEvents {
   void GoOnWithWholeRestart();
   // Returns whether the task was asked to end for that, and so waits for the others now.
   bool ParkIfAsked(const TaskId& task);
-  // Returns whether the failed task is started once more, without its reserved ports.
-  bool StartsWithoutReservation(const TaskId& task, const ExitStatus& status);
+  // Returns whether the failed task is started once more, without its reserved ports or with others.
+  bool StartsOnceMore(const TaskId& task, const ExitStatus& status);
+  bool GetsOtherPorts(const TaskId& task, const ExitStatus& status);
 
   // Constant after construction.
   const TaskRunOptions options_;
@@ -202,13 +206,12 @@ class TaskRun final : public BackendEvents {
   EndingSignals signals_;  // first, so that all processes are forked with them blocked
   FdLoop loop_;
   std::unique_ptr<Backend> backend_;  // from Start on
-  int interrupts_ = 0;
-  int settled_ = 0;  // of these
+  int interrupts_ = 0, settled_ = 0;  // settled: of the interrupts
 
   std::set<TaskId> waiting_;  // tasks whose answer of the backend is due, from Reserve and Launch
   std::map<TaskId, std::vector<uint16_t>> requests_;
   TaskMoves moves_;
-  std::map<TaskId, std::string> moving_;    // the hosts of tasks whose reservation there is due
+  std::map<TaskId, std::string> moving_;    // the hosts of tasks whose reservation there is due; "": their own
   std::map<TaskId, std::string> unplaced_;  // the hosts of tasks whose reservation there has failed
   bool restarts_all_ = false;
   std::set<TaskId> asked_to_end_;               // for that; the ps among them only if servers_asked_
@@ -224,7 +227,7 @@ class TaskRun final : public BackendEvents {
   std::set<TaskId> starting_, taken_over_;  // again, or from an earlier supervisor; the answer is due
   std::set<TaskId> restart_owed_;           // to a task that was taken over, if its process has ended
   std::vector<std::pair<TaskId, ExitStatus>> early_exits_;
-  std::set<TaskId> started_once_more_;  // and the answer is due
+  std::set<TaskId> started_once_more_, renewed_;  // the answer is due; got other ports in the place of theirs
   std::optional<Companion> companion_;
   std::optional<TaskSupervisor> supervisor_;
 };

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/net/free_ports.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
@@ -53,6 +55,11 @@ class TaskRunTest : public ::testing::Test, public TaskRunClient {
     could_bind_.push_back(reserved_.contains(spec.task) && !reserved_[spec.task].empty() &&
                           CanBind(reserved_[spec.task].front()));
   }
+  absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& host,
+                                                     const ReservedPorts& addresses) override {
+    EXPECT_EQ(host, "") << task.ToString() << " stays on this machine";
+    return plan_(addresses);
+  }
   void Say(const std::string& line) override { said_.push_back(line); }
   void Wait() override { run_.RunRound(absl::InfiniteFuture()); }
 
@@ -71,6 +78,7 @@ class TaskRunTest : public ::testing::Test, public TaskRunClient {
   std::vector<std::string> started_, said_;
   ReservedPorts reserved_;
   std::vector<bool> could_bind_;  // at each start: see CanBind
+  std::function<std::vector<ProcessSpec>(const ReservedPorts& addresses)> plan_;
   TaskRun run_{{.backend = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}}}, *this};
 };
 
@@ -170,13 +178,50 @@ TEST_F(TaskRunTest, WhoseAddressIsInUseIsStartedOnceMoreWithoutTheReservation) {
   EXPECT_FALSE(run_.supervisor()->first_failure().has_value());
 }
 
-TEST_F(TaskRunTest, WhoseAddressIsStillInUseHasFailed) {
+// The other task knows the address of the first, and ends once it knows the new one.
+TEST_F(TaskRunTest, WhoseAddressIsStillInUseGetsAnotherAndAllAreStartedAgain) {
+  const ScratchFolder folder;
   ASSERT_EQ(run_.Start(), absl::OkStatus());
   Reserve(kTask, {0});
+  const std::string before = reserved_.at(kTask).front();
+  plan_ = [&](const ReservedPorts& addresses) {
+    const std::string& address = addresses.at(kTask).front();
+    const std::string in_use = "{ echo bind: address already in use; exit 5; }";
+    return std::vector<ProcessSpec>{
+        Shell(kTask, absl::StrCat("[ ", address, " = ", before, " ] && ", in_use, "; echo bound ", address)),
+        Shell(kOther, absl::StrCat("[ ", address, " = ", before, " ] && exec sleep 1000; echo told ", address))};
+  };
+  ASSERT_EQ(run_.Launch(plan_(reserved_)), absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 0);
+  const std::string after = out_[kTask].substr(out_[kTask].rfind(' ') + 1);
+  EXPECT_NE(after, before + "\n");
+  EXPECT_EQ(out_[kOther], "told " + after);
+  EXPECT_EQ(ends_[kTask], 3);
+  EXPECT_FALSE(run_.supervisor()->first_failure().has_value());
+  EXPECT_EQ(run_.supervisor()->restarts(kTask) + run_.supervisor()->restarts(kOther), 0);
+  EXPECT_THAT(said_, ::testing::Contains(HasSubstr("another program has its port, so it gets another one")));
+}
+
+TEST_F(TaskRunTest, WhoseThirdAddressIsInUseHasFailed) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {0});
+  plan_ = [&](const ReservedPorts&) {
+    return std::vector<ProcessSpec>{Shell(kTask, "echo bind: address already in use; exit 5")};
+  };
+  ASSERT_EQ(run_.Launch(plan_(reserved_)), absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 5);
+  EXPECT_EQ(ends_[kTask], 3);
+}
+
+TEST_F(TaskRunTest, APortThatTheUserHasChosenStays) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  Reserve(kTask, {FreePorts::Reserve(1)->port(0)});  // released again at once
   ASSERT_EQ(run_.Launch({Shell(kTask, "echo bind: address already in use; exit 5")}), absl::OkStatus());
   run_.Supervise({.chief = kTask});
   EXPECT_EQ(run_.supervisor()->exit_code(), 5);
-  EXPECT_THAT(started_, SizeIs(2));
+  EXPECT_EQ(ends_[kTask], 2);
 }
 
 // Its end and the failed start both come before the supervision.

@@ -74,6 +74,7 @@ class LoopEngine final : public Engine {
     return WriteRendezvous(File(), rendezvous_);
   }
   void Connect(const std::string& host) override { wanted_.push_back(host); }
+  std::string LastWords(const std::string& host) const override { return absl::StrCat(host, " is busy"); }
   absl::Time deadline() const override {
     absl::Time first = wanted_.empty() ? absl::InfiniteFuture() : absl::InfinitePast();
     for (const auto& [host, agent] : agents_) first = std::min(first, agent->server->deadline());

@@ -154,9 +154,14 @@ TEST_F(SshFailure, AllTasksEndWhenTheirSupervisorIsCutOff) {
   AllowAgentFolders();
   const auto run = Train();
   hosts().Cut("h0");
+  for (const std::string& host : hosts().names()) run->WaitForErr(host + " hasn't been heard");
+  run->Signal(SIGINT);
+  run->WaitForErr(
+      "waiting for h1, which isn't heard and counts as lost 15s after it was heard last; until then ps:0, "
+      "worker:0 may go on there. Another interrupt kills the other tasks and waits no less for it");
+  run->WaitForErr("waiting for h2, which isn't heard");
   for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
   for (const std::string& host : hosts().names()) run->WaitForErr(host + " is lost");
-  run->Signal(SIGINT);
   EXPECT_NE(run->Wait(), 0) << run->err;
 }
 

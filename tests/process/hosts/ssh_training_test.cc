@@ -1,6 +1,7 @@
 // The digits example over several hosts, which learns there what it learns on one machine.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,26 @@ TEST_F(SshTraining, TheTasksOfEachHostShareItsProcessors) {
   for (const std::string worker : {"0", "2"})
     EXPECT_THAT(run->err, ContainsRegex("\\[worker:" + worker + "\\] .*tasks on this host: 2 computing, 1 ps"));
   EXPECT_THAT(run->err, ContainsRegex("\\[worker:1\\] .*tasks on this host: 1 computing, 0 ps"));
+}
+
+TEST_F(SshTraining, HostsThatHaveNothingButIPv6TrainTogether) {
+  const std::string config = Shared("ssh_config");
+  std::ofstream six(config);
+  for (const std::string host : {"h0", "h1", "h2"}) {
+    const std::string address = "fd77::1" + host.substr(1);
+    Process add(hosts().On(host, {"ip", "addr", "add", address + "/64", "dev", "eth0", "nodad"}));
+    if (add.Wait() != 0) GTEST_SKIP() << NoTestBecause("this machine has no IPv6: " + add.err);
+    Process flush(hosts().On(host, {"ip", "-4", "addr", "flush", "dev", "eth0"}));
+    EXPECT_EQ(flush.Wait(), 0) << flush.err;
+    six << "Host " << host << "\nHostName " << address << "\nHostKeyAlias " << host << "\n";
+  }
+  six << "Host *\nInclude " << hosts().ssh_config() << "\n";
+  six.close();
+  const auto run =
+      Run({"--hosts", "h1,h2", "--ssh-config", config, "--ps", "1", "--workers", "2", "--model_dir", Shared("model")},
+          {BinFolder() + "/digits", "--csv=" + SourceFolder() + "/examples/data/digits.csv", "--steps=20"});
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  EXPECT_THAT(run->err, ContainsRegex("worker:1 is process [0-9]+ on h2 at \\[fd77::12\\]:[0-9]+\n"));
 }
 
 class SshRoles : public HostsRunTest {

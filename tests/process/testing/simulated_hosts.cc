@@ -99,7 +99,7 @@ exec /usr/sbin/sshd -D -e -f "$scratch/sshd_config"
 )";
 
 // The session's processes say only what is wrong, so that they never fill the pipe, which nothing reads any more.
-constexpr char kSshdConfig[] = R"(AddressFamily inet
+constexpr char kSshdConfig[] = R"(AddressFamily any
 HostKey SCRATCH/host_key
 AuthorizedKeysFile /run/authorized_keys
 PidFile none

@@ -318,7 +318,9 @@ void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValu
 absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile& folder, const HostSetting& before) {
   ASSIGN_OR_RETURN(HostSetting hosts, HostSettingOf(flags, folder.file.hosts, folder.folder));
   if (hosts.is_elsewhere() || !flags.on.empty() || !folder.file.hosts.on.empty()) return hosts;
-  return before;
+  HostSetting again = before;
+  if (hosts.ports.has_value()) again.ports = hosts.ports;
+  return again;
 }
 
 // Shows what the engine would be asked for, and what it says to that.

@@ -19,7 +19,7 @@ constexpr char kReachDescription[] = "Check that hosts reach each other (run by 
 
 // How long a listener stays, should nobody end it.
 constexpr absl::Duration kListenTime = absl::Minutes(2);
-constexpr absl::Duration kDialPatience = absl::Seconds(3);
+constexpr absl::Duration kDialPatience = absl::Seconds(1);
 
 struct ReachFlags {
   std::string listen;

@@ -209,9 +209,11 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
                        ForegroundOptions& options) {
   if (hosts.empty() && flags.restart_all)
     return absl::InvalidArgumentError("--restart-all: accepted with --hosts or --host_file only");
+  ASSIGN_OR_RETURN(options.plan.ports, PortsIn(flags.hosts));
   if (hosts.empty()) return absl::OkStatus();
   if (!flags.first_port.empty() && !flags.dry_run)
-    return absl::InvalidArgumentError("--first_port: on hosts muster chooses free ports; accepted with --dry-run only");
+    return absl::InvalidArgumentError(
+        "--first_port: on hosts muster chooses free ports, of those of --ports; accepted with --dry-run only");
   if (!flags.trace.empty())
     return absl::InvalidArgumentError(
         "--trace: its parts are written to a folder of this machine; accepted without --hosts and --host_file");
@@ -276,11 +278,11 @@ bool HasSeveralNodes(const ClusterRequest& request) {
 }
 
 // Returns a free port of this machine for every task. In a plan of several nodes, which is only shown, uses the ports
-// from --first_port on of each, by default TensorFlow's 2222.
+// from --first_port on of each, by default those of --ports or TensorFlow's 2222.
 absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, const ClusterRequest& request,
-                                                     const std::vector<Host>& hosts, const FreePorts& ports) {
+                                                     const HostPlan& hosts, const FreePorts& ports) {
   const bool several = HasSeveralNodes(request);
-  int first = kFirstPlannedPort;
+  int first = hosts.ports.has_value() ? hosts.ports->first : kFirstPlannedPort;
   const int last = kLargestPort - AddressesNeeded(request) + 1;
   if (!flags.first_port.empty() && (!absl::SimpleAtoi(flags.first_port, &first) || first < 1 || first > last))
     return absl::InvalidArgumentError(absl::StrCat("--first_port '", flags.first_port, "': accepted is 1 to ", last));
@@ -290,7 +292,7 @@ absl::StatusOr<std::vector<std::string>> AddressesOf(const RunFlags& flags, cons
   for (int i = 0; i < AddressesNeeded(request); ++i) {
     if (several) {
       const std::string& node = request.hosts.empty() ? request.layout[i].node : request.hosts.at(tasks[i]);
-      addresses.push_back(absl::StrCat(NetworkNameOf(node, hosts), ":", first + next[node]++));
+      addresses.push_back(absl::StrCat(NetworkNameOf(node, hosts.hosts), ":", first + next[node]++));
     } else {
       addresses.push_back(absl::StrCat("127.0.0.1:", ports.port(i)));
     }
@@ -328,12 +330,13 @@ absl::StatusOr<int> FirstStatusPort(const std::string& flag, int tasks) {
 // Shows the plan with ports that are free now.
 absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const ForegroundOptions& options) {
   const int tasks = static_cast<int>(TasksOf(request).size());
-  ASSIGN_OR_RETURN(const FreePorts for_status, FreePorts::Reserve(options.first_status_port == 0 ? tasks : 0));
+  ASSIGN_OR_RETURN(const FreePorts for_status,
+                   FreePorts::Reserve(options.first_status_port == 0 ? tasks : 0, options.plan.ports));
   for (int i = 0; options.first_status_port.has_value() && i < tasks; ++i)
     request.status_ports.push_back(*options.first_status_port == 0 ? for_status.port(i)
                                                                    : *options.first_status_port + i);
-  ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(AddressesNeeded(request)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, options.plan.hosts, ports));
+  ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(AddressesNeeded(request), options.plan.ports));
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, options.plan, ports));
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, options.job_token, options.run_id));
   std::fputs(DryRunText(plan).c_str(), stdout);
   return absl::OkStatus();
@@ -434,7 +437,7 @@ int RunAndReport(const RunFlags& flags, const CLI::App& command) {
   if (absl::IsUnavailable(code.status())) return ReportLines(code.status());
   const int usage = UsageError("run", code.status());
   const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
-                               absl::IsPermissionDenied(code.status());
+                               absl::IsPermissionDenied(code.status()) || absl::IsResourceExhausted(code.status());
   return nothing_started ? usage : 1;
 }
 

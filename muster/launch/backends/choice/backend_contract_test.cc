@@ -136,6 +136,14 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     while (!addresses_.contains(task)) Round(absl::InfiniteFuture());
     return addresses_.at(task);
   }
+  absl::StatusOr<std::vector<std::string>> Renew(const TaskId& task, const std::vector<uint16_t>& ports) {
+    addresses_.erase(task);
+    in_call_ = true;
+    backend_->Renew(task, ports);
+    in_call_ = false;
+    while (!addresses_.contains(task)) Round(absl::InfiniteFuture());
+    return addresses_.at(task);
+  }
   ExitStatus ExitOf(const TaskId& task) {
     while (!exits_.contains(task)) Round(absl::InfiniteFuture());
     return exits_[task];
@@ -191,6 +199,14 @@ TEST_P(BackendContractTest, APortThatIsAskedForByItsNumberIsThatOneOrAnError) {
   addresses_.clear();
   ASSERT_EQ(backend_->Start(), absl::OkStatus());
   EXPECT_THAT(*Reserve(kOther, {static_cast<uint16_t>(number)}), ElementsAre(taken));
+}
+
+TEST_P(BackendContractTest, RenewedPortsAreOthersAndReservedAsWell) {
+  const std::string before = Reserve(kTask, {0})->front();
+  const auto after = Renew(kTask, {0});
+  ASSERT_EQ(after.status(), absl::OkStatus());
+  EXPECT_NE(after->front(), before);
+  EXPECT_EQ(Bind(after->front(), /*as_server=*/false), EADDRINUSE);
 }
 
 TEST_P(BackendContractTest, ATaskWithoutPortsMayBeReservedForToo) { EXPECT_THAT(*Reserve(kTask, {}), IsEmpty()); }

@@ -34,7 +34,8 @@ std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, 
                            .muster = options.plan.muster,
                            .folder = options.plan.shared_folder,
                            .goes_on = options.plan.supervisor > 1,
-                           .in_job = options.plan.in_job};
+                           .in_job = options.plan.in_job,
+                           .ports = options.plan.ports};
   for (const Host& host : options.plan.hosts) slurm.hosts.push_back(host.name);
   if (options.note) slurm.note = options.note;
   return std::make_unique<HostsBackend>(options, std::make_unique<SlurmEngine>(std::move(slurm), loop, *options.clock),

@@ -255,22 +255,31 @@ void HostAgent::SendQueued() {
   }
 }
 
-void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports) {
+void HostAgent::Reserve(const TaskId& task, const std::vector<uint16_t>& ports, bool renew) {
   if (state_ == State::kGone && was_ready_)
-    return later_.Add([this, task, ports] {
+    return later_.Add([this, task, ports, renew] {
       if (stopping_) return;
       if (state_ == State::kGone) GetNewAgent();
-      Reserve(task, ports);
+      Reserve(task, ports, renew);
     });
   if (state_ == State::kGone) return later_.Add([this, task] { events_.OnNotReserved(task, why_gone_); });
   if (ports.empty()) return later_.Add([this, task] { events_.OnReserved(task, {}); });
-  const AskedOfHost asked{.task = task, .ports = ports.size()};
+  AskedOfHost asked{.task = task, .ports = ports.size()};
+  if (renew && reserved_.contains(task)) asked.without = std::move(reserved_.extract(task).mapped());
   Queue({.send = [this, asked, ports] { SendReserve(asked, ports); }, .asked = asked});
 }
 
 void HostAgent::SendReserve(const AskedOfHost& asked, const std::vector<uint16_t>& ports) {
   const std::string& address = host_.address.empty() ? seen_at_ : host_.address;
-  const auto command = link_->Reserve({.task = asked.task, .ports = {ports.begin(), ports.end()}, .address = address});
+  ReserveEntry reserve{.task = asked.task,
+                       .ports = {ports.begin(), ports.end()},
+                       .address = address,
+                       .without = {asked.without.begin(), asked.without.end()}};
+  if (options_.ports.has_value()) {
+    reserve.first_port = options_.ports->first;
+    reserve.last_port = options_.ports->first + options_.ports->count - 1;
+  }
+  const auto command = link_->Reserve(reserve);
   if (command.ok()) {
     asked_[*command] = asked;
   } else if (!asked.renewed) {

@@ -31,6 +31,7 @@ struct HostAgentOptions {
   std::string job;          // of the agent, letters, digits and '-'
   uint64_t supervisor = 1;  // see HostPlan
   AgentLimits limits;
+  std::optional<PortRange> ports = std::nullopt;          // see HostPlan
   absl::Duration out_of_reach_after = absl::Seconds(10);  // see BackendEvents::OnOutOfReach
   std::function<void(const std::string& line)> note;      // takes a line for the user; must be set
 };
@@ -40,8 +41,9 @@ struct AskedOfHost {
   TaskId task;
   bool launch = false;
   bool started = false;
-  bool renewed = false;  // a reservation that the agent before had
-  size_t ports = 0;      // of a reservation
+  bool renewed = false;                // a reservation that the agent before had
+  size_t ports = 0;                    // of a reservation
+  std::vector<uint16_t> without = {};  // as in ReserveEntry
   // These two are of a launch of the supervisor before.
   OutputEnds written = {};     // what is in the logs
   std::optional<EndMode> end;  // how to end it once the agent has answered
@@ -78,7 +80,7 @@ class HostAgent final : public AgentLinkEvents {
   void OnNoStream(const absl::Status& why);
 
   // These are as in Backend; the answers are calls of BackendEvents.
-  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports);
+  void Reserve(const TaskId& task, const std::vector<uint16_t>& ports, bool renew = false);  // renew: see Renew there
   void Launch(const ProcessSpec& process);
   void TakeOver(const LeftProcess& process);
   void End(const TaskId& task, EndMode mode);

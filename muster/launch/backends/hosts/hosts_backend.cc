@@ -19,6 +19,7 @@ HostAgentOptions OptionsOfHosts(const BackendOptions& options) {
   HostAgentOptions of_hosts{
       .job = options.run_id, .supervisor = options.plan.supervisor, .limits = {}, .note = options.note};
   of_hosts.limits.grace = options.plan.grace;
+  of_hosts.ports = options.plan.ports;
   if (!of_hosts.note) of_hosts.note = [](const std::string&) {};
   return of_hosts;
 }
@@ -34,7 +35,8 @@ HostsBackend::HostsBackend(const BackendOptions& options, std::unique_ptr<Engine
       placement_(options.plan.placement),
       optional_(options.plan.optional_hosts),
       engine_(std::move(engine)),
-      local_(options, loop, events) {
+      local_(options, loop, events),
+      waits_([this](const std::string& line) { Note(line); }) {
   MUSTER_CHECK(!options.plan.hosts.empty());
 }
 
@@ -48,6 +50,7 @@ absl::Status HostsBackend::Start() {
   if (options_.plan.supervisor > 1) usable_ = absl::OkStatus();
   const size_t hosts = options_.plan.hosts.size();
   Note(absl::StrCat("reaching ", hosts, hosts == 1 ? " host" : " hosts"));
+  if (!usable_.has_value()) waits_.Begin(options_.clock->Now());
   for (const Host& host : options_.plan.hosts)
     agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock,
                                                      static_cast<BackendEvents&>(*this), [this] { OnHostChanged(); });
@@ -71,10 +74,18 @@ int HostsBackend::Stop() {
     const HostAgent& agent = *host.second;
     return agent.state() == HostAgent::State::kReady && !agent.stopped() && !agent.suspect();
   };
+  waits_.Begin(options_.clock->Now());
   while (std::any_of(agents_.begin(), agents_.end(), is_awaited) && options_.clock->Now() < until) {
     loop_.RunOnce(std::min(deadline(), until));
     OnTime();
+    waits_.OnTime(options_.clock->Now(), [&] {
+      std::vector<AwaitedHost> awaited;
+      for (const auto& host : agents_)
+        if (is_awaited(host)) awaited.push_back({host.first, "what runs there hasn't ended yet"});
+      return awaited;
+    });
   }
+  waits_.End();
   check_.reset();
   usable_.reset();
   for (const auto& [name, agent] : agents_) {
@@ -98,6 +109,12 @@ void HostsBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& port
   if (usable_.has_value()) later_->Add([this] { ReserveWaiting(); });
 }
 
+void HostsBackend::Renew(const TaskId& task, const std::vector<uint16_t>& ports) {
+  HostAgent* const host = HostOf(task);
+  if (host == nullptr) return local_.Renew(task, ports);
+  host->Reserve(task, ports, /*renew=*/true);
+}
+
 void HostsBackend::OnHostChanged() {
   if (!later_.has_value() || check_.has_value() || usable_.has_value()) return;
   std::vector<HostAgent*> ready;
@@ -115,6 +132,7 @@ void HostsBackend::OnHostChanged() {
   }
   if (!all_ready) return OnChecked(WhyNotAllHosts());
   if (ready.size() == 1) return OnChecked(absl::OkStatus());
+  waits_.Begin(options_.clock->Now());
   check_.emplace(ready, optional_.names(), options_.run_id,
                  [this](const absl::Status& checked) { OnChecked(checked); });
 }
@@ -164,6 +182,7 @@ void HostsBackend::OnChecked(const absl::Status& checked) {
   if (check_.has_value())
     for (const auto& [host, why] : check_->left_out()) LeaveOut(host, why);
   usable_ = checked;
+  waits_.End();
   // The check may be what calls.
   if (later_.has_value()) later_->Add([this] { ReserveWaiting(); });
 }
@@ -206,6 +225,21 @@ absl::Status HostsBackend::WhyNotAllHosts() const {
   }
   if (lines.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrJoin(lines, "\n"));
+}
+
+std::vector<AwaitedHost> HostsBackend::AwaitedAtStart() const {
+  std::vector<AwaitedHost> awaited;
+  if (check_.has_value()) {
+    for (const std::string& name : check_->awaited())
+      awaited.push_back({name, "it is to find out whether it reaches the other hosts"});
+    return awaited;
+  }
+  for (const auto& [name, agent] : agents_) {
+    if (agent->state() != HostAgent::State::kConnecting || optional_.IsLeftOut(name)) continue;
+    const std::string words = engine_->LastWords(name);
+    awaited.push_back({name, words.empty() ? "no agent has answered there yet" : words});
+  }
+  return awaited;
 }
 
 void HostsBackend::Launch(const ProcessSpec& process) {
@@ -278,12 +312,19 @@ bool HostsBackend::CanGiveUp(const TaskId& task, const MoveWish& wish) const {
 
 void HostsBackend::GiveUp(const TaskId& task) { HostOf(task)->GiveUp(task); }
 
+std::string HostsBackend::UnheardHost(const TaskId& task) const {
+  const HostAgent* const host = HostOf(task);
+  if (host == nullptr || host->state() != HostAgent::State::kReady || !host->suspect()) return "";
+  return absl::StrCat(host->name(), ", which isn't heard and counts as lost ",
+                      absl::FormatDuration(host_options_.limits.lost()), " after it was heard last");
+}
+
 void HostsBackend::WriteHosts(const std::string& file) {
   for (const auto& [name, agent] : agents_) agent->WriteHosts(file);
 }
 
 absl::Time HostsBackend::deadline() const {
-  absl::Time first = std::min({local_.deadline(), engine_->deadline(), optional_.deadline()});
+  absl::Time first = std::min({local_.deadline(), engine_->deadline(), optional_.deadline(), waits_.deadline()});
   for (const auto& [name, agent] : agents_) first = std::min(first, agent->deadline());
   return first;
 }
@@ -292,6 +333,7 @@ void HostsBackend::OnTime() {
   local_.OnTime();
   engine_->OnTime();
   for (const auto& [name, agent] : agents_) agent->OnTime();
+  if (later_.has_value()) waits_.OnTime(options_.clock->Now(), [this] { return AwaitedAtStart(); });
   MindOptionalHosts();
 }
 

@@ -16,6 +16,7 @@
 
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/hosts/host_agent.h"
+#include "muster/launch/backends/hosts/host_waits.h"
 #include "muster/launch/backends/hosts/optional_hosts.h"
 #include "muster/launch/backends/hosts/reach_check.h"
 #include "muster/launch/backends/local/local_backend.h"
@@ -38,6 +39,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
   void AllowElsewhere(const TaskId& task, const MoveWish& wish) override { elsewhere_[task] = wish; }
   std::vector<TaskId> LeaveOut(const std::string& host, const std::string& why) override;
+  void Renew(const TaskId& task, const std::vector<uint16_t>& ports) override;
   void Launch(const ProcessSpec& process) override;
   void TakeOver(const LeftProcess& process) override;
   void End(const TaskId& task, EndMode mode) override;
@@ -46,6 +48,7 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   std::string Move(const TaskId& task, const MoveWish& wish) override;
   bool CanGiveUp(const TaskId& task, const MoveWish& wish) const override;
   void GiveUp(const TaskId& task) override;
+  std::string UnheardHost(const TaskId& task) const override;
   void WriteHosts(const std::string& file) override;
   absl::Time deadline() const override;
   void OnTime() override;
@@ -85,6 +88,8 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   // Reserves what has waited; not before the hosts are checked.
   void ReserveWaiting();
   absl::Status WhyNotAllHosts() const;
+  // The hosts without which no task starts.
+  std::vector<AwaitedHost> AwaitedAtStart() const;
   void Note(const std::string& line) const;
 
   // Constant after construction.
@@ -101,8 +106,9 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   bool local_started_ = false;                                // once a task has no place on a host
   std::optional<LaterCalls> later_;                           // while started
   std::map<std::string, std::unique_ptr<HostAgent>> agents_;  // while started
-  std::optional<ReachCheck> check_;                           // from the time at which all hosts have answered
-  std::optional<absl::Status> usable_;                        // whether all hosts are, once known
+  HostWaits waits_;
+  std::optional<ReachCheck> check_;     // from the time at which all hosts have answered
+  std::optional<absl::Status> usable_;  // whether all hosts are, once known
   std::vector<std::pair<TaskId, std::vector<uint16_t>>> waiting_;
 };
 

@@ -334,7 +334,8 @@ TEST_F(ReachedHostsTest, PairsThatDontAreNamedWithWhatToDo) {
   backend_->Reserve(kTask, {0});
   while (lines_.empty()) Round();
   EXPECT_THAT(lines_.front(), AllOf(HasSubstr("worker:0 has no ports: "), HasSubstr("a can't reach b at 127.0.0.1:"),
-                                    HasSubstr("b can't reach a at 127.0.0.1:"), HasSubstr(": connection refused; "),
+                                    HasSubstr("b can't reach a at 127.0.0.1:"),
+                                    HasSubstr(" (of no interface there) from 127.0.0.1: connection refused; "),
                                     HasSubstr("a has 10.0.0.9 (eth0); name the address that works in a host file: "
                                               "a address=IP")));
 }
@@ -395,9 +396,18 @@ TEST_F(SilentHostTest, StreamsOverWhichNothingComesAreGivenUpOneAfterTheOther) {
       backend_->OnTime();
     }
     clock.Advance(absl::Milliseconds(250));
+    EXPECT_EQ(backend_->UnheardHost(kTask).empty(), notes_.size() != 2) << notes_.back();
   }
   EXPECT_EQ(engine.silent, 0);
   EXPECT_THAT(notes_, ElementsAre("reaching 1 host", HasSubstr("a hasn't been heard for 3s"), "a is heard again"));
+}
+
+TEST_F(SilentHostTest, AHostThatIsAwaitedIsNamedWithItsLastWords) {
+  Start().silent = 1;
+  Round();
+  clock.Advance(absl::Seconds(10));
+  Round();
+  EXPECT_THAT(notes_, ElementsAre("reaching 1 host", "waiting for a since 10s: a is busy"));
 }
 
 // Two hosts: worker 0 is on a, worker 1 on b, which is silent when the test says so.

@@ -4,12 +4,30 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "muster/cluster/address.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
+namespace {
+
+std::string HostIn(const std::string& address) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  return parsed.ok() ? parsed->host : address;
+}
+
+// Returns the interface that has the address, of "10.0.0.3 (eth0), fd00::3 (eth0)".
+std::string InterfaceOf(const std::string& address, const std::string& own) {
+  for (const std::string& entry : std::vector<std::string>(absl::StrSplit(own, ", ")))
+    if (const std::string begin = absl::StrCat(address, " ("); absl::StartsWith(entry, begin))
+      return entry.substr(begin.size(), entry.size() - begin.size() - 1);
+  return "of no interface there";
+}
+
+}  // namespace
 
 ReachCheck::ReachCheck(const std::vector<HostAgent*>& agents, const std::set<std::string>& optional,
                        const std::string& run_id, std::function<void(const absl::Status&)> done)
@@ -22,6 +40,13 @@ void ReachCheck::Run(const OfHost& host, const TaskId& task, std::vector<std::st
   arguments.insert(arguments.begin(), {"muster", "reach"});
   host.agent->Launch(
       {.task = task, .arguments = std::move(arguments), .environment = {{kRunIdVariable, run_id_}}, .directory = "/"});
+}
+
+std::vector<std::string> ReachCheck::awaited() const {
+  std::vector<std::string> names;
+  for (const OfHost& host : hosts_)
+    if (!IsThrough(host)) names.push_back(host.agent->name());
+  return names;
 }
 
 void ReachCheck::OnReserved(const TaskId& task, const std::vector<std::string>& addresses) {
@@ -124,10 +149,11 @@ void ReachCheck::TakeUnreached(const OfHost& from, const std::string& line) {
 
 std::string ReachCheck::LineAbout(const OfHost& from, const OfHost& to, const std::string& why) {
   const std::vector<std::string> said = absl::StrSplit(to.listener, '\n');
-  const std::string own = said.size() > 1 && !said[1].empty() ? absl::StrCat(" has ", said[1]) : " has no other";
-  return absl::StrCat(from.agent->name(), " can't reach ", to.agent->name(), " at ", to.address, ": ", why, "; ",
-                      to.agent->name(), own, "; name the address that works in a host file: ", to.agent->name(),
-                      " address=IP");
+  const std::string own = said.size() > 1 ? said[1] : "";
+  return absl::StrCat(from.agent->name(), " can't reach ", to.agent->name(), " at ", to.address, " (",
+                      InterfaceOf(HostIn(to.address), own), ") from ", HostIn(from.address), ": ", why, "; ",
+                      to.agent->name(), own.empty() ? " has no other" : absl::StrCat(" has ", own),
+                      "; name the address that works in a host file: ", to.agent->name(), " address=IP");
 }
 
 void ReachCheck::Blame(const OfHost& host, const std::string& why) {

@@ -32,6 +32,9 @@ class ReachCheck final : public BackendEvents {
   // Leaves these out. `done` may be called.
   void LeaveOutAwaited(const std::string& why);
 
+  // The hosts whose part isn't done yet.
+  std::vector<std::string> awaited() const;
+
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
   void OnNotReserved(const TaskId&, const absl::Status& why) override;
   void OnStarted(const TaskId&, const LocalProcess&) override {}

@@ -17,6 +17,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/backends/local/mounts.h"
+#include "muster/launch/backends/local/thread_share.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
 #include "muster/launch/task/task_environment.h"
@@ -186,10 +187,15 @@ void LocalBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& port
   later_->Add([this, task, addresses] { events_.OnReserved(task, addresses); });
 }
 
+void LocalBackend::Renew(const TaskId& task, const std::vector<uint16_t>& ports) {
+  const auto had = ports_.extract(task);  // held meanwhile, so that it doesn't get them again
+  Reserve(task, ports);
+}
+
 absl::Status LocalBackend::HoldPorts(const TaskId& task, const std::vector<uint16_t>& numbers) {
   std::vector<FreePorts> held;
   for (const uint16_t number : numbers) {
-    ASSIGN_OR_RETURN(FreePorts port, number == 0 ? FreePorts::Reserve(1, {}, options_.address)
+    ASSIGN_OR_RETURN(FreePorts port, number == 0 ? FreePorts::Reserve(1, port_range_, options_.address)
                                                  : FreePorts::Take({.first = number, .count = 1}, options_.address));
     held.push_back(std::move(port));
   }
@@ -341,7 +347,7 @@ void LocalBackend::OnTime() {
   }
 }
 
-std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process) const {
+std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process) {
   std::map<std::string, std::string> variables;
   for (const std::string& variable : options_.environment) {
     const size_t equals = variable.find('=');
@@ -350,6 +356,11 @@ std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process)
   if (!process.directory.empty()) variables["PWD"] = process.directory;
   for (const auto& [name, value] : process.environment) variables[name] = value;
   variables[kAgentIdVariable] = parent_.agent_id();
+  const auto usable = [](std::optional<int> limit) { return UsableProcessors(limit); };
+  if (const std::optional<ThreadShare> share = ThreadShareOf(variables, usable)) {
+    variables[kThreadsVariable] = absl::StrCat(share->threads);
+    Note(share->line);
+  }
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
   return environment;

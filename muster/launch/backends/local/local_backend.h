@@ -46,6 +46,8 @@ class LocalBackend final : public Backend {
   absl::Status Start() override;
   int Stop() override;
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
+  void Renew(const TaskId& task, const std::vector<uint16_t>& ports) override;
+  void TakePortsFrom(const PortRange& range) override { port_range_ = range; }
   void Launch(const ProcessSpec& process) override;
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
@@ -80,7 +82,7 @@ class LocalBackend final : public Backend {
   void KeepEnd(const Running& running);
   void SignalGroup(const Child& child, int signal) const;
   void KeepPorts(const TaskId& task);
-  std::vector<std::string> EnvironmentOf(const ProcessSpec& process) const;
+  std::vector<std::string> EnvironmentOf(const ProcessSpec& process);
   std::string SearchPath(const std::vector<std::string>& environment) const;
   std::string ProgramOf(const ProcessSpec& process) const;
   absl::StatusOr<std::vector<ProcessMount>> MountsOf(const ProcessSpec& process);
@@ -119,6 +121,7 @@ class LocalBackend final : public Backend {
   uint64_t groups_round_ = 0;  // the loop's round of which groups_ is
   int looks_ = 0;
   std::map<TaskId, std::vector<FreePorts>> ports_;  // one each
+  std::optional<PortRange> port_range_ = options_.plan.ports;
   MemoryWatch memory_watch_;
   OomKills oom_kills_;
   std::unique_ptr<Cgroups> cgroups_;       // from the first limit on, if permitted

@@ -145,7 +145,7 @@ class LocalBackendTest : public testing::Test, public BackendEvents {
 };
 
 // Returns what tasks are told of a port that is reserved at `address`.
-std::string ReservedAt(const std::string& address) {
+std::string ReservedAt(const std::string& address, const std::optional<PortRange>& ports = std::nullopt) {
   FdLoop loop(RealClock());
   struct : BackendEvents {
     void OnReserved(const TaskId&, const std::vector<std::string>& addresses) override { told = addresses.at(0); }
@@ -156,7 +156,7 @@ std::string ReservedAt(const std::string& address) {
     void OnExit(const TaskId&, const ExitStatus&) override {}
     std::string told;
   } events;
-  LocalBackend backend({.run_id = RandomHex(8), .address = address}, loop, events);
+  LocalBackend backend({.run_id = RandomHex(8), .plan = {.ports = ports}, .address = address}, loop, events);
   EXPECT_TRUE(backend.Start().ok());
   backend.Reserve(kTask, {0});
   while (events.told.empty()) loop.RunOnce(absl::InfiniteFuture());
@@ -168,6 +168,24 @@ TEST(LocalBackendAddressTest, TasksAreToldTheAddressThatWasGiven) {
   EXPECT_THAT(ReservedAt("127.0.0.2"), ::testing::MatchesRegex("127\\.0\\.0\\.2:[0-9]+"));
   EXPECT_THAT(ReservedAt("::"), ::testing::MatchesRegex("\\[::\\]:[0-9]+"));
   EXPECT_THAT(ReservedAt("192.0.2.7"), ::testing::MatchesRegex("192\\.0\\.2\\.7:[0-9]+")) << "not this machine's own";
+}
+
+TEST(LocalBackendAddressTest, PortsAreOfTheRangeThatWasGiven) {
+  const uint16_t number = FreePorts::Reserve(1)->port(0);  // released again at once
+  EXPECT_EQ(ReservedAt("127.0.0.1", PortRange{.first = number, .count = 1}), absl::StrCat("127.0.0.1:", number));
+  const FreePorts taken = FreePorts::Take({.first = number, .count = 1}).value();
+  EXPECT_THAT(ReservedAt("127.0.0.1", PortRange{.first = number, .count = 1}),
+              ::testing::HasSubstr(absl::StrCat("no port of ", number, "-", number, " is free")));
+}
+
+// As of torchrun, whose processes know nothing of each other.
+TEST_F(LocalBackendTest, ProcessesThatShareTheHostHaveTheirPartOfItsProcessors) {
+  ProcessSpec process = ShellSpec(kTask, "echo threads: $OMP_NUM_THREADS.");
+  process.environment.emplace_back(kSharersVariable, "2");
+  process.environment.emplace_back(kProcessorsVariable, "1");
+  ASSERT_TRUE(Launch(process).ok());
+  RunUntilOutput(kTask, "threads: 1.");
+  EXPECT_THAT(notes_, ::testing::Contains(::testing::HasSubstr("each process computes with 1 thread (1 processor")));
 }
 
 TEST_F(LocalBackendTest, InputOfAProgramThatHasClosedItsStdinIsDropped) {

@@ -79,11 +79,12 @@ absl::Status SlurmEngine::Start(EngineEvents& events) {
   if (options_.goes_on) {
     ASSIGN_OR_RETURN(rendezvous_, ReadRendezvous(RendezvousFile()));
   }
-  ASSIGN_OR_RETURN(listener_,
-                   AgentListener::Listen(hosts, rendezvous_.secret, loop_, clock_,
-                                         [this](const std::string& host, Socket socket, const std::string& rest) {
-                                           OnArrival(host, std::move(socket), rest);
-                                         }));
+  ASSIGN_OR_RETURN(listener_, AgentListener::Listen(
+                                  hosts, rendezvous_.secret, loop_, clock_,
+                                  [this](const std::string& host, Socket socket, const std::string& rest) {
+                                    OnArrival(host, std::move(socket), rest);
+                                  },
+                                  options_.ports));
   rendezvous_.addresses = WithPort(AddressesTowards(options_.hosts), listener_->port());
   RETURN_IF_ERROR(WriteRendezvous(RendezvousFile(), rendezvous_));
   for (const std::string& host : options_.hosts)

@@ -29,6 +29,7 @@ struct SlurmEngineOptions {
   std::string folder;                        // for the rendezvous: one that the nodes see; it exists
   bool goes_on = false;                      // the agents are there: those of the supervisor before
   bool in_job = false;                       // HostPlan::in_job
+  std::optional<PortRange> ports;            // HostPlan::ports, for the supervisor's own
   std::function<void(const std::string& line)> note = [](const std::string&) {};  // takes a line for the user
 };
 
@@ -43,6 +44,7 @@ class SlurmEngine final : public Engine {
   // NotFound: there is no srun, or the file of muster isn't there any more. The errors of writing to the folder.
   absl::Status Start(EngineEvents& events) override;
   void Connect(const std::string& host) override;
+  std::string LastWords(const std::string& host) const override { return nodes_.at(host).said; }
   absl::Time deadline() const override;
   void OnTime() override;
 

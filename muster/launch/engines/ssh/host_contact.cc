@@ -150,9 +150,17 @@ void HostContact::OnEnd() {
 }
 
 void HostContact::Redial() {
+  dropped_ = LastLineOf(errors_);
   Forget();
   ssh_.reset();
   redial_at_ = clock_.Now() + pause_.Next();
+}
+
+std::string HostContact::last_words() const {
+  if (contact_.state() == FirstContact::State::kSend) return "muster is being copied there";
+  const std::string line = LastLineOf(errors_);
+  if (!line.empty()) return line;
+  return dropped_.empty() ? "ssh hasn't got through yet" : dropped_;
 }
 
 // Returns " (LINE)": the last that was written to stderr, or else to stdout.

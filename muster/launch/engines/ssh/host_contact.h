@@ -52,6 +52,8 @@ class HostContact {
 
   const std::string& host() const { return host_; }
   bool done() const { return done_ == nullptr; }
+  // What ssh or the host has said last, or what is done there.
+  std::string last_words() const;
   // When OnTime has something to do; InfiniteFuture if never.
   absl::Time deadline() const;
   void OnTime();
@@ -81,6 +83,7 @@ class HostContact {
   std::optional<PipedProgram> ssh_;
   FirstContact contact_;
   std::string errors_;
+  std::string dropped_;   // the last of the dial before
   std::string outgoing_;  // not written yet
   int file_ = -1;         // being copied
   RetryPause pause_;

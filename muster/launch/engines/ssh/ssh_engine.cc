@@ -73,6 +73,13 @@ void SshEngine::Connect(const std::string& host) {
   waiting_.push_back(host);
 }
 
+std::string SshEngine::LastWords(const std::string& host) const {
+  for (const auto& contact : contacts_)
+    if (contact->host() == host && !contact->done()) return contact->last_words();
+  const bool waits = std::find(waiting_.begin(), waiting_.end(), host) != waiting_.end();
+  return waits ? absl::StrCat("it isn't dialled yet, as ", kAtOnce, " others are") : "";
+}
+
 absl::Time SshEngine::deadline() const {
   if (!waiting_.empty() && contacts_.size() < kAtOnce) return absl::InfinitePast();
   absl::Time first = absl::InfiniteFuture();

@@ -25,6 +25,7 @@ class SshEngine final : public Engine {
   // NotFound or PermissionDenied: the file of muster can't be read.
   absl::Status Start(EngineEvents& events) override;
   void Connect(const std::string& host) override;
+  std::string LastWords(const std::string& host) const override;
   absl::Time deadline() const override;
   void OnTime() override;
 
