@@ -79,7 +79,7 @@ TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
 
 // As two login hosts that submit at once.
 TEST_F(SharedHomeTest, TwoHostsCreateAtOnce) {
-  constexpr int kEach = 50;
+  constexpr int kEach = 20;
   auto a = OpenOn("a"), b = OpenOn("b");
   std::vector<int64_t> made[2];
   std::thread other([&] {
