@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -19,7 +20,8 @@
 namespace muster::shared_home_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::SizeIs;
+using ::testing::ElementsAre, ::testing::ElementsAreArray, ::testing::IsEmpty, ::testing::SizeIs,
+    ::testing::UnorderedElementsAreArray;
 
 MachineId MachineOf(const std::string& host, const std::string& boot) {
   return {.host = host, .boot = boot, .pid_numbers = "1"};
@@ -73,6 +75,29 @@ TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
   Bring(*a, {3, 0}, RunState::kFinished);
   ASSERT_TRUE(a->Forget(3).ok());
   EXPECT_EQ(Create(*OpenOn("c"), Single()), 4);
+}
+
+// As two login hosts that submit at once.
+TEST_F(SharedHomeTest, TwoHostsCreateAtOnce) {
+  constexpr int kEach = 20;
+  auto a = OpenOn("a"), b = OpenOn("b");
+  std::vector<int64_t> made[2];
+  std::thread other([&] {
+    for (int i = 0; i < kEach; ++i) made[0].push_back(Create(*b, Single("b")));
+  });
+  for (int i = 0; i < kEach; ++i) made[1].push_back(Create(*a, Single("a")));
+  other.join();
+  std::vector<int64_t> all(2 * kEach);
+  std::iota(all.begin(), all.end(), 1);
+  std::vector<int64_t> both = made[0];
+  both.insert(both.end(), made[1].begin(), made[1].end());
+  EXPECT_THAT(both, UnorderedElementsAreArray(all));
+  for (auto* const registry : {a.get(), b.get()}) {
+    ASSERT_TRUE(registry->Reconcile().ok());
+    EXPECT_THAT(NumbersOf(*registry), ElementsAreArray(all));
+    for (const int64_t number : made[0]) EXPECT_EQ(registry->Specification(number)->project, "b");
+    for (const int64_t number : made[1]) EXPECT_EQ(registry->Specification(number)->project, "a");
+  }
 }
 
 TEST_F(SharedHomeTest, WhatIsForgottenVanishesElsewhere) {

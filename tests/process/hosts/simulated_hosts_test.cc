@@ -103,6 +103,17 @@ TEST_F(SimulatedHostsTest, FramesVanishOnlyWhileAHostIsCut) {
   ExpectReaches("h0", "h2");
 }
 
+TEST_F(SimulatedHostsTest, TwoHostsAreCutFromEachOtherAlone) {
+  hosts().CutFrom("h1", {"h2"});
+  ExpectSilence("h1", "h2");
+  ExpectSilence("h2", "h1");
+  ExpectReaches("h0", "h1");
+  ExpectReaches("h0", "h2");
+  hosts().HealFrom("h1", {"h2"});
+  ExpectReaches("h1", "h2");
+  ExpectReaches("h2", "h1");
+}
+
 TEST_F(SimulatedHostsTest, AConnectionEndsWithItsSshAndWhatItStartedIsSeen) {
   Process ssh(hosts().On("h0", {"ssh", "-F", hosts().ssh_config(), "h1", "echo begun; exec sleep 1000"}));
   ssh.WaitForOut("begun");

@@ -10,8 +10,19 @@
 namespace muster {
 namespace {
 
-constexpr int kHosts = 4;
-constexpr int kCpusOfNode = 64;  // tests aren't about waiting for them
+constexpr char kController[] = "h5";
+constexpr int kHosts = 5;  // with that of the controller
+
+// Tests aren't about waiting for them.
+const std::vector<int>& CpusOfNodes() {
+  static const std::vector<int> cpus = {64, 48, 32, 64};
+  return cpus;
+}
+
+// All that isn't the controller's.
+std::vector<std::string> NodesOf(const SimulatedHosts& hosts) {
+  return {hosts.names().begin(), hosts.names().begin() + static_cast<ptrdiff_t>(CpusOfNodes().size())};
+}
 
 }  // namespace
 
@@ -31,7 +42,7 @@ std::string OnEveryEngine::BaseOf(const std::string& engine) {
   if (suite.hosts == nullptr) suite.hosts = std::make_unique<SimulatedHosts>(kHosts);
   if (engine != "slurm") return "";
   if (suite.slurm == nullptr)
-    suite.slurm = std::make_unique<SlurmCluster>(*suite.hosts, std::vector<int>(kHosts, kCpusOfNode));
+    suite.slurm = std::make_unique<SlurmCluster>(*suite.hosts, CpusOfNodes(), SlurmFeatures{.controller = kController});
   return absl::StrCat(suite.hosts->shared(), "/test", ++suite.tests);
 }
 
@@ -40,6 +51,7 @@ void OnEveryEngine::SetUp() {
   if (!on_hosts()) return;
   aside_ = absl::StrCat(hosts().shared(), "/aside");
   std::filesystem::create_directory(aside_);
+  if (!is_supervised_here()) hosts().CutFrom("h0", NodesOf(hosts()));
 }
 
 void OnEveryEngine::TearDown() {
@@ -50,6 +62,7 @@ void OnEveryEngine::TearDown() {
     else
       OfSuite().slurm->AwaitNothingElseOn(host);
   }
+  if (!is_supervised_here()) hosts().HealFrom("h0", NodesOf(hosts()));
   std::filesystem::remove_all(aside_);
 }
 
@@ -65,7 +78,9 @@ std::string OnEveryEngine::Aside(const std::string& name) const {
 std::vector<std::string> OnEveryEngine::Command(const std::vector<std::string>& arguments) const {
   const std::vector<std::string> words = ExperimentsTest::Command(arguments);
   if (!on_hosts() || OfSuite().hosts == nullptr) return words;
-  return hosts().On("h0", is_supervised_here() ? words : Joined({"env", OfSuite().slurm->variable()}, words));
+  if (is_supervised_here()) return hosts().On("h0", words);
+  // Jobs don't inherit it, so the supervisor has another index than the commands.
+  return hosts().On("h0", Joined({"env", OfSuite().slurm->variable(), "MUSTER_INDEX=" + home() + ".index"}, words));
 }
 
 std::string OnEveryEngine::MoreOfFile() const {

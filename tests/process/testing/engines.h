@@ -1,7 +1,8 @@
 // A fixture for tests of experiments that must hold on every engine: the same test runs on this machine, on hosts by
 // ssh, and in jobs of a real Slurm, for which the experiment file says so and nothing else changes. The command runs on
-// h0. Hosts by ssh see neither the project nor MUSTER_HOME; nodes of Slurm see both, but no processes of h0. Nothing
-// may be left behind, on the hosts either.
+// h0. Hosts by ssh see neither the project nor MUSTER_HOME. Nodes of Slurm see both, but no processes of h0, which they
+// can't reach either; they have different numbers of CPUs, and an index of their own. Nothing may be left behind, on
+// the hosts either.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   bool has(NotOnHosts) const { return !on_hosts(); }
   // Whether the supervisor is where the command is.
   bool is_supervised_here() const { return std::string(GetParam()) != "slurm"; }
-  // h1 to h4; on_hosts only.
+  // h1 to h4, and h5 for the controller of Slurm; on_hosts only.
   static SimulatedHosts& hosts() { return *OfSuite().hosts; }
   // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
   // h1 and h2 unless called.

@@ -322,6 +322,26 @@ void SimulatedHosts::Heal(const std::string& host) {
   AtSwitch({"bridge", "link", "set", "dev", absl::StrCat("p", NumberOf(host)), "state", "3"});
 }
 
+void SimulatedHosts::CutFrom(const std::string& host, const std::vector<std::string>& others) const {
+  SetNeighbours(host, others, /*reachable=*/false);
+}
+
+void SimulatedHosts::HealFrom(const std::string& host, const std::vector<std::string>& others) const {
+  SetNeighbours(host, others, /*reachable=*/true);
+}
+
+// Nobody has a hardware address with ff, so every host drops what the switch brings it for that.
+void SimulatedHosts::SetNeighbours(const std::string& host, const std::vector<std::string>& others,
+                                   bool reachable) const {
+  std::string commands;
+  for (const std::string& other : others)
+    absl::StrAppendFormat(&commands, "neigh replace %s lladdr 02:00:0a:4d:%s:%02x dev eth0 nud permanent\n",
+                          AddressOf(other), reachable ? "00" : "ff", NumberOf(other));
+  const std::string file = absl::StrCat("neighbours.", host);
+  scratch_.Write(file, commands);
+  Run({"nsenter", absl::StrCat("--net=/proc/", FirstOf(host), "/ns/net"), "ip", "-batch", scratch_ / file});
+}
+
 void SimulatedHosts::Crash(const std::string& host) {
   AtSwitch({"ip", "link", "del", absl::StrCat("p", NumberOf(host))});  // first, so that no connection is closed
   End(host);

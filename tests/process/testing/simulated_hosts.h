@@ -57,6 +57,10 @@ class SimulatedHosts {
   // All frames from and to the host vanish; every link stays up.
   void Cut(const std::string& host);
   void Heal(const std::string& host);
+  // All frames from the host to these others vanish, so no connection between it and one of them comes about, whoever
+  // begins it. With all others the host goes on to talk. Not after a restart of the host.
+  void CutFrom(const std::string& host, const std::vector<std::string>& others) const;
+  void HealFrom(const std::string& host, const std::vector<std::string>& others) const;
   // The host loses its power: no frame leaves it any more, and all its processes are gone when this returns.
   void Crash(const std::string& host);
   // Starts a host that has crashed: with nothing on its disks and another boot id. Waits for its sshd.
@@ -89,6 +93,8 @@ class SimulatedHosts {
   void Start(const std::string& host);
   void AwaitStart(const std::string& host);
   void End(const std::string& name);
+  // Writes into a host's table of neighbours where these others are.
+  void SetNeighbours(const std::string& host, const std::vector<std::string>& others, bool reachable) const;
   // Runs a command of iproute2 at the switch.
   void AtSwitch(const std::vector<std::string>& words) const;
   std::vector<Running> AllProcessesOf(const std::string& host) const;

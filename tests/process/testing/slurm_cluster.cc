@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 
 constexpr char kPlaces[] = "/usr/sbin:/usr/bin";
 
-// No accounting, no control groups, no CPUs bound, nothing but eth0; decisions at once. A node has the CPUs that are
-// written here, whatever the machine has.
+// Jobs of the partition urgent take the nodes from those of the usual one. No accounting, no control groups, nothing
+// but eth0; decisions at once. A node has the CPUs that are written here, whatever the machine has.
 constexpr char kSlurmConf[] = R"(ClusterName=simulated
-SlurmctldHost=CONTROLLER(10.77.0.10)
+SlurmctldHost=CONTROLLER
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -40,7 +40,7 @@ StateSaveLocation=FOLDER/state
 SlurmdSpoolDir=FOLDER/spool.%n
 MailProg=/bin/true
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/BINDING
 SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
@@ -54,6 +54,8 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 KillWait=5
 MinJobAge=2
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 )";
 
 std::string NameOfThisHost() {
@@ -73,8 +75,12 @@ std::string SlurmCluster::WhyNot() {
   return "";
 }
 
-SlurmCluster::SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const std::string& gpu_host)
-    : hosts_(hosts), cpus_(cpus), gpu_host_(gpu_host), folder_(hosts.shared() + "/slurm") {
+SlurmCluster::SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const SlurmFeatures& features)
+    : hosts_(hosts),
+      cpus_(cpus),
+      nodes_(hosts.names().begin(), hosts.names().begin() + static_cast<ptrdiff_t>(cpus.size())),
+      features_(features),
+      folder_(hosts.shared() + "/slurm") {
   fs::create_directory(folder_);
   WriteSettings();
   // It looks for a folder that every user may enter, which that of a test isn't.
@@ -82,27 +88,34 @@ SlurmCluster::SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& 
         {"munged", "--foreground", "--force", "--key-file=" + File("munge.key"), "--socket=" + File("munge.socket"),
          "--pid-file=" + File("munged.pid"), "--seed-file=" + File("munge.seed")},
         "Created 2 work threads");
-  Start("h0", {"slurmctld", "-D", "-c"}, "Running as primary controller");
-  for (const std::string& host : hosts_.names()) Start(host, {"slurmd", "-D", "-N", host}, "slurmd started on");
+  Start(features_.controller, {"slurmctld", "-D", "-c"}, "Running as primary controller");
+  for (const std::string& node : nodes_) StartNode(node);
 }
 
 SlurmCluster::~SlurmCluster() = default;
 
 void SlurmCluster::WriteSettings() const {
   fs::create_directory(File("state"));
-  std::string text = absl::StrReplaceAll(kSlurmConf, {{"FOLDER", folder_}, {"CONTROLLER", NameOfThisHost()}});
+  const std::string controller = features_.controller == "h0" ? NameOfThisHost() : features_.controller;
+  std::string text = absl::StrReplaceAll(
+      kSlurmConf, {{"FOLDER", folder_},
+                   {"CONTROLLER", absl::StrCat(controller, "(", SimulatedHosts::AddressOf(features_.controller), ")")},
+                   {"BINDING", features_.binds_cores ? "affinity" : "none"}});
   for (size_t i = 0; i < cpus_.size(); ++i) {
-    const std::string& host = hosts_.names()[i];
+    const std::string& host = nodes_[i];
     fs::create_directory(File("spool." + host));
     absl::StrAppend(&text, "NodeName=", host, " NodeAddr=", SimulatedHosts::AddressOf(host), " CPUs=", cpus_[i],
-                    " RealMemory=1000", host == gpu_host_ ? " Gres=gpu:2" : "", " State=UNKNOWN\n");
+                    " RealMemory=1000", features_.gpu_hosts.contains(host) ? " Gres=gpu:2" : "", " State=UNKNOWN\n");
   }
-  absl::StrAppend(&text, "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n");
+  absl::StrAppend(&text,
+                  "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
+                  "PartitionName=urgent Nodes=ALL PriorityTier=2 State=UP\n");
   // Slurm looks for device files.
-  if (!gpu_host_.empty()) {
+  if (!features_.gpu_hosts.empty()) {
     for (const char* name : {"gpu0", "gpu1"})
       EXPECT_EQ(mknod(File(name).c_str(), S_IFCHR | 0600, makedev(1, 3)), 0) << "/dev/null under another name";
-    std::ofstream(File("gres.conf")) << "NodeName=" << gpu_host_ << " Name=gpu File=" << File("gpu[0-1]") << "\n";
+    std::ofstream(File("gres.conf")) << "NodeName=" << absl::StrJoin(features_.gpu_hosts, ",")
+                                     << " Name=gpu File=" << File("gpu[0-1]") << "\n";
     absl::StrAppend(&text, "GresTypes=gpu\n");
   }
   std::ofstream(File("slurm.conf")) << text;
@@ -117,6 +130,10 @@ std::vector<std::string> SlurmCluster::On(const std::string& host, const std::ve
 void SlurmCluster::Start(const std::string& host, const std::vector<std::string>& words, const std::string& until) {
   daemons_.push_back(std::make_unique<Process>(On(host, words), ProcessOptions{.output_together = true}));
   daemons_.back()->WaitForOut(until);
+}
+
+void SlurmCluster::StartNode(const std::string& node) {
+  Start(node, {"slurmd", "-D", "-N", node}, "slurmd started on");
 }
 
 std::string SlurmCluster::Ask(const std::vector<std::string>& words) const {
@@ -137,7 +154,7 @@ void SlurmCluster::Cancel(const std::string& job) const { Ask({"scancel", job});
 std::vector<std::string> SlurmCluster::ShellOf(const std::string& job) const {
   return {"SLURM_JOB_ID=" + job,
           "SLURM_JOBID=" + job,
-          "SLURM_JOB_NODELIST=" + absl::StrJoin(hosts_.names(), ","),
+          "SLURM_JOB_NODELIST=" + absl::StrJoin(nodes_, ","),
           "SLURM_JOB_CPUS_PER_NODE=" + absl::StrJoin(cpus_, ","),
           absl::StrCat("SLURM_TASKS_PER_NODE=1(x", cpus_.size(), ")"),
           absl::StrCat("SLURM_NNODES=", cpus_.size())};

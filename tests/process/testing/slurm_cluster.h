@@ -1,9 +1,10 @@
-// A real Slurm on simulated hosts: slurmctld on h0, a slurmd on each other host, with as many CPUs as the test says,
-// and a munge of its own. All of it is below a folder that the hosts share, and ends with this object; what steps have
-// left on a host ends with the host. Used by one thread.
+// A real Slurm on simulated hosts: slurmctld on h0, a slurmd on each node, with as many CPUs as the test says, and a
+// munge of its own. All of it is below a folder that the hosts share, and ends with this object; what steps have left
+// on a host ends with the host. Used by one thread.
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,20 @@
 
 namespace muster {
 
+struct SlurmFeatures {
+  std::set<std::string> gpu_hosts = {};  // each has two GPUs that are none
+  bool binds_cores = false;              // a step has its cores alone; for nodes that have all CPUs of this machine
+  std::string controller = "h0";         // the host of slurmctld
+};
+
 class SlurmCluster {
  public:
   // As SimulatedHosts::WhyNot.
   static std::string WhyNot();
 
-  // `cpus`: of h1, h2, …; the hosts must outlive it. `gpu_host` has two GPUs that are none. Returns when
-  // the controller answers; jobs wait for the nodes.
-  SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const std::string& gpu_host = "");
+  // `cpus`: of h1, h2, …, which are the nodes; the hosts must outlive it. Returns when the controller answers; jobs
+  // wait for the nodes.
+  SlurmCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const SlurmFeatures& features = {});
   ~SlurmCluster();
   SlurmCluster(const SlurmCluster&) = delete;
   SlurmCluster& operator=(const SlurmCluster&) = delete;
@@ -31,6 +38,8 @@ class SlurmCluster {
   // Runs a client on h0 and returns what it has printed, both streams together.
   std::string Ask(const std::vector<std::string>& words) const;
 
+  // Starts the slurmd of a node, which has been restarted.
+  void StartNode(const std::string& node);
   // Gets all nodes for a new job, and returns its number.
   std::string Allocate() const;
   void Cancel(const std::string& job) const;
@@ -48,7 +57,8 @@ class SlurmCluster {
 
   const SimulatedHosts& hosts_;
   const std::vector<int> cpus_;
-  const std::string gpu_host_;  // empty: none has any
+  const std::vector<std::string> nodes_;
+  const SlurmFeatures features_;
   const std::string folder_;
   std::vector<std::unique_ptr<Process>> daemons_;
 };
