@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr char kPlaces[] = "/usr/sbin:/usr/bin";
 
-// Jobs of the partition urgent take the nodes from those of the usual one. No accounting, no control groups, nothing
-// but eth0; decisions at once. A node has the CPUs that are written here, whatever the machine has.
+// No accounting, no control groups, nothing but eth0; decisions at once. A node has the CPUs that are written here,
+// whatever the machine has. Jobs of the partition urgent take nodes from those of the usual one.
 constexpr char kSlurmConf[] = R"(ClusterName=simulated
 SlurmctldHost=CONTROLLER
 SlurmUser=root
