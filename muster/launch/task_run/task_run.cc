@@ -250,6 +250,7 @@ void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   } else {
     client_.Say(absl::StrCat(client_.NameOf(task), " could not be started once more: ", why.message()));
     early_exits_.emplace_back(task, ExitStatus{.code = 1});  // as TaskSupervisor::OnNotStarted
+    renewed_.insert(task);                                   // its last lines are those of the life before
   }
 }
 

@@ -217,7 +217,8 @@ TEST_F(TaskRunTest, WhoseThirdAddressIsInUseHasFailed) {
 
 TEST_F(TaskRunTest, APortThatTheUserHasChosenStays) {
   ASSERT_EQ(run_.Start(), absl::OkStatus());
-  Reserve(kTask, {FreePorts::Reserve(1)->port(0)});  // released again at once
+  const uint16_t port = FreePorts::Reserve(1)->port(0);  // released again at once
+  Reserve(kTask, {port});
   ASSERT_EQ(run_.Launch({Shell(kTask, "echo bind: address already in use; exit 5")}), absl::OkStatus());
   run_.Supervise({.chief = kTask});
   EXPECT_EQ(run_.supervisor()->exit_code(), 5);
