@@ -104,10 +104,10 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   const bool counts = !LacksItsServer(task, places_);
   if (counts) ++life.restarts;
   life.short_lives = clock_.Now() - life.began < options_.steady_life ? life.short_lives + 1 : 1;
-  const absl::Duration pause =
-      life.short_lives == 1
-          ? absl::ZeroDuration()
-          : std::min(std::max(kLongestPause, policy.pause), policy.pause * (1 << std::min(life.short_lives - 2, 10)));
+  absl::Duration pause = life.short_lives == 1 ? absl::ZeroDuration()
+                                               : std::min(std::max(kLongestPause, policy.pause),
+                                                          policy.pause * (1 << std::min(life.short_lives - 2, 10)));
+  if (status.ShellCode() == 128 + SIGTERM) pause = std::max(pause, options_.pause_after_sigterm);
   report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
                        counts ? absl::StrCat(" (restart ", life.restarts, " of ", policy.limit, ")")

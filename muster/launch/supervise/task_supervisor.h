@@ -86,6 +86,9 @@ struct TaskSupervisorOptions {
   std::map<TaskId, int> restarts;
   std::set<TaskId> ended;
   absl::Duration steady_life = absl::Seconds(30);
+  // The least pause before a restart of a task that SIGTERM has ended. Where all processes of a job get it when the job
+  // ends, the supervisor may hear of the task first.
+  absl::Duration pause_after_sigterm = absl::ZeroDuration();
   // Begins to start the task's process again; OnStarted or OnNotStarted tells what came of it. Until then the task
   // counts as running. Must not call either of them itself.
   std::function<void(const TaskId& task)> relaunch;

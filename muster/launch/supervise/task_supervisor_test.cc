@@ -1,6 +1,7 @@
 #include "muster/launch/supervise/task_supervisor.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <string>
@@ -231,6 +232,28 @@ TEST_F(HealingTest, WhoIsKilledIsStartedAgainAtOnceTheFirstTime) {
   EXPECT_TRUE(supervisor_.done());
   EXPECT_EQ(supervisor_.exit_code(), 0);
   EXPECT_FALSE(supervisor_.first_failure().has_value()) << "what was healed is no failure";
+}
+
+// The signal that has ended the task reaches the supervisor a moment later.
+TEST_F(NotedTest, WhatTheEndOfAJobHasEndedIsNotStartedAgain) {
+  std::vector<std::string> relaunched;
+  TaskSupervisor supervisor({kChief, kWorker0},
+                            {.chief = kChief,
+                             .restart_policy = [](const TaskId&) { return RestartPolicy{.limit = 3}; },
+                             .pause_after_sigterm = absl::Seconds(2),
+                             .relaunch = [&](const TaskId& task) { relaunched.push_back(task.ToString()); }},
+                            backend_, clock_, [](const std::string&) {});
+  supervisor.OnExit(kWorker0, {.signal = SIGKILL});
+  EXPECT_THAT(relaunched, ElementsAre("worker:0"));
+  supervisor.OnStarted(kWorker0);
+  supervisor.OnExit(kWorker0, {.code = 128 + SIGTERM});
+  supervisor.OnExit(kChief, {.signal = SIGTERM});
+  EXPECT_EQ(supervisor.deadline(), clock_.Now() + absl::Seconds(2));
+  supervisor.OnInterrupt();
+  clock_.AdvanceTo(clock_.Now() + absl::Minutes(1));
+  supervisor.OnTime();
+  EXPECT_THAT(relaunched, ElementsAre("worker:0"));
+  EXPECT_TRUE(supervisor.done());
 }
 
 TEST_F(HealingTest, OnlyWhatIsWorthRetryingIsTriedAgain) {

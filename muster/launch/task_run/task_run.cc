@@ -30,6 +30,9 @@ bool IsDispensableIn(const HostPlan& plan, const TaskId& task) {
   return IsDispensable(task) || (placed != plan.placement.end() && plan.optional_hosts.contains(placed->second));
 }
 
+// By then a supervisor in a job knows that it is the job's end that has ended a task.
+constexpr absl::Duration kNoticePause = absl::Seconds(2);
+
 // Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
@@ -152,6 +155,7 @@ void TaskRun::LaunchCompanion(ProcessSpec process) {
 void TaskRun::Supervise(TaskSupervisorOptions options) {
   options.relaunch = [this](const TaskId& task) { Relaunch(task); };
   options.name = [this](const TaskId& task) { return client_.NameOf(task); };
+  if (options_.backend.plan.in_job) options.pause_after_sigterm = kNoticePause;
   options.dispensable = [this](const TaskId& task) { return IsDispensableIn(options_.backend.plan, task); };
   std::vector<TaskId> tasks;
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);

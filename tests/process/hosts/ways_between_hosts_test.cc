@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/process/testing/by_hand.h"
@@ -57,10 +58,14 @@ TEST_F(WaysBetweenHosts, AHostWhoseOwnNameIsLoopbackIsNeverToldAsThat) {
 }
 
 TEST_F(WaysBetweenHosts, AHostThatDoesNotAnswerIsNamedWhileItIsAwaited) {
-  hosts().Cut("h2");
+  pid_t sshd = 0;
+  for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h2"))
+    if (absl::StrContains(running.words, "sshd")) sshd = running.pid;
+  ASSERT_EQ(kill(sshd, SIGSTOP), 0);
   const auto run = Run({"--ps", "0", "--workers", "2"}, {"true"});
   run->WaitForErr("waiting for h2 since 10s: ssh hasn't got through yet");
   run->Signal(SIGINT);
+  kill(sshd, SIGCONT);
   EXPECT_NE(run->Wait(), 0) << run->err;
   EXPECT_THAT(run->err, Not(HasSubstr("waiting for h1")));
 }
