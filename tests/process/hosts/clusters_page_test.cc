@@ -39,6 +39,8 @@ class ClustersPage : public OnEveryEngine {
     environment_ = {absl::StrCat("PATH=", bin, ":", BinFolder(), ":/usr/bin:/bin")};
   }
 
+  // The page's files say themselves where they run.
+  std::string MoreOfFile() const override { return ""; }
   // Runs commands as a user types them, in the project unless a folder is named. They must end with 0.
   Said Follow(const std::string& commands, const std::string& folder = "") {
     ProcessOptions options = Options();
@@ -62,7 +64,8 @@ TEST_P(ClustersPage, ItsFirstCommandsTrain) {
   const std::string run = absl::StrReplaceAll(
       blocks[0], {{"build/release/bin/digits",
                    BinFolder() + "/digits --steps=40 --csv=" + SourceFolder() + "/examples/data/digits.csv"}});
-  EXPECT_THAT(Follow(run, SharedFolder()).out, HasSubstr("Test accuracy "));
+  const Said said = Follow(run, SharedFolder());
+  EXPECT_THAT(said.out + said.err, HasSubstr("Test accuracy "));
   Write("muster.yml", kSayWhere);
   EXPECT_THAT(LinesOf(Follow(blocks[1]).out, "1.master"), Contains("ran on h1"));
 }

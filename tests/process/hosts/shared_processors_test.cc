@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(, SharedProcessors, EveryEngine(), EngineName);
 TEST_P(SharedProcessors, ThreeTasksThatComputeAndAPsHaveNoMoreThreadsThanTheirHostHasProcessors) {
   RunOn("h1");
   Write("muster.yml",
-        absl::StrCat("project: digits\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n",
+        absl::StrCat("project: digits\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 3}}\n",
                      "  run: >-\n    '", BinFolder(), "/digits' --csv='", SourceFolder(),
                      "/examples/data/digits.csv' --steps=5 --threads=0 --model_dir=$OUTPUT_DIR\n"));
   const std::string shown = Out({"train"});

@@ -134,15 +134,6 @@ TEST_P(SshExperiment, DigitsAreLearntWithEachRoleOnItsOwnHost) {
   EXPECT_EQ(TasksOf("1")["1.evaluator"]["host"], "h4");
 }
 
-TEST_P(SshExperiment, AnEvaluatorThatWillFindNoCheckpointIsNamedWithTheWayOut) {
-  RunOn("h1,h2", "placement: {master: h1, evaluator: h2}\n");
-  Write("muster.yml",
-        absl::StrCat("project: toy\n", MoreOfFile(), "train:\n  framework: tensorflow\n",
-                     "  tensorflow: {distributed: {ps: 1, worker: 1, evaluator: true}}\n  run: echo ran\n"));
-  EXPECT_THAT(Out({"train"}), HasSubstr("the evaluator on h2 finds no checkpoint unless it shares this folder with h1, "
-                                        "where they are written; placement: {evaluator: h1} puts it there"));
-}
-
 TEST_P(SshExperiment, OutputThatCannotBeBroughtHereIsNamedWithItsPlace) {
   RunOn("h1");
   WriteExperiment("run: rm -r $OUTPUT_DIR && echo this is no folder > $OUTPUT_DIR");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -56,9 +57,8 @@ TEST_F(SlurmEnding, TheRemainingTimeIsANoticeWithoutScontrolToo) {
 // Both can't be told apart on such a node; the submitting host can.
 TEST_F(SlurmEnding, ACancelledJobIsNotMadeAgainWhereTheNodeCanAskNobody) {
   HaveOnly({"sbatch", "srun", "scontrol"});
-  const auto train =
-      Train(2, absl::StrCat("nodes: 1, nodelist: h1, max_requeues: 1, export: \"ALL,PATH=", path_, "\""));
-  path_.clear();
+  const std::string few = std::exchange(path_, "");
+  const auto train = Train(2, absl::StrCat("nodes: 1, nodelist: h1, max_requeues: 1, export: \"ALL,PATH=", few, "\""));
   const std::string job = JobOf("1");
   slurm().Cancel(job);
   EXPECT_NE(train->Wait(), 0);
@@ -86,7 +86,6 @@ TEST_F(SlurmEnding, APreemptedJobGoesOnOnceItsNodeIsFree) {
   slurm().Ask({"scontrol", "update", "JobId=" + job, "StartTime=now"});
   EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
-  EXPECT_EQ(Json({"show", "1"})["runs"][0]["job"].value("id", job), job);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ class ExperimentsTest : public ::testing::Test {
 
   // Runs `muster ARGUMENTS` in the project's folder to its end (as long as Process waits).
   Said Muster(const std::vector<std::string>& arguments);
-  // The same, but it must end with 0 and print nothing on stderr except how the experiment ended. Returns its stdout.
+  // The same, but it must end with 0 and print nothing on stderr except where its supervisor is
+  // and how the experiment ended. Returns its stdout.
   std::string Out(const std::vector<std::string>& arguments);
   // Returns what `--json` prints.
   nlohmann::json Json(std::vector<std::string> arguments);
