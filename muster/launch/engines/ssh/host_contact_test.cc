@@ -50,7 +50,8 @@ HOME=$home exec sh -c "$2"
 // In the place of muster: says with what it was started, then gives back what it gets.
 constexpr char kFakeMuster[] = "#!/bin/sh\necho \"agent $*\"\nexec cat\n";
 
-struct Answers final : EngineEvents {
+class Answers final : public EngineEvents {
+ public:
   Answers(std::map<std::string, AgentStream>& streams, std::map<std::string, std::string>& failures)
       : streams_(streams), failures_(failures) {}
   void OnStream(const std::string& host, AgentStream stream) override {
@@ -59,6 +60,8 @@ struct Answers final : EngineEvents {
   void OnNoStream(const std::string& host, const absl::Status& why) override {
     EXPECT_TRUE(failures_.emplace(host, why.message()).second);
   }
+
+ private:
   std::map<std::string, AgentStream>& streams_;
   std::map<std::string, std::string>& failures_;
 };
