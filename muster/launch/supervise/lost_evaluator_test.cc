@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 const TaskId kPs{kPsJob, 0}, kChief{kMasterJob, 0}, kWorker{kWorkerJob, 0}, kEvaluator{kEvaluatorJob, 0};
-constexpr ExitStatus kLost{.signal = SIGKILL, .by_its_host = true};
+const ExitStatus kLost{.signal = SIGKILL, .by_its_host = true};
 
 class LostEvaluatorTest : public ::testing::TestWithParam<EndRule> {
  protected:
