@@ -144,9 +144,9 @@ TEST_P(ClustersPage, ItsCommandsForASupervisorElsewhereDoWhatTheySay) {
   const std::vector<std::string> commands = CommandsIn(rows[1][0]);
   ASSERT_THAT(commands, SizeIs(7));
   EXPECT_THAT(follow(commands[0]), HasSubstr("ran on h1\n"));
-  const std::map<std::string, std::string> said = {{"status", "experiment " + id}, {"show", "experiment " + id},
-                                                   {"results", "\nRUN  STATE"},    {"monitor", id},
-                                                   {"kill", "had ended before"},   {"rerun", "ran on h1\n"}};
+  const std::map<std::string, std::string> said = {{"status", "experiment " + name}, {"show", "experiment " + id},
+                                                   {"results", "\nRUN  STATE"},      {"monitor", id},
+                                                   {"kill", "had ended before"},     {"rerun", "ran on h1\n"}};
   for (size_t i = 1; i < commands.size(); ++i)
     EXPECT_THAT(follow(absl::StrCat("echo; muster ", commands[i], " gpu1:4 2>&1 || [ ", commands[i], " = kill ]")),
                 HasSubstr(said.at(commands[i])));
@@ -162,7 +162,9 @@ TEST_P(ClustersPage, ItsCleaningUpFindsNothing) {
 }
 
 TEST_P(ClustersPage, RunsAtATimeThatWouldShareGpusAreRefused) {
-  WriteExperiment("parameters: {x: [1, 2]}\nconcurrency: 2\nresources: {gpus: 1}\nrun: echo never");
+  Write("muster.yml",
+        "project: toy\nhosts: h1,h2\ntrain:\n  framework: any\n  parameters: {x: [1, 2]}\n  concurrency: 2\n"
+        "  resources: {gpus: 1}\n  run: echo never\n");
   EXPECT_THAT(Mistake({"train"}), HasSubstr("runs at the same time would get the same GPUs of a host"));
 }
 

@@ -33,7 +33,7 @@ class SlurmSteps : public SlurmExperiment {
   // Runs `muster ARGUMENTS` in a step of an allocation of one CPU of h1.
   Said InStep(const std::vector<std::string>& arguments) {
     Process process(slurm().On("h0", Joined({"salloc", "--ntasks=1", "--nodelist=h1", "srun"},
-                                            ExperimentsTest::Command(arguments))),
+                                            Joined({BinFolder() + "/muster"}, arguments))),
                     Options());
     const int exit_code = process.Wait();
     return {exit_code, process.out, process.err};
@@ -42,12 +42,13 @@ class SlurmSteps : public SlurmExperiment {
 
 // The chief ends once the others have said something.
 TEST_F(SlurmSteps, ARunFromAShellOnANodeHasAllNodesOfTheJob) {
-  const Said said =
-      OnTerminal({"--nodes=3", "--nodelist=h1,h2,h3"},
-                 {"sh", "-c", "[ -t 0 ] && [ -t 1 ] && echo a terminal on $(hostname) && exec \"$@\"", "sh",
-                  BinFolder() + "/muster", "run", "--on", "slurm", "--ps", "0", "--workers", "3", "--", "sh", "-c",
-                  "echo runs on $(hostname); : >said.$(hostname); [ $(hostname) = h1 ] || exit 0; "
-                  "until [ -e said.h2 ] && [ -e said.h3 ]; do :; done; exit 7"});
+  const std::string script =
+      "echo runs on $(hostname); : >said.$(hostname); [ $(hostname) = h1 ] || exit 0; "
+      "until [ -e said.h2 ] && [ -e said.h3 ]; do :; done; exit 7";
+  const Said said = OnTerminal(
+      {"--nodes=3", "--nodelist=h1,h2,h3"},
+      {"sh", "-c", "[ -t 0 ] && [ -t 1 ] && echo a terminal on $(hostname) && exec \"$@\"", "sh",
+       BinFolder() + "/muster", "run", "--on", "slurm", "--ps", "0", "--workers", "3", "--", "sh", "-c", script});
   EXPECT_EQ(said.exit_code, 7) << said.out;
   EXPECT_THAT(said.out, AllOf(HasSubstr("a terminal on h1\r\n"), HasSubstr("of Slurm: 3 nodes"),
                               HasSubstr("runs on h1\r\n"), HasSubstr("runs on h2\r\n"), HasSubstr("runs on h3\r\n")));
