@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
@@ -35,7 +36,8 @@ class SshExperiment : public OnEveryEngine {
   // Returns how many processes of the host have this command line.
   static int64_t CountOf(const std::string& host, const std::string& words) {
     const auto running = hosts().ProcessesOf(host);
-    return std::count_if(running.begin(), running.end(), [&](const auto& one) { return one.words == words; });
+    return std::count_if(running.begin(), running.end(),
+                         [&](const auto& one) { return absl::StripAsciiWhitespace(one.words) == words; });
   }
 };
 
@@ -374,10 +376,12 @@ TEST_P(SshExperiment, GcOfHostsEndsWhatDeadJobsHaveLeft) {
   EXPECT_THAT(said, AllOf(ContainsRegex("h1: job [0-9a-f]+ runs\n"), HasSubstr("h2: nothing is left there\n")));
   const std::string run_id = said.substr(std::min<size_t>(8, said.size()), 16);
   KillSupervisor("1");
-  for (const char* words : {"run-guard", " --serve "})
-    for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
-      if (running.words.find(words) != std::string::npos && running.words.find(run_id) != std::string::npos)
-        kill(running.pid, SIGKILL);
+  // Neither sees the other's end.
+  for (const int signal : {SIGSTOP, SIGKILL})
+    for (const char* words : {"run-guard", " --serve "})
+      for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+        if (running.words.find(words) != std::string::npos && running.words.find(run_id) != std::string::npos)
+          kill(running.pid, signal);
   train->Wait();
   EXPECT_THAT(Out({"gc", "--hosts", "h1", "--ssh_config", hosts().ssh_config(), "--dry-run"}),
               HasSubstr("h1: would end what is left of job " + run_id));
