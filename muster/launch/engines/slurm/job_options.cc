@@ -30,6 +30,13 @@ void AddNeeds(const HostNeeds& needs, SbatchOptions& options) {
   if (needs.gpus > 0) options["gres"] = absl::StrCat("gpu:", needs.gpus);
 }
 
+// The user's own dependency counts, too: sbatch takes several, of which all must hold.
+void AddDependency(const std::string& after, std::optional<std::string>& dependency) {
+  if (after.empty()) return;
+  const std::string stated = dependency.value_or("");
+  dependency = absl::StrCat(stated, stated.empty() ? "" : ",", "afterany:", after);
+}
+
 }  // namespace
 
 SbatchOptions OptionsOfJob(const JobRequest& request) {
@@ -43,8 +50,8 @@ SbatchOptions OptionsOfJob(const JobRequest& request) {
   // Slurm's own default differs between sites; a job that begins anew is wanted or it isn't.
   if (!setting.options.contains("requeue")) options[setting.max_requeues > 0 ? "requeue" : "no-requeue"] = "";
   options["signal"] = absl::StrCat("B:USR1@", absl::ToInt64Seconds(std::min(request.notice, kMostNotice)));
-  if (!request.after.empty()) options["dependency"] = absl::StrCat("afterany:", request.after);
   for (const auto& [name, value] : setting.options) options[name] = value;
+  AddDependency(request.after, options["dependency"]);
   std::erase_if(options, [](const auto& option) { return !option.second.has_value(); });
   return options;
 }

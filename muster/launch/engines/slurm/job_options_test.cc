@@ -50,6 +50,16 @@ TEST(OptionsOfJobTest, TheUsersTakeThePlaceOfMusters) {
   EXPECT_THAT(options, Not(Contains(Key("no-requeue"))));
 }
 
+TEST(OptionsOfJobTest, AGridsOrderStandsBesideTheUsersDependency) {
+  JobRequest request = Request();
+  request.setting.slurm = {.options = {{"dependency", "afterok:5"}}};
+  EXPECT_THAT(OptionsOfJob(request), Contains(Pair("dependency", "afterok:5")));
+  request.after = "17:19";
+  EXPECT_THAT(OptionsOfJob(request), Contains(Pair("dependency", "afterok:5,afterany:17:19")));
+  request.setting.slurm->options["dependency"] = std::nullopt;
+  EXPECT_THAT(OptionsOfJob(request), Contains(Pair("dependency", "afterany:17:19")));
+}
+
 TEST(OptionsOfJobTest, TheNoticeIsOneThatSbatchTakes) {
   JobRequest request = Request();
   request.notice = absl::Hours(24);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "muster/launch/system/users_variables.h"
 
@@ -25,10 +26,10 @@ constexpr absl::string_view kNotForJobs[] = {"SLURM_",   "SRUN_",       "SALLOC_
                                              "SLURMD_",  "PMI",         "SQUEUE_",          "SACCT_",
                                              "SCANCEL_", "SBATCH_WAIT", "SBATCH_CLUSTERS=", "SBATCH_ARRAY_INX="};
 
-std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const std::string& node) {
+std::vector<std::string> StepOf(const AgentProgram& program, size_t nodes, const std::vector<std::string>& more) {
   std::vector<std::string> words = {"srun", absl::StrCat("--nodes=", nodes), absl::StrCat("--ntasks=", nodes),
                                     "--ntasks-per-node=1"};
-  if (!node.empty()) words.push_back(absl::StrCat("--nodelist=", node));
+  words.insert(words.end(), more.begin(), more.end());
   // A step that names no CPUs and no GPUs gets all that the job has on each node, beside other steps with --overlap.
   // One agent's end must not end the others: --wait is about a normal end, --kill-on-bad-exit about another one,
   // --no-kill about that of a node.
@@ -60,11 +61,14 @@ std::vector<std::string> Filtered(const std::vector<std::string>& own, absl::Spa
 }  // namespace
 
 std::vector<std::string> StepOnAllNodes(const AgentProgram& program, size_t nodes) {
-  return StepOf(program, nodes, "");
+  return StepOf(program, nodes, {});
 }
 
-std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::string& node) {
-  return StepOf(program, 1, node);
+std::vector<std::string> StepOnNodes(const AgentProgram& program, const std::vector<std::string>& nodes,
+                                     std::optional<int> gpus) {
+  std::vector<std::string> more = {absl::StrCat("--nodelist=", absl::StrJoin(nodes, ","))};
+  if (gpus.has_value()) more.push_back(*gpus > 0 ? absl::StrCat("--gres=gpu:", *gpus) : "--gres=none");
+  return StepOf(program, nodes.size(), more);
 }
 
 std::vector<std::string> StepEnvironment(const std::vector<std::string>& own) {

@@ -4,6 +4,7 @@
 // cpus-per-task). Pure functions, thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,10 @@ struct AgentProgram {
 
 // Returns srun's words for an agent on each of the job's `nodes` nodes.
 std::vector<std::string> StepOnAllNodes(const AgentProgram& program, size_t nodes);
-// Returns srun's words for an agent on one node, beside the steps that are there.
-std::vector<std::string> StepOnOneNode(const AgentProgram& program, const std::string& node);
+// Returns srun's words for an agent on each of these nodes, beside the steps that are there. `gpus`: how many the step
+// has on each; nullopt: those that the job was asked for (GpusOfNodes).
+std::vector<std::string> StepOnNodes(const AgentProgram& program, const std::vector<std::string>& nodes,
+                                     std::optional<int> gpus);
 
 // Returns srun's environment: `own` ("NAME=VALUE") without Slurm's variables but those that tell of the job and its
 // cluster and are no options of srun, and of muster's with those that users set (kUsersVariables) alone: one of the

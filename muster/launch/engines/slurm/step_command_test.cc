@@ -21,16 +21,22 @@ TEST(StepCommandTest, OneSrunStartsAnAgentOnEachNode) {
 }
 
 TEST(StepCommandTest, ANodeMayGetAStepOfItsOwn) {
-  EXPECT_THAT(StepOnOneNode(kProgram, "n2"),
+  EXPECT_THAT(StepOnNodes(kProgram, {"n2"}, std::nullopt),
               AllOf(IsSupersetOf({"--nodes=1", "--ntasks=1", "--nodelist=n2", "--overlap"}),
-                    Not(Contains(StartsWith("--cpus-per-task")))));
+                    Not(Contains(StartsWith("--cpus-per-task"))), Not(Contains(StartsWith("--gres")))));
+}
+
+TEST(StepCommandTest, GpusAreNamedWhereAStepWouldGetOtherOnes) {
+  EXPECT_THAT(StepOnNodes(kProgram, {"n1", "n3"}, 2),
+              IsSupersetOf({"--nodes=2", "--ntasks=2", "--nodelist=n1,n3", "--gres=gpu:2"}));
+  EXPECT_THAT(StepOnNodes(kProgram, {"n2"}, 0), Contains("--gres=none"));
 }
 
 TEST(StepCommandTest, AgentsAreToldThatTheirSupervisorGetsTheJobsSignals) {
   AgentProgram program = kProgram;
-  EXPECT_THAT(StepOnOneNode(program, "n2"), Not(Contains("--supervisor_in_job")));
+  EXPECT_THAT(StepOnNodes(program, {"n2"}, std::nullopt), Not(Contains("--supervisor_in_job")));
   program.in_job = true;
-  EXPECT_EQ(StepOnOneNode(program, "n2").back(), "--supervisor_in_job");
+  EXPECT_EQ(StepOnNodes(program, {"n2"}, std::nullopt).back(), "--supervisor_in_job");
 }
 
 TEST(StepCommandTest, SrunGetsNoOptionsFromAround) {
