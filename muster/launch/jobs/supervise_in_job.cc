@@ -29,6 +29,7 @@ constexpr absl::Duration kLockPatience = absl::Seconds(30);
 // Less than an agent's least grace.
 constexpr absl::Duration kReadPatience = absl::Seconds(5);
 constexpr int kPauseMs = 100;
+constexpr int kExitOfRefused = 2;
 
 class LifeInJob {
  public:
@@ -36,6 +37,7 @@ class LifeInJob {
       : home_(home), id_(id), engine_(engine), registry_(registry) {}
 
   absl::StatusOr<int> Live(SupervisorSetting setting);
+  absl::StatusOr<int> Refuse(const std::string& why);
 
  private:
   // Makes the job the run's own. Cancelled: there is nothing to do any more.
@@ -48,6 +50,8 @@ class LifeInJob {
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
   absl::Status GoOn();
+  // What follows the run's end.
+  absl::Status EndForGood();
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
@@ -60,7 +64,8 @@ class LifeInJob {
   Registry& registry_;
   OwnJob own_;
   JobOfRun job_;
-  bool begun_anew_ = false;  // by the engine, since the last life
+  bool begun_anew_ = false;      // by the engine, since the last life
+  bool signal_cancels_ = false;  // JobTerms
 };
 
 absl::Status LifeInJob::Join() {
@@ -81,6 +86,7 @@ absl::Status LifeInJob::Join() {
   job_.restarts = own_.restarts;
   job_.wants_another = false;
   if (begun_anew_) RemoveHandover(home_, id_);  // that of a job, or an allocation, that is gone
+  if (!written.has_value()) job_.at = engine_.at();
   job_.engine = engine_.name();
   job_.id = own_.id;
   if (job_.host.empty()) job_.host = own_.submitted_from;  // the command that has submitted it was killed
@@ -108,6 +114,7 @@ absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
 }
 
 std::optional<std::string> LifeInJob::WhyEnding() {
+  if (signal_cancels_) return "";
   const auto news = engine_.Look({own_.id});
   if (!news.ok()) return std::nullopt;
   const JobNews& own = news->at(own_.id);
@@ -165,10 +172,12 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
   RETURN_IF_ERROR(Join());
+  if (own_.hosts.empty()) return absl::InvalidArgumentError(absl::StrCat(JobName(), " has no hosts"));
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
   std::optional<Handover> left = AwaitLeft();
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
+  signal_cancels_ = terms.signal_cancels;
   JobLimits limits{.name = JobName(),
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
@@ -188,13 +197,25 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, id_, std::move(lock), setting));
   job_.ending_seconds = absl::ToDoubleSeconds(end.ending);
   if (!end.goes_on) {
-    static_cast<void>(Write());
-    if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
-    if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
+    RETURN_IF_ERROR(EndForGood());
     return end.exit_code;
   }
   RETURN_IF_ERROR(GoOn());
   return 0;
+}
+
+absl::Status LifeInJob::EndForGood() {
+  static_cast<void>(Write());
+  if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
+  return id_.run > 0 ? EndGridIfOver(home_, registry_, id_.number) : absl::OkStatus();
+}
+
+absl::StatusOr<int> LifeInJob::Refuse(const std::string& why) {
+  ASSIGN_OR_RETURN(const RunLock lock, TakeLock());
+  RETURN_IF_ERROR(Join());
+  RETURN_IF_ERROR(registry_.EndLost(id_, {.reason = why, .exit_code = kExitOfRefused}));
+  RETURN_IF_ERROR(EndForGood());
+  return kExitOfRefused;
 }
 
 // From the first line on, a command that finds that the job has ended submits the next one.
@@ -214,6 +235,11 @@ absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, Job
                                    SupervisorSetting setting) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
   return LifeInJob(home, id, engine, *registry).Live(std::move(setting));
+}
+
+absl::StatusOr<int> RefuseInJob(const Home& home, const ExperimentId& id, JobEngine& engine, const std::string& why) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  return LifeInJob(home, id, engine, *registry).Refuse(why);
 }
 
 }  // namespace muster

@@ -43,6 +43,23 @@ SlurmSetting SlurmSettingOf(const nlohmann::json& object) {
   return slurm;
 }
 
+nlohmann::json JsonOf(const RaySetting& ray) {
+  return {{"nodes", ray.nodes},
+          {"address", ray.address},
+          {"python", ray.python},
+          {"autoscaler", ray.autoscaler},
+          {"resources", ray.resources}};
+}
+
+// Throws as nlohmann::json does.
+RaySetting RaySettingOf(const nlohmann::json& object) {
+  return {.nodes = object.at("nodes").get<int>(),
+          .address = object.at("address").get<std::string>(),
+          .python = object.at("python").get<std::string>(),
+          .autoscaler = object.at("autoscaler").get<bool>(),
+          .resources = object.at("resources").get<std::map<std::string, double>>()};
+}
+
 nlohmann::json JsonOf(const HostSetting& setting) {
   nlohmann::json hosts = nlohmann::json::array();
   for (const Host& host : setting.hosts) {
@@ -56,6 +73,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
                            {"grace_seconds", absl::ToDoubleSeconds(setting.grace)},
                            {"ssh_config", setting.ssh_config}};
   if (setting.slurm.has_value()) object["slurm"] = JsonOf(*setting.slurm);
+  if (setting.ray.has_value()) object["ray"] = JsonOf(*setting.ray);
   return object;
 }
 
@@ -75,6 +93,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
   setting.grace = absl::Seconds(object.at("grace_seconds").get<double>());
   setting.ssh_config = object.at("ssh_config").get<std::string>();
   if (object.contains("slurm")) setting.slurm = SlurmSettingOf(object.at("slurm"));
+  if (object.contains("ray")) setting.ray = RaySettingOf(object.at("ray"));
   return setting;
 }
 
