@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,6 +98,9 @@ class BackendEvents {
   virtual void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) = 0;
   // InvalidArgument: a port that was asked for by its number is in use.
   virtual void OnNotReserved(const TaskId& task, const absl::Status& why) = 0;
+  // Comes before one of these two if the task's host is left out: the task is on this one from now on. `why`: a line
+  // for the user about the host.
+  virtual void OnPlaced(const TaskId& /*task*/, const std::string& /*host*/, const std::string& /*why*/) {}
   // Exactly one of these two answers each Launch. OnStarted comes before all output: the program runs.
   virtual void OnStarted(const TaskId& task, const LocalProcess& process) = 0;
   // NotFound or PermissionDenied: the program can't be executed, its directory doesn't exist or a mount fails. No
@@ -126,7 +130,10 @@ struct LeftProcess {
 struct HostPlan {
   std::vector<Host> hosts;
   std::map<TaskId, std::string> placement;  // by name; tasks that aren't in it run on this machine
-  std::string ssh_config;                   // a file for `ssh -F`; empty: the user's own
+  // Those of the hosts that the run can do without (DispensableHosts). Nobody waits for one, and one that can't be used
+  // is left out.
+  std::set<std::string> optional_hosts = {};
+  std::string ssh_config;  // a file for `ssh -F`; empty: the user's own
   // The file of muster: hosts by ssh get a copy of it, nodes of Slurm must see it under this path.
   std::string muster;
   // A folder that the nodes of Slurm see, in which the run keeps where its supervisor is.
@@ -144,6 +151,7 @@ struct MoveWish {
   std::vector<std::string> hosts;   // of the plan, by name
   std::map<TaskId, int> gpus = {};  // of all tasks that need some
   std::vector<TaskId> others = {};  // the run's tasks that haven't ended: they take room where they are
+  std::string last_resort = "";     // the host that takes the task if none has room; empty: none does
 };
 
 // What a run tells its backend, whichever that is. A backend leaves out what it has no use for.
@@ -179,6 +187,11 @@ class Backend {
   // Binds TCP ports where the task will run and keeps them until Stop, also between the task's lives, so that no other
   // program gets them: a port is never only found free. `ports`: numbers, or 0 for any. Call once per task.
   virtual void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) = 0;
+  // Says where a task goes if its host is left out (HostPlan::optional_hosts). Call before its Reserve.
+  virtual void AllowElsewhere(const TaskId& /*task*/, const MoveWish& /*wish*/) {}
+  // Leaves out an optional host that can't be used for what `why` says. Returns the tasks that go elsewhere: Reserve
+  // must come again for each. They don't run, and nothing else is asked of this host any more.
+  virtual std::vector<TaskId> LeaveOut(const std::string& /*host*/, const std::string& /*why*/) { return {}; }
   // Starts the task's process. No task of this name may be running already or being started.
   virtual void Launch(const ProcessSpec& process) = 0;
   // Returns at once; OnExit reports the end. Also ends a task whose start hasn't been reported yet. With kGently,

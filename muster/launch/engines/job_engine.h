@@ -116,6 +116,9 @@ class JobEngine {
   virtual void Hasten(const std::string& id) = 0;
   // Lets a job that waits for the end of other jobs begin without them.
   [[nodiscard]] virtual absl::Status Free(const std::string& id) = 0;
+  // Returns how often the engine has begun the job anew, as OwnJob::restarts will say in it; nullopt: it can't be
+  // asked.
+  virtual std::optional<int> Restarts(const std::string& id) = 0;
   // Returns when the engine will end the job; nullopt: never, or it doesn't say.
   virtual std::optional<absl::Time> EndTime(const std::string& id) = 0;
 };

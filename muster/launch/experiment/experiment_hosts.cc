@@ -23,6 +23,7 @@
 #include "muster/launch/project/tree_sender.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/launch/task_run/left_out.h"
 #include "muster/observe/trace_part.h"
 
 namespace muster {
@@ -83,6 +84,7 @@ absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptio
                 .muster = "/proc/self/exe",  // this very build, also if another one takes its place meanwhile
                 .grace = setting.grace};
   for (const TaskId& task : TasksOfFile(file)) plan.placement[task] = placement.at(PlacedAs(file, task));
+  plan.optional_hosts = DispensableHosts(plan.placement);
   return plan;
 }
 
@@ -108,6 +110,8 @@ absl::StatusOr<std::vector<std::string>> ExperimentHosts::CopyCode() {
   if (const std::string ahead = CopyAheadText(tree); !ahead.empty()) calls_.say(ahead);
   CodeCopyOrder order{.job = run_.run_id,
                       .hosts = hosts_,
+                      .left_out = LeftOutHosts(run_.plan),
+                      .optional = run_.plan.optional_hosts,
                       .environment = {{kRunIdVariable, run_.run_id}},
                       .see_paths = {code.path(), output.path()},
                       .nonce = code.nonce(),

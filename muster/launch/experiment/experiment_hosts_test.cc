@@ -10,7 +10,8 @@
 namespace muster::experiment_hosts_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair, ::testing::UnorderedElementsAre;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
+    ::testing::UnorderedElementsAre;
 
 ExperimentFile FileOf(const std::string& train) {
   return ParseExperimentFile("project: p\ntrain:\n  run: x\n" + train, "muster.yml").value();
@@ -41,6 +42,14 @@ TEST(PlanHostsTest, EveryTaskHasAHost) {
   EXPECT_EQ(plan.grace, absl::Seconds(40));
   EXPECT_EQ(plan.ssh_config, "/config");
   EXPECT_FALSE(plan.muster.empty());
+}
+
+TEST(PlanHostsTest, AHostWithTheEvaluatorAloneIsOptional) {
+  const ExperimentFile file = FileOf("  framework: muster\n  muster: {distributed: {worker: 2, evaluator: true}}\n");
+  SubmitOptions options = On({{.name = "a"}, {.name = "b"}, {.name = "c"}});
+  EXPECT_THAT(PlanHosts(file, options)->optional_hosts, ElementsAre("c"));
+  options.hosts.placement = {{"evaluator", {"b"}}};
+  EXPECT_THAT(PlanHosts(file, options)->optional_hosts, IsEmpty()) << "b has a worker, and c no task";
 }
 
 TEST(PlanHostsTest, TheRunsOfAGridBeginOnOneHostAfterTheOther) {

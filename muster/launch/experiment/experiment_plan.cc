@@ -327,7 +327,8 @@ std::string WhatTheShellMeant(const ExitStatus& status, const std::deque<std::st
 
 // SIGTERM reaches the whole process group. A shell runs its trap only when the program that it waits for has ended, in
 // its own way (it may want to save a checkpoint). The trap then waits for background programs, too, and exits with that
-// program's code, whatever follows it in the command. `eval` keeps a syntax error in one command from affecting the
+// program's code, whatever follows it in the command; with 143 instead of 0, since the command didn't come to its end:
+// a loop of the shell itself, for example, has 0 there. `eval` keeps a syntax error in one command from affecting the
 // lines after it. (A program that the shell starts at the very moment of the signal doesn't get it, and is killed when
 // its time is over.)
 //
@@ -338,7 +339,8 @@ std::string ShellScript(const std::vector<std::string>& commands) {
   if (commands.empty()) return "";
   if (commands.size() == 1 && IsSimpleCommand(commands[0]))
     return absl::StrCat("exec ", std::string(absl::StripLeadingAsciiWhitespace(commands[0])), "\n");
-  std::string script = "trap 'muster_code=$?; wait; exit $muster_code' TERM\n";
+  std::string script =
+      "trap 'muster_code=$?; wait; [ $muster_code -ne 0 ] || muster_code=143; exit $muster_code' TERM\n";
   for (const std::string& command : commands)
     absl::StrAppend(&script, "eval ", QuotedWord(command),
                     "\nmuster_code=$?\n"

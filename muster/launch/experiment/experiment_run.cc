@@ -13,8 +13,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/retry_pause.h"
@@ -28,6 +26,7 @@
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/system/tensorboard.h"
+#include "muster/launch/task/dispensable.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/watch/process_table.h"
 #include "muster/launch/watch/usage.h"
@@ -194,6 +193,7 @@ absl::Status ExperimentRun::ReservePorts() {
     PortRequest& ports = wanted.emplace_back(PortRequest{.task = task, .ports = {}});
     if (HasServer(order_.file, task)) ports.ports.push_back(0);
     if (HasStatusPages()) ports.ports.push_back(0);
+    if (IsDispensable(task)) ports.elsewhere = ElsewhereIn(order_);
   }
   if (WantsTensorBoard()) wanted.push_back({.task = kBoardTask, .ports = {0}});
   absl::StatusOr<ReservedPorts> ports = tasks_.Reserve(wanted);
@@ -202,16 +202,6 @@ absl::Status ExperimentRun::ReservePorts() {
     return absl::OkStatus();
   }
   return IsOnHosts() ? WhyHostsFail(ports.status()) : ports.status();
-}
-
-// Says a line for each host that can't be used.
-absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
-  if (!absl::IsUnavailable(why)) return why;
-  // A line for each host.
-  for (const absl::string_view line : absl::StrSplit(why.message(), '\n')) logs_.Say(std::string(line));
-  said_why_ = true;
-  progress_.run().exit_code = 2;
-  return absl::UnavailableError(absl::StrReplaceAll(why.message(), {{"\n", "; "}}));
 }
 
 absl::Status ExperimentRun::CopyCode() {
@@ -327,7 +317,7 @@ std::vector<ProcessSpec> ExperimentRun::Processes() const {
   return processes;
 }
 
-absl::Status ExperimentRun::WhyNotStarted(const TaskRun::StartFailure& failure) {
+absl::Status ExperimentRun::WhyNotStarted(const StartFailure& failure) {
   TaskRecord& record = progress_.task(failure.task);
   record.reason = std::string(failure.why.message());
   progress_.SetTask(failure.task, RunState::kFailed);

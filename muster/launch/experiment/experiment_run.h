@@ -36,6 +36,8 @@ struct ExperimentEnd {
   int exit_code = 0;
   // Its job's time was over, and it goes on in another one: its tasks have ended, but the registry has no end.
   bool goes_on = false;
+  bool begun_anew = false;                       // by the job's engine, which begins it once more
+  bool doubtful = false;                         // the engine couldn't be asked whether somebody has cancelled the job
   absl::Duration ending = absl::ZeroDuration();  // how long the tasks took to end after they were asked to; 0: weren't
 };
 
@@ -58,6 +60,8 @@ struct RunOrder {
 
 // Returns the engine that runs the tasks (MakeBackend).
 std::string EngineOf(const RunOrder& order);
+// Returns where the order's evaluator may go (PortRequest::elsewhere).
+MoveWish ElsewhereIn(const RunOrder& order);
 
 // Longer than a program that will go on writes and computes nothing, between two epochs say.
 inline constexpr absl::Duration kIdleGrace = absl::Minutes(10);
@@ -77,6 +81,7 @@ class ExperimentRun final : public TaskRunClient {
   void OnLaunch(const TaskId& task, int life) override;
   void OnStarted(const ProcessSpec& spec, const LocalProcess& process) override;
   void OnUsage(const TaskId& task, const ProcessUsage& usage) override;
+  void OnPlaced(const TaskId& task, const std::string& host) override;
   MoveWish MayMoveTo(const TaskId& task) override;
   bool IsReplacedAtOnce(const TaskId& task) const override;
   bool LearnsOfMoves() const override { return order_.file.framework == Framework::kMuster; }
@@ -102,7 +107,7 @@ class ExperimentRun final : public TaskRunClient {
   [[nodiscard]] absl::Status CopyCode();
   // Lets each host do what `setup` says.
   [[nodiscard]] absl::Status SetUp();
-  std::vector<TaskId> SetupTasks() const;
+  std::vector<TaskId> SetupTasks() const;  // without those of hosts that are left out
   [[nodiscard]] absl::Status Plan();
   void AddAddresses(ExperimentPlanRequest& request) const;
   [[nodiscard]] absl::Status TakeGpus();
@@ -114,7 +119,7 @@ class ExperimentRun final : public TaskRunClient {
   void WriteHandoverNow();
   void LeaveNoHandover(const absl::Status& why);
   void MakeHosts();
-  [[nodiscard]] absl::Status WhyNotStarted(const TaskRun::StartFailure& failure);
+  [[nodiscard]] absl::Status WhyNotStarted(const StartFailure& failure);
   void LaunchTensorBoard();
   void FetchOutput();
   // Asks the tasks to end when the time of the supervisor's job is over.
@@ -151,8 +156,8 @@ class ExperimentRun final : public TaskRunClient {
   bool IsOnHosts() const { return !order_.hosts.hosts.empty(); }
   bool IsTransfer(const TaskId& task) const { return hosts_.has_value() && hosts_->Owns(task); }
 
-  // Constant after construction.
-  const RunOrder order_;
+  // Constant after construction, but for where tasks run.
+  RunOrder order_;
   Registry& registry_;
   const std::string run_id_;
   const std::string random_token_;  // of the job, unless the user has one
@@ -165,8 +170,7 @@ class ExperimentRun final : public TaskRunClient {
   bool said_why_ = false;                            // the logs have the reason for its failure
   absl::Time job_ends_at_ = absl::InfiniteFuture();  // as far as was known when it was asked last
   absl::Time ask_job_at_ = absl::InfinitePast();     // when that is due again
-  bool time_is_over_ = false;                        // of the supervisor's job
-  bool job_failed_ = false;                          // its engine has ended it, for a reason
+  bool time_is_over_ = false, job_failed_ = false;   // of the supervisor's job; its engine has ended it, for a reason
   absl::Time asked_at_ = absl::InfiniteFuture();     // when the tasks were asked to end
   ExperimentEnd end_;
 

@@ -2,12 +2,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
@@ -15,6 +18,7 @@
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/launch/task_run/left_out.h"
 
 namespace muster {
 namespace {
@@ -76,13 +80,46 @@ absl::Status ExperimentRun::RunBuild() {
 
 std::vector<TaskId> ExperimentRun::SetupTasks() const {
   if (order_.file.setup.run.empty()) return {};
-  const size_t count = IsOnHosts() ? HostsWithTasks(order_.hosts).size() : 1;
+  const std::vector<std::string> hosts = IsOnHosts() ? HostsWithTasks(order_.hosts) : std::vector<std::string>{""};
+  const std::set<std::string> left_out = LeftOutHosts(order_.hosts);
   std::vector<TaskId> tasks;
-  for (size_t i = 0; i < count; ++i) tasks.push_back({kSetupJob, static_cast<int>(i)});
+  for (size_t i = 0; i < hosts.size(); ++i)
+    if (!left_out.contains(hosts[i])) tasks.push_back({kSetupJob, static_cast<int>(i)});
   return tasks;
 }
 
-// On all hosts at once; the first that fails ends it.
+MoveWish ElsewhereIn(const RunOrder& order) {
+  MoveWish wish = ElsewhereIn(order.hosts, ChiefOfFile(order.file));
+  for (const TaskId& task : wish.others)
+    if (const int gpus = RoleOfTask(order.file, task).resources.gpus.value_or(0); gpus > 0 && !order.options.no_gpus)
+      wish.gpus[task] = gpus;
+  return wish;
+}
+
+void ExperimentRun::OnPlaced(const TaskId& task, const std::string& host) {
+  const std::vector<TaskId> before = SetupTasks();
+  order_.hosts.placement[task] = host;
+  if (hosts_.has_value()) hosts_->Move(task, host);
+  const std::vector<TaskId> now = SetupTasks();
+  for (const TaskId& setup : before) {
+    if (std::find(now.begin(), now.end(), setup) != now.end() || HasEnded(progress_.task(setup).state)) continue;
+    progress_.task(setup).reason = "its host isn't used";
+    progress_.SetTask(setup, RunState::kKilled);
+  }
+  progress_.Commit();
+}
+
+// Says a line for each host that can't be used.
+absl::Status ExperimentRun::WhyHostsFail(const absl::Status& why) {
+  if (!absl::IsUnavailable(why)) return why;
+  // A line for each host.
+  for (const absl::string_view line : absl::StrSplit(why.message(), '\n')) logs_.Say(std::string(line));
+  said_why_ = true;
+  progress_.run().exit_code = 2;
+  return absl::UnavailableError(absl::StrReplaceAll(why.message(), {{"\n", "; "}}));
+}
+
+// On all hosts at once; the first that fails ends it. The loss of one that is optional does not.
 absl::Status ExperimentRun::SetUp() {
   const std::string work = order_.home.work(order_.run.id);
   ASSIGN_OR_RETURN(setup_key_, SetupKey(order_.file, work, order_.run.tree));
@@ -107,6 +144,9 @@ absl::Status ExperimentRun::SetUp() {
     said_why_ = true;
     return done;
   }
+  for (const TaskId& task : SetupTasks())
+    if (progress_.task(task).state == RunState::kFailed)
+      RETURN_IF_ERROR(tasks_.LeaveOut(HostsWithTasks(order_.hosts)[task.index], "it was lost during its setup"));
   progress_.SetRun(RunState::kPending);
   progress_.Commit();
   return absl::OkStatus();

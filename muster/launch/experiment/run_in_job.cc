@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
@@ -41,20 +40,25 @@ void ExperimentRun::NoteInterruption() {
   if (!order_.setting.job.has_value() || pulse_.was_asked_to_end() || order_.setting.job->was_killed()) return;
   const JobLimits& job = *order_.setting.job;
   time_is_over_ = time_is_over_ || PosixFileSystem().Exists(job.notice_file);
-  if (const auto why = time_is_over_ ? std::nullopt : job.why_ending(); why.has_value()) {
-    job_failed_ = !why->empty();
-    run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", *why);
+  const EndingOfJob ending = time_is_over_ ? EndingOfJob() : job.why_ending();
+  job_failed_ = ending.what == EndingOfJob::What::kEnded;
+  if (job_failed_ || ending.what == EndingOfJob::What::kCancelled) {
+    run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason);
     return;
   }
+  end_.begun_anew = ending.what == EndingOfJob::What::kBegunAnew;
+  end_.doubtful = ending.what == EndingOfJob::What::kUnknown;
   // A signal alone is a notice, too: sites send it before they take the nodes away.
-  run.reason = time_is_over_ ? absl::StrCat("the time of its ", job.name, " was over")
-                             : absl::StrCat("its ", job.name, " was sent SIGTERM");
+  run.reason = absl::StrCat(time_is_over_ ? "the time of its " : "its ", job.name,
+                            time_is_over_     ? " was over"
+                            : end_.begun_anew ? " is begun anew"
+                                              : " was sent SIGTERM");
   time_is_over_ = true;
-  end_.goes_on = job.goes_on;
+  end_.goes_on = job.goes_on || end_.begun_anew;
   if (!end_.goes_on)
     absl::StrAppend(&run.reason, "; muster train --experiment ", run.id.ToString(),
                     " goes on with it, from its last checkpoint");
-  logs_.Say(end_.goes_on ? absl::StrCat(run.reason, "; it goes on in another one") : run.reason);
+  logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on in another one") : run.reason);
 }
 
 }  // namespace muster

@@ -113,8 +113,15 @@ TEST(ShellScript, RunsNothingMoreOnceAskedToEnd) {
   Shell shell({"sh -c 'trap \"exit 0\" TERM; echo up; while :; do sleep 0.01; done'; echo never", "echo never"});
   shell.ReadUntil("up");
   shell.EndGroup();
-  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 0}));
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 128 + SIGTERM}));
   EXPECT_THAT(shell.out, testing::Not(HasSubstr("never")));
+}
+
+TEST(ShellScript, ALoopThatIsCutShortHasNotEndedWell) {
+  Shell shell({"echo up; while :; do :; done"});
+  shell.ReadUntil("up");
+  shell.EndGroup();
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 128 + SIGTERM}));
 }
 
 TEST(ShellScript, WaitsForWhatRunsInTheBackground) {

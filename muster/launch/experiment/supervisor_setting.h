@@ -15,16 +15,28 @@
 
 namespace muster {
 
+// What becomes of the supervisor's job, whose processes have been signalled.
+struct EndingOfJob {
+  enum class What {
+    kNotice,     // nothing but the signal is known, which sites send before a job's time is over
+    kCancelled,  // by somebody
+    kEnded,      // by the engine, for `reason`
+    kBegunAnew,  // the engine ends it, and begins it once more
+    kUnknown,    // the engine can't be asked
+  };
+  What what = What::kNotice;
+  std::string reason = "";
+};
+
 // The job of an engine in which the supervisor is, as far as the run is concerned (launch/jobs).
 struct JobLimits {
-  std::string name;                              // "job 17 of Slurm"
-  std::vector<Host> hosts;                       // those of the job
-  std::function<absl::Time()> end_at = nullptr;  // asks when the run has to begin to end; InfiniteFuture: never
-  std::string notice_file;                       // exists once the engine has said that the job ends soon
-  bool goes_on = false;                          // in another job, if this one's time is over
-  std::function<bool()> was_killed = nullptr;    // asks whether somebody has asked for the run's end
-  // Asks the engine whether it ends the job just now: why, "" for somebody who has cancelled it; nullopt: it doesn't.
-  std::function<std::optional<std::string>()> why_ending = nullptr;
+  std::string name;                                   // "job 17 of Slurm"
+  std::vector<Host> hosts;                            // those of the job
+  std::function<absl::Time()> end_at = nullptr;       // asks when the run has to begin to end; InfiniteFuture: never
+  std::string notice_file;                            // exists once the engine has said that the job ends soon
+  bool goes_on = false;                               // in another job, if this one's time is over
+  std::function<bool()> was_killed = nullptr;         // asks whether somebody has asked for the run's end
+  std::function<EndingOfJob()> why_ending = nullptr;  // asks the engine what becomes of the job just now
   // Comes from the supervisor before, which was killed: this one goes on with its tasks. The number is its own.
   std::optional<Handover> left = std::nullopt;
 };

@@ -46,11 +46,6 @@ std::vector<TaskId> TrainingTasks(const ClusterRequest& request) {
   return tasks;
 }
 
-TaskId ChiefOf(const ClusterRequest& request) {
-  if (!request.layout.empty()) return {kMasterJob, 0};
-  return {request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
-}
-
 std::string TfConfigOf(const std::string& cluster, const TaskId& task, const std::string& model_dir) {
   nlohmann::json rest;
   rest["task"] = {{"type", task.job}, {"index", task.index}};
@@ -108,6 +103,11 @@ std::vector<TaskId> TasksOf(const ClusterRequest& request) {
   std::vector<TaskId> tasks = TrainingTasks(request);
   if (request.evaluator) tasks.push_back({kEvaluatorJob, 0});
   return tasks;
+}
+
+TaskId ChiefOf(const ClusterRequest& request) {
+  if (!request.layout.empty()) return {kMasterJob, 0};
+  return {request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
 }
 
 int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(TrainingTasks(request).size()); }

@@ -51,6 +51,8 @@ std::string TfConfigText(const std::string& cluster, const nlohmann::json& rest)
 
 // Returns the tasks in the order of the plan's processes. Each may have a status page.
 std::vector<TaskId> TasksOf(const ClusterRequest& request);
+// Returns the task whose end is the run's.
+TaskId ChiefOf(const ClusterRequest& request);
 // Returns the number of tasks that have a server and so need an address: all but the evaluator.
 int AddressesNeeded(const ClusterRequest& request);
 

@@ -10,6 +10,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/project/decimal_size.h"
 #include "muster/launch/task/task_environment.h"
+#include "muster/launch/task_run/left_out.h"
 
 namespace muster {
 
@@ -25,8 +26,12 @@ absl::StatusOr<CopiedFolder> CopiedFolder::Take(const std::string& folder, const
 }
 
 CodeCopyOrder CopiedFolder::OrderFor(const HostPlan& plan, const std::string& run_id) const {
-  CodeCopyOrder order{
-      .job = run_id, .hosts = HostsWithTasks(plan), .environment = {{kRunIdVariable, run_id}}, .see_paths = {}};
+  CodeCopyOrder order{.job = run_id,
+                      .hosts = HostsWithTasks(plan),
+                      .left_out = LeftOutHosts(plan),
+                      .optional = plan.optional_hosts,
+                      .environment = {{kRunIdVariable, run_id}},
+                      .see_paths = {}};
   if (!nonce.has_value()) return order;
   order.see_paths = {nonce->path()};
   order.nonce = nonce->nonce();

@@ -14,6 +14,8 @@
 #include "muster/launch/supervise/task_supervisor.h"
 #include "muster/launch/system/missing_library.h"
 #include "muster/launch/system/tensorboard.h"
+#include "muster/launch/task/dispensable.h"
+#include "muster/launch/task_run/left_out.h"
 #include "muster/launch/task_run/task_run.h"
 
 namespace muster {
@@ -43,7 +45,7 @@ std::string StartedLine(const ProcessSpec& process, bool is_chief, const LocalPr
   return line;
 }
 
-absl::Status WhyNotStarted(const TaskRun::StartFailure& failure, bool could_copy) {
+absl::Status WhyNotStarted(const StartFailure& failure, bool could_copy) {
   const std::string why = absl::StrCat(
       std::string(failure.why.message()),
       could_copy && absl::IsNotFound(failure.why) ? "; --copy DIR brings a folder of this machine to the hosts" : "");
@@ -59,6 +61,7 @@ std::vector<PortRequest> WantedPorts(const ClusterRequest& request, const Foregr
     const uint16_t page = static_cast<uint16_t>(options.first_status_port.value_or(0) + wanted.size());
     PortRequest& ports = wanted.emplace_back(PortRequest{.task = task, .ports = {}});
     if (task.job != kEvaluatorJob) ports.ports.push_back(0);
+    if (IsDispensable(task)) ports.elsewhere = ElsewhereIn(options.plan, ChiefOf(request));
     if (options.first_status_port.has_value()) ports.ports.push_back(*options.first_status_port == 0 ? 0 : page);
   }
   if (!options.tensorboard_folder.empty()) wanted.push_back({.task = kTensorBoard, .ports = {0}});
@@ -152,6 +155,7 @@ class ForegroundRun final : public TaskRunClient {
     if (CopiesCode(spec.task)) return;
     log_.Say(StartedLine(spec, spec.task == plan_.chief, process));
   }
+  void OnPlaced(const TaskId& task, const std::string& host) override { request_.hosts[task] = host; }
   MoveWish MayMoveTo(const TaskId& task) override;
   bool IsReplacedAtOnce(const TaskId& task) const override;
   bool LearnsOfMoves() const override { return !options_.restart_all; }
@@ -172,13 +176,7 @@ class ForegroundRun final : public TaskRunClient {
   absl::Status LaunchAll();
   absl::StatusOr<ClusterPlan> Plan(const ReservedPorts& reserved) const;
 
-  void LaunchTensorBoard(const std::string& address) {
-    log_.Say(absl::StrCat("TensorBoard on ", options_.tensorboard_folder, ": http://", address, "/"));
-    ProcessSpec board;
-    board.task = kTensorBoard;
-    board.arguments = TensorBoardCommand(options_.tensorboard_folder, address);
-    run_.LaunchCompanion(std::move(board));
-  }
+  void LaunchTensorBoard(const std::string& address);
 
   void Supervise() {
     run_.Supervise(
@@ -232,13 +230,23 @@ class ForegroundRun final : public TaskRunClient {
   ClusterPlan plan_;                          // once the addresses are reserved
 };
 
+void ForegroundRun::LaunchTensorBoard(const std::string& address) {
+  log_.Say(absl::StrCat("TensorBoard on ", options_.tensorboard_folder, ": http://", address, "/"));
+  ProcessSpec board;
+  board.task = kTensorBoard;
+  board.arguments = TensorBoardCommand(options_.tensorboard_folder, address);
+  run_.LaunchCompanion(std::move(board));
+}
+
 absl::Status ForegroundRun::CopyCode() {
   CopiedFolder& folder = *options_.copied;
   if (!folder.nonce.has_value())
     log_.Say(absl::StrCat(folder.tree.folder,
                           " can't be written here, so that no host can show that it sees it: all get a copy"));
   if (const std::string ahead = CopyAheadText(folder.tree); !ahead.empty()) log_.Say(ahead);
-  copy_.emplace(folder.OrderFor(options_.plan, options_.run_id), folder.tree, run_);
+  HostPlan plan = options_.plan;
+  plan.placement = request_.hosts;
+  copy_.emplace(folder.OrderFor(plan, options_.run_id), folder.tree, run_);
   const auto copied = copy_->Run();
   folder.nonce.reset();
   RETURN_IF_ERROR(copied.status());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/launch/task/dispensable.h"
 
 namespace muster {
 namespace {
@@ -162,6 +163,14 @@ std::optional<std::string> PlaceElsewhere(const MoveRequest& request) {
 
 absl::StatusOr<std::map<TaskId, std::string>> PlaceOnHosts(const PlacementRequest& request) {
   return Placing(request).Run();
+}
+
+std::set<std::string> DispensableHosts(const std::map<TaskId, std::string>& placement) {
+  std::set<std::string> hosts;
+  for (const auto& [task, host] : placement) hosts.insert(host);
+  for (const auto& [task, host] : placement)
+    if (!IsDispensable(task)) hosts.erase(host);
+  return hosts;
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,8 @@ std::optional<std::string> PlaceElsewhere(const MoveRequest& request);
 // Returns the host's name for each task. InvalidArgument, saying what would help: no host, more tasks than slots or
 // GPUs, a placement that names an unknown host or a job that has no tasks.
 absl::StatusOr<std::map<TaskId, std::string>> PlaceOnHosts(const PlacementRequest& request);
+
+// Returns the hosts that a run can do without: all their tasks are dispensable (IsDispensable).
+std::set<std::string> DispensableHosts(const std::map<TaskId, std::string>& placement);
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 namespace muster::placement_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 // A job with a chief, an evaluator and that many ps and workers.
 PlacementRequest Job(int ps, int workers, std::vector<Host> hosts, int gpus_of_worker = 0) {
@@ -106,6 +106,13 @@ TEST(PlaceElsewhereTest, GpusAreTakenOnlyWhereNobodyHasSome) {
   EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "b", .gpus = 4}, {.name = "a", .gpus = 2}})), "a");
   EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "a"}})), std::nullopt) << "nobody knows";
   EXPECT_EQ(PlaceElsewhere(ToMove({{kWorkerJob, 2}, 2}, {{.name = "a", .gpus = 1}})), std::nullopt);
+}
+
+TEST(DispensableHostsTest, AreThoseWithTheEvaluatorAlone) {
+  const TaskId ps{kPsJob, 0}, worker{kWorkerJob, 0}, evaluator{kEvaluatorJob, 0};
+  EXPECT_THAT(DispensableHosts({{worker, "a"}, {ps, "b"}, {evaluator, "c"}}), ElementsAre("c"));
+  EXPECT_THAT(DispensableHosts({{worker, "a"}, {ps, "b"}, {evaluator, "b"}}), IsEmpty());
+  EXPECT_THAT(DispensableHosts({}), IsEmpty());
 }
 
 }  // namespace

@@ -17,9 +17,18 @@ constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",  
                                               "wait",  "help",     "usage",       "version",
                                               "input", "clusters", "export-file", "get-user-env"};
 
+// As further words they would undo what muster says of them.
+constexpr absl::string_view kOnlyAsKeys[] = {"dependency", "signal"};
+
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
+}
+
+// Whether --signal has B before its colon, beside which R may stand: "B:USR1@90".
+bool IsForTheScript(const std::string& signal) {
+  const size_t colon = signal.find(':');
+  return colon != std::string::npos && signal.substr(0, colon).find('B') != std::string::npos;
 }
 
 absl::Status CheckSbatchOption(const std::string& name, const std::optional<std::string>& value) {
@@ -35,6 +44,10 @@ absl::Status CheckSbatchOption(const std::string& name, const std::optional<std:
     return absl::InvalidArgumentError(absl::StrCat("sbatch's option ", name, " isn't for experiments"));
   if (value.has_value() && HasControlCharacter(*value))
     return absl::InvalidArgumentError(absl::StrCat(name, ": a text of one line is accepted"));
+  if (name == "signal" && value.has_value() && !IsForTheScript(*value))
+    return absl::InvalidArgumentError(absl::StrCat("signal is '", OneLine(*value),
+                                                   "', which the tasks' own programs would get, and most end by it; ",
+                                                   "accepted: B:NAME@SECONDS, for muster's script, or null"));
   return absl::OkStatus();
 }
 
@@ -59,8 +72,11 @@ absl::Status TakeSlurmExtra(SlurmSetting& slurm, const std::string& word) {
         "'", OneLine(word), "': accepted is an option of sbatch by its long name: --NAME or --NAME=VALUE"));
   const std::string option = word.substr(2);
   const size_t equals = option.find('=');
-  RETURN_IF_ERROR(
-      CheckSbatchOption(option.substr(0, equals), equals == std::string::npos ? "" : option.substr(equals + 1)));
+  const std::string name = option.substr(0, equals);
+  if (std::find(std::begin(kOnlyAsKeys), std::end(kOnlyAsKeys), name) != std::end(kOnlyAsKeys))
+    return absl::InvalidArgumentError(absl::StrCat("'", OneLine(word), "': muster has its own ", name,
+                                                   ", beside or instead of which the key slurm.", name, " puts yours"));
+  RETURN_IF_ERROR(CheckSbatchOption(name, equals == std::string::npos ? "" : option.substr(equals + 1)));
   slurm.extra.push_back(word);
   return absl::OkStatus();
 }

@@ -32,6 +32,10 @@ std::string JobText(const JobOfRun& job, const std::string& title) {
   return absl::StrCat("job ", job.id, " of ", title);
 }
 
+std::string GoesOnBy(const ExperimentId& id) {
+  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
+}
+
 }  // namespace
 
 JobEngine* JobWatch::EngineOf(const JobOfRun& job) {
@@ -137,7 +141,9 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
   run.job = *job;
   if (run.news.phase == JobPhase::kUnknown && !MayJudgeUnknown(id, run, record.state))
     return std::vector<std::string>();
-  if (!run.job.wants_another || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
+  // A job that may have been cancelled, and is forgotten, isn't made again.
+  const bool may_go_on = run.job.wants_another && !(run.job.doubtful && run.news.phase == JobPhase::kUnknown);
+  if (!may_go_on || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
   return SubmitAgain(id, run, engine);
 }
 
@@ -163,7 +169,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::SubmitAgain(const ExperimentI
   ASSIGN_OR_RETURN(run.job.id, engine.Submit(home_.job_script(id), absl::StrJoin(after, ":")));
   run.job.host = MachineId::This().host;
   run.job.restarts = 0;
-  run.job.wants_another = false;
+  run.job.wants_another = run.job.doubtful = false;
   ++run.job.requeues;
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
@@ -184,7 +190,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
            .reason = absl::StrCat("its ", job, " has ended",
                                   run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
                                                         : absl::StrCat(": ", run.news.text),
-                                  LastWords(id)),
+                                  run.job.wants_another ? GoesOnBy(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
   RETURN_IF_ERROR(registry_.EndLost(id, end));

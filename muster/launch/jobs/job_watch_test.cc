@@ -7,55 +7,13 @@
 
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
+#include "muster/launch/testing/played_job_engine.h"
 #include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::job_watch_test {
 namespace {
 
 using ::testing::ElementsAre, ::testing::IsEmpty;
-
-// What the engine would say, and what it was asked for.
-struct PlayedEngine {
-  std::map<std::string, JobNews> news;
-  absl::Status silence;  // why it doesn't answer
-  std::vector<std::string> submitted, after, hastened, freed;
-  int looks = 0;
-};
-
-class EngineOfTest final : public JobEngine {
- public:
-  explicit EngineOfTest(PlayedEngine& played) : played_(played) {}
-  std::string name() const override { return "slurm"; }
-  std::string title() const override { return "Slurm"; }
-  JobTerms TermsOf(const HostSetting&) const override { return {}; }
-  std::string Script(const JobRequest&) const override { return ""; }
-  absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
-    played_.after.push_back(after);
-    played_.submitted.push_back(script);
-    return std::to_string(100 + played_.submitted.size());
-  }
-  absl::StatusOr<std::string> WouldTake(const std::string& /*script_text*/) override { return ""; }
-  absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override {
-    ++played_.looks;
-    if (!played_.silence.ok()) return played_.silence;
-    std::map<std::string, JobNews> news;
-    for (const std::string& id : ids) news[id] = played_.news[id];
-    return news;
-  }
-  absl::Status End(const std::string& /*id*/, JobEnd /*how*/) override { return absl::OkStatus(); }
-  absl::StatusOr<OwnJob> Own() override { return absl::NotFoundError("in none"); }
-  bool EndLeftSteps(const std::string& /*id*/) override { return true; }
-  absl::Status Requeue(const std::string& /*id*/) override { return absl::OkStatus(); }
-  absl::Status Free(const std::string& id) override {
-    played_.freed.push_back(id);
-    return absl::OkStatus();
-  }
-  void Hasten(const std::string& id) override { played_.hastened.push_back(id); }
-  std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
-
- private:
-  PlayedEngine& played_;
-};
 
 class JobWatchTest : public RegistryFixture {
  protected:
@@ -72,10 +30,10 @@ class JobWatchTest : public RegistryFixture {
   }
   std::vector<std::string> Look() { return watch_.Look(); }
 
-  PlayedEngine engine_;
+  PlayedJobs engine_;
   const std::unique_ptr<Registry> registry_ = Open();
   JobWatch watch_{home_, *registry_, [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
-                    return name == "slurm" ? std::make_unique<EngineOfTest>(engine_) : nullptr;
+                    return name == "slurm" ? std::make_unique<PlayedJobEngine>(engine_) : nullptr;
                   }};
 };
 
@@ -168,6 +126,20 @@ TEST_F(JobWatchTest, WhileSomebodyHoldsTheLockNothingFollows) {
   EXPECT_THAT(engine_.submitted, IsEmpty());
 }
 
+TEST_F(JobWatchTest, AForgottenJobThatMayHaveBeenCancelledIsNotMadeAgain) {
+  const JobOfRun doubtful = {.engine = "slurm", .id = "17", .wants_another = true, .doubtful = true};
+  const ExperimentId id = InJob(doubtful);
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: its job 17 of Slurm has ended, cause unknown to Slurm; muster train "
+                                  "--experiment 1 goes on with it, from its last checkpoint"));
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  const ExperimentId known = InJob(doubtful);
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  Look();
+  EXPECT_EQ(ReadJobFile(home_.job(known))->value().id, "101");
+  EXPECT_FALSE(ReadJobFile(home_.job(known))->value().doubtful);
+}
+
 TEST_F(JobWatchTest, NotIfSomebodyHasEndedIt) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17", .wants_another = true, .killed = true});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
@@ -204,7 +176,7 @@ TEST_F(JobWatchTest, AChainThatIsOverFreesTheLastRunOfAnother) {
   const int64_t number = Create(*registry_, grid);
   for (int run = 1; run <= 5; ++run)
     Put({number, run}, {.engine = "slurm", .id = std::to_string(10 + run), .chain = (run - 1) % 2});
-  EngineOfTest engine(engine_);
+  PlayedJobEngine engine(engine_);
   // Run 4 follows run 2 in its chain and begins by itself.
   Bring(*registry_, {number, 2}, RunState::kFinished);
   FreeNextOfGrid(engine, home_, *registry_, {number, 2});

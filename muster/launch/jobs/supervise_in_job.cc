@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/jobs/job_ending.h"
 #include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -49,14 +51,12 @@ class LifeInJob {
   std::optional<Handover> AwaitLeft();
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
-  absl::Status GoOn();
+  absl::Status GoOn(const ExperimentEnd& end);
   // What follows the run's end.
   absl::Status EndForGood();
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
-  // As JobLimits::why_ending. The end of its time is none of these.
-  std::optional<std::string> WhyEnding();
 
   const Home& home_;
   const ExperimentId id_;
@@ -64,8 +64,7 @@ class LifeInJob {
   Registry& registry_;
   OwnJob own_;
   JobOfRun job_;
-  bool begun_anew_ = false;      // by the engine, since the last life
-  bool signal_cancels_ = false;  // JobTerms
+  bool begun_anew_ = false;  // by the engine, since the last life
 };
 
 absl::Status LifeInJob::Join() {
@@ -84,7 +83,7 @@ absl::Status LifeInJob::Join() {
   // A command that has submitted this job because another was wanted has counted that.
   job_.requeues += is_same_job ? restarts : job_.wants_another ? 1 : 0;
   job_.restarts = own_.restarts;
-  job_.wants_another = false;
+  job_.wants_another = job_.doubtful = false;
   if (begun_anew_) RemoveHandover(home_, id_);  // that of a job, or an allocation, that is gone
   if (!written.has_value()) job_.at = engine_.at();
   job_.engine = engine_.name();
@@ -111,15 +110,6 @@ absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
     if (!absl::IsFailedPrecondition(lock.status()) || RealClock().Now() > until) return lock;
     poll(nullptr, 0, kPauseMs);
   }
-}
-
-std::optional<std::string> LifeInJob::WhyEnding() {
-  if (signal_cancels_) return "";
-  const auto news = engine_.Look({own_.id});
-  if (!news.ok()) return std::nullopt;
-  const JobNews& own = news->at(own_.id);
-  if (own.time_over || !(own.cancelled || own.ending)) return std::nullopt;
-  return own.reason;
 }
 
 // A run that is coming to its end isn't gone on with: it has no states for that.
@@ -177,12 +167,15 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   std::optional<Handover> left = AwaitLeft();
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
-  signal_cancels_ = terms.signal_cancels;
   JobLimits limits{.name = JobName(),
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },
-                   .why_ending = [this] { return WhyEnding(); },
+                   .why_ending =
+                       [this, cancels = terms.signal_cancels] {
+                         return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
+                                        : EndingOf(engine_, own_, absl::SleepFor);
+                       },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
@@ -200,7 +193,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
     RETURN_IF_ERROR(EndForGood());
     return end.exit_code;
   }
-  RETURN_IF_ERROR(GoOn());
+  RETURN_IF_ERROR(GoOn(end));
   return 0;
 }
 
@@ -218,12 +211,17 @@ absl::StatusOr<int> LifeInJob::Refuse(const std::string& why) {
   return kExitOfRefused;
 }
 
-// From the first line on, a command that finds that the job has ended submits the next one.
-absl::Status LifeInJob::GoOn() {
-  job_.wants_another = true;
+// From the first line on, a command that finds that the job has ended submits the next one. Slurm, for example, would
+// requeue a job that somebody has cancelled, too: who can't ask it doesn't.
+absl::Status LifeInJob::GoOn(const ExperimentEnd& end) {
+  job_.wants_another = !end.begun_anew;
+  job_.doubtful = end.doubtful;
   RETURN_IF_ERROR(Write());
+  if (end.begun_anew) return registry_.StartOver(id_, absl::StrCat(engine_.title(), " begins its job anew"));
   RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));
-  if (const absl::Status requeued = engine_.Requeue(own_.id); !requeued.ok())
+  const absl::Status requeued =
+      end.doubtful ? absl::UnavailableError("nor be asked about it") : engine_.Requeue(own_.id);
+  if (!requeued.ok())
     std::fprintf(stderr, "muster: %s can't begin the job anew (%s): the next muster command about it submits another\n",
                  engine_.title().c_str(), std::string(requeued.message()).c_str());
   return absl::OkStatus();

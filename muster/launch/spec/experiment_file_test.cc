@@ -338,13 +338,17 @@ TEST(ExperimentFile, SlurmHasOptionsOfSbatch) {
 }
 
 TEST(ExperimentFileMistakes, OfSlurm) {
-  EXPECT_THAT(MistakesOf("slurm: {Foo: 1, wrap: x, max_requeues: many, extra: [--array=1, -N2]}\nproject: p\n"
-                         "train: {run: x}"),
-              UnorderedElementsAre(HasSubstr("muster.yml:1: slurm.Foo: 'Foo' isn't an option of sbatch"),
-                                   HasSubstr("slurm.wrap: sbatch's option wrap isn't for experiments"),
-                                   HasSubstr("slurm.max_requeues: max_requeues is 'many'"),
-                                   HasSubstr("slurm.extra: sbatch's option array isn't for experiments"),
-                                   HasSubstr("slurm.extra: '-N2': accepted is an option of sbatch by its long name")));
+  EXPECT_THAT(
+      MistakesOf(
+          "slurm: {Foo: 1, wrap: x, max_requeues: many, extra: [--array=1, -N2, --signal=9@9], signal: USR1@60}\n"
+          "project: p\ntrain: {run: x}"),
+      UnorderedElementsAre(HasSubstr("muster.yml:1: slurm.Foo: 'Foo' isn't an option of sbatch"),
+                           HasSubstr("slurm.wrap: sbatch's option wrap isn't for experiments"),
+                           HasSubstr("slurm.max_requeues: max_requeues is 'many'"),
+                           HasSubstr("slurm.extra: sbatch's option array isn't for experiments"),
+                           HasSubstr("slurm.signal: signal is 'USR1@60'"),
+                           HasSubstr("slurm.extra: '--signal=9@9': muster has its own signal"),
+                           HasSubstr("slurm.extra: '-N2': accepted is an option of sbatch by its long name")));
 }
 
 TEST(ExperimentFileMistakes, OfHosts) {

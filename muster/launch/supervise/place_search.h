@@ -22,6 +22,7 @@ class PlaceSearch {
   };
   // Returns nullopt once the task has been without a place for kPatience.
   std::optional<NextTry> Next(const TaskId& task, absl::Time now);
+  bool IsSought(const TaskId& task) const { return searches_.contains(task); }
   void OnFound(const TaskId& task) { searches_.erase(task); }
   // Returns whether a task of the job has no place.
   bool HasAny(const std::string& job) const;

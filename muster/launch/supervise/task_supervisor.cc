@@ -59,7 +59,7 @@ void TaskSupervisor::OnExit(const TaskId& task, const ExitStatus& status) {
   }
   const bool by_itself = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
   if (by_itself && Heal(task, status)) return;
-  if (by_itself && !status.ok() && !first_failure_.has_value())
+  if (by_itself && !status.ok() && !IsGivenUp(task, status) && !first_failure_.has_value())
     first_failure_ = Failure{task, status, why_not_started_};
   if (task == options_.chief) chief_code_ = status.ShellCode();
   if (by_itself) {
@@ -83,8 +83,14 @@ RestartPolicy TaskSupervisor::PolicyOf(const TaskId& task) const {
 bool TaskSupervisor::MayHeal(const TaskId& task, const ExitStatus& status) const {
   const RestartPolicy policy = PolicyOf(task);
   if (server_lost_ || succeeded_) return false;
+  if (phase_ == Phase::kTrained && IsGivenUp(task, status)) return false;  // nobody waits for another life of it
   if (lives_.at(task).restarts >= policy.limit && !LacksItsServer(task, places_)) return false;
   return policy.when == RestartWhen::kAlways || (policy.when == RestartWhen::kOnFailure && options_.retryable(status));
+}
+
+// Its end isn't one of its own, and nobody needs it.
+bool TaskSupervisor::IsGivenUp(const TaskId& task, const ExitStatus& status) const {
+  return status.host_lost && options_.dispensable(task);
 }
 
 bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
@@ -135,7 +141,7 @@ void TaskSupervisor::Restart(const TaskId& task) {
 }
 
 bool TaskSupervisor::SeekPlaceAgain(const TaskId& task, const absl::Status& why) {
-  const bool trains = phase_ == Phase::kTraining || phase_ == Phase::kTrained;
+  const bool trains = phase_ == Phase::kTraining || (phase_ == Phase::kTrained && !options_.dispensable(task));
   if (!trains || server_lost_ || succeeded_ || PolicyOf(task).when == RestartWhen::kNever) return false;
   const std::optional<PlaceSearch::NextTry> next = places_.Next(task, clock_.Now());
   if (!next.has_value()) return false;
@@ -160,7 +166,7 @@ void TaskSupervisor::OnStarted(const TaskId& task) {
 void TaskSupervisor::OnNotStarted(const TaskId& task, const absl::Status& why) {
   report_(absl::StrCat(NameOf(task), " could not be started again: ", why.message()));
   why_not_started_ = std::string(why.message());
-  OnExit(task, {.code = 1});
+  OnExit(task, {.code = 1, .host_lost = lives_.at(task).last.host_lost});
   why_not_started_.clear();
 }
 
@@ -168,7 +174,7 @@ void TaskSupervisor::OnNoPlace(const TaskId& task, const absl::Status& why) {
   if (!running_.contains(task) || SeekPlaceAgain(task, why)) return;
   if (!ending()) report_(absl::StrCat(NameOf(task), " has found no place: ", why.message()));
   why_not_started_ = std::string(why.message());
-  OnExit(task, {.signal = SIGKILL});
+  OnExit(task, {.signal = SIGKILL, .host_lost = true});
   why_not_started_.clear();
 }
 
@@ -230,10 +236,20 @@ void TaskSupervisor::OnChiefExit(const ExitStatus& status) {
   if (!status.ok()) return EndTheRest(options_.chief, status);
   phase_ = Phase::kTrained;
   deadline_ = clock_.Now() + options_.stop_grace;
+  DropSearches();
+}
+
+// Nobody waits until a dispensable task has found a place.
+void TaskSupervisor::DropSearches() {
+  for (const auto& [task, due] : std::map(restarts_due_)) {
+    if (!places_.IsSought(task) || !options_.dispensable(task)) continue;
+    restarts_due_.erase(task);
+    Tell(task, TaskChange::kKilled);
+  }
 }
 
 void TaskSupervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
-  if (!status.ok() && !succeeded_) return EndTheRest(task, status);
+  if (!status.ok() && !succeeded_ && !IsGivenUp(task, status)) return EndTheRest(task, status);
   if (!status.ok() && !running_.empty()) ReportFailure(task, status);
   if (task == options_.chief && !succeeded_) WatchIdleWorkers();
   SucceedIfDone();

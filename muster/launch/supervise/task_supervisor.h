@@ -5,7 +5,9 @@
 //   a task ends, and its policy says     the task is restarted, up to its limit; the others wait for it, or go on
 //   "restart"                            without it
 //   a task finds no host to start on     it is tried again for ten minutes (PlaceSearch), which is no restart
-//   Ctrl-C                               all tasks are ended; a second one kills them
+//   a dispensable task (the evaluator)   it is restarted, maybe elsewhere, while the others train; otherwise it is
+//   given is lost with its host                up, which ends nobody and is no failure of the run Ctrl-C all tasks are
+//   ended; a second one kills them
 //
 // With EndRule::kChiefDecides (`muster run`):
 //
@@ -43,6 +45,7 @@
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/supervise/idle_tasks.h"
 #include "muster/launch/supervise/place_search.h"
+#include "muster/launch/task/dispensable.h"
 #include "muster/launch/task/restart_policy.h"
 
 namespace muster {
@@ -90,15 +93,19 @@ struct TaskSupervisorOptions {
   std::function<void(const TaskId& task, TaskChange change, const ExitStatus& status)> changed;
   // Returns the name of a task in reports. Empty: "worker:1".
   std::function<std::string(const TaskId& task)> name;
+  // Returns whether the run can do without a task that is lost with its host.
+  std::function<bool(const TaskId& task)> dispensable = IsDispensable;
+};
+
+struct TaskFailure {
+  TaskId task;
+  ExitStatus status;
+  std::string why_not_started;  // again, after an end that would have been healed; empty: it ran
 };
 
 class TaskSupervisor {
  public:
-  struct Failure {
-    TaskId task;
-    ExitStatus status;
-    std::string why_not_started;  // again, after an end that would have been healed; empty: it ran
-  };
+  using Failure = TaskFailure;
   // Takes one line for the user.
   using Report = std::function<void(const std::string& line)>;
 
@@ -120,6 +127,8 @@ class TaskSupervisor {
   void Replace(const TaskId& task);
   // Returns whether the task runs or will be restarted.
   bool IsOpen(const TaskId& task) const { return running_.contains(task) || restarts_due_.contains(task); }
+  // Returns whether the task runs only because it hasn't ended yet: training is over, and it is dispensable.
+  bool IsUseless(const TaskId& task) const { return phase_ != Phase::kTraining && options_.dispensable(task); }
   // Must be called when a task has written something.
   void OnOutput(const TaskId& task) { idle_.NoteOutput(task, clock_.Now()); }
   // Must be called on SIGINT, SIGTERM or SIGHUP.
@@ -164,8 +173,10 @@ class TaskSupervisor {
   bool Heal(const TaskId& task, const ExitStatus& status);
   bool SeekPlaceAgain(const TaskId& task, const absl::Status& why);
   bool MayHeal(const TaskId& task, const ExitStatus& status) const;
+  bool IsGivenUp(const TaskId& task, const ExitStatus& status) const;
   void Restart(const TaskId& task);
   void DropRestarts();
+  void DropSearches();
   void Tell(const TaskId& task, TaskChange change);
   std::string NameOf(const TaskId& task) const;
   std::string NamesOf(const std::set<TaskId>& tasks) const;

@@ -11,6 +11,7 @@ struct ExitStatus {
   int signal = 0;  // the signal that killed it; 0: none
   // Its memory limit in bytes if it ended because it used more than that, otherwise 0.
   int64_t over_memory = 0;
+  bool host_lost = false;  // its host was lost, or the agent there has died: the program isn't to blame
 
   bool ok() const { return code == 0 && signal == 0; }
   // Returns what a shell has in $?: 128 + the signal for a process that was killed.

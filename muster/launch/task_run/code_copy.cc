@@ -39,6 +39,7 @@ CodeCopy::CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& task
   for (const std::string& name : order_.hosts)
     hosts_.push_back({.name = name,
                       .sender = TreeSender(name == order_.output_host ? options : of_others, tree),
+                      .left_out = order_.left_out.contains(name),
                       .failed = {},
                       .stderr_text = ""});
 }
@@ -46,15 +47,17 @@ CodeCopy::CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& task
 absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
   std::vector<ProcessSpec> processes;
   for (size_t i = 0; i < hosts_.size(); ++i)
-    processes.push_back({.task = {kReceiveJob, static_cast<int>(i)},
-                         .arguments = {"muster", "receive"},
-                         .environment = order_.environment,
-                         .takes_input = true});
+    if (!hosts_[i].left_out)
+      processes.push_back({.task = {kReceiveJob, static_cast<int>(i)},
+                           .arguments = {"muster", "receive"},
+                           .environment = order_.environment,
+                           .takes_input = true});
   absl::Status launched = tasks_.Launch(std::move(processes));
   // The caller takes ResourceExhausted for this machine's disk.
   if (absl::IsResourceExhausted(launched)) launched = absl::UnavailableError(launched.message());
   RETURN_IF_ERROR(launched);
-  for (size_t i = 0; i < hosts_.size(); ++i) GiveInput({kReceiveJob, static_cast<int>(i)}, hosts_[i]);
+  for (size_t i = 0; i < hosts_.size(); ++i)
+    if (!hosts_[i].left_out) GiveInput({kReceiveJob, static_cast<int>(i)}, hosts_[i]);
   // One that fails doesn't end the others: all that is wrong is said at once.
   tasks_.Supervise(
       {.rule = EndRule::kChiefDecides, .changed = [this](const TaskId& task, TaskChange, const ExitStatus& status) {
@@ -65,8 +68,13 @@ absl::StatusOr<std::map<std::string, PlacedCode>> CodeCopy::Run() {
   std::map<std::string, PlacedCode> placed;
   std::vector<std::string> lines;
   for (const Host& host : hosts_) {
-    if (const absl::Status why = WhyNot(host); !why.ok())
-      lines.push_back(absl::StrCat(host.name, ": ", OneLine(std::string(why.message()))));
+    if (host.left_out) continue;
+    const absl::Status why = WhyNot(host);
+    if (!why.ok() && order_.optional.contains(host.name)) {
+      RETURN_IF_ERROR(tasks_.LeaveOut(host.name, OneLine(std::string(why.message()))));
+      continue;
+    }
+    if (!why.ok()) lines.push_back(absl::StrCat(host.name, ": ", OneLine(std::string(why.message()))));
     placed[host.name] = {.work = host.sender.work(),
                          .seen = host.sender.seen(),
                          .output = host.sender.output(),
@@ -108,7 +116,7 @@ absl::Status CodeCopy::WhyNot(const Host& host) const {
 }
 
 std::vector<std::string> HostsWithTasks(const HostPlan& plan) {
-  std::set<std::string> used;
+  std::set<std::string> used = plan.optional_hosts;
   for (const auto& [task, host] : plan.placement) used.insert(host);
   std::vector<std::string> names;
   for (const Host& host : plan.hosts)

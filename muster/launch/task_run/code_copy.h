@@ -33,6 +33,8 @@ struct PlacedCode {
 struct CodeCopyOrder {
   std::string job;                 // the run's, letters, digits and '-'
   std::vector<std::string> hosts;  // by name; HostPlan::placement has TaskId{kReceiveJob, i} on the i-th
+  std::set<std::string> left_out;  // of these, which get nothing
+  std::set<std::string> optional;  // of these: left out (TaskRun::LeaveOut) if it can't be brought there
   std::vector<std::pair<std::string, std::string>> environment;  // of each task
   std::vector<std::string> see_paths;                            // this and what follows as in TreeSenderOptions
   std::string nonce;
@@ -48,9 +50,9 @@ class CodeCopy {
   // Borrows `tasks` and `tree`.
   CodeCopy(CodeCopyOrder order, const DescribedTree& tree, TaskRun& tasks);
 
-  // Blocks until all hosts have it, which must have answered (TaskRun::Reserve); all their errors are in one status, a
-  // line each. Cancelled after an interrupt. The TaskRunClient must hand over the output of the tasks that it owns, and
-  // show and record none of them.
+  // Blocks until all hosts have it, which must have answered (TaskRun::Reserve), and returns what they have; all their
+  // errors are in one status, a line each. Cancelled after an interrupt. The TaskRunClient must hand over the output of
+  // the tasks that it owns, and show and record none of them.
   absl::StatusOr<std::map<std::string, PlacedCode>> Run();
   bool Owns(const TaskId& task) const { return task.job == kReceiveJob; }
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes);
@@ -59,6 +61,7 @@ class CodeCopy {
   struct Host {
     std::string name;
     TreeSender sender;
+    bool left_out = false;
     absl::Status failed;
     bool ended = false;  // its input
     std::string how;     // its task has ended, in words
@@ -73,7 +76,7 @@ class CodeCopy {
   std::vector<Host> hosts_;
 };
 
-// Returns the plan's hosts that have tasks, in its order.
+// Returns the plan's hosts that have tasks, in its order; those that are left out (LeftOutHosts) had some.
 std::vector<std::string> HostsWithTasks(const HostPlan& plan);
 // Returns the plan with a place for each task of these jobs: the i-th of each is on the i-th of these hosts.
 HostPlan WithTransfers(HostPlan plan);

@@ -13,6 +13,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/choice/make_backend.h"
+#include "muster/launch/task/dispensable.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
@@ -20,6 +21,12 @@ namespace {
 
 // From asking tasks to end, because all are started again, to killing them.
 constexpr absl::Duration kWholeRestartGrace = absl::Seconds(10);
+
+// Returns whether the run goes on without a task: one of an optional host, or any such task wherever it is now.
+bool IsDispensableIn(const HostPlan& plan, const TaskId& task) {
+  const auto placed = plan.placement.find(task);
+  return IsDispensable(task) || (placed != plan.placement.end() && plan.optional_hosts.contains(placed->second));
+}
 
 // Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
@@ -56,11 +63,21 @@ absl::StatusOr<ReservedPorts> TaskRun::Reserve(const std::vector<PortRequest>& r
   for (const PortRequest& request : requests) {
     waiting_.insert(request.task);
     requests_[request.task] = request.ports;
+    if (!request.elsewhere.hosts.empty()) backend_->AllowElsewhere(request.task, request.elsewhere);
     backend_->Reserve(request.task, request.ports);
   }
   RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/1));
   if (not_reserved_.has_value()) return *not_reserved_;
   return moves_.addresses();
+}
+
+absl::Status TaskRun::LeaveOut(const std::string& host, const std::string& why) {
+  for (const TaskId& task : backend_->LeaveOut(host, why)) {
+    waiting_.insert(task);
+    backend_->Reserve(task, requests_.at(task));
+  }
+  RETURN_IF_ERROR(AwaitAnswers(/*interrupts=*/1));
+  return not_reserved_.value_or(absl::OkStatus());
 }
 
 absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
@@ -74,6 +91,12 @@ absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
   for (const ProcessSpec& process : processes_) {
     const auto failed = not_started_.find(process.task);
     if (failed == not_started_.end()) continue;
+    if (not_started_.size() < processes_.size() && absl::IsUnavailable(failed->second) &&
+        IsDispensableIn(options_.backend.plan, process.task)) {
+      client_.Say(absl::StrCat(client_.NameOf(process.task), " can't be started: ", failed->second.message()));
+      early_exits_.emplace_back(process.task, ExitStatus{.signal = SIGKILL, .host_lost = true});
+      continue;
+    }
     start_failure_ = {process.task, failed->second, not_started_.size() == processes_.size()};
     return failed->second;
   }
@@ -103,7 +126,7 @@ void TaskRun::OnNothingLeft(const TaskId& task, const absl::Status& why) {
   client_.Say(absl::StrCat(client_.NameOf(task), " isn't there any more: ", why.message()));
   if (restart_owed_.erase(task) > 0 && !supervisor_->ending()) return supervisor_->Replace(task);
   if (!absl::IsNotFound(why) && !absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
-  supervisor_->OnExit(task, {.signal = SIGKILL});
+  supervisor_->OnExit(task, {.signal = SIGKILL, .host_lost = true});
 }
 
 absl::Status TaskRun::AwaitAnswers(int interrupts) {
@@ -122,6 +145,7 @@ void TaskRun::LaunchCompanion(ProcessSpec process) {
 void TaskRun::Supervise(TaskSupervisorOptions options) {
   options.relaunch = [this](const TaskId& task) { Relaunch(task); };
   options.name = [this](const TaskId& task) { return client_.NameOf(task); };
+  options.dispensable = [this](const TaskId& task) { return IsDispensableIn(options_.backend.plan, task); };
   std::vector<TaskId> tasks;
   for (const ProcessSpec& process : processes_) tasks.push_back(process.task);
   supervisor_.emplace(tasks, options, *backend_, clock(), [this](const std::string& line) { client_.Say(line); });
@@ -174,6 +198,11 @@ void TaskRun::OnNotReserved(const TaskId& task, const absl::Status& why) {
   if (moving_.contains(task)) return OnNotMoved(task, why);
   waiting_.erase(task);
   if (!not_reserved_.has_value()) not_reserved_ = why;
+}
+
+void TaskRun::OnPlaced(const TaskId& task, const std::string& host, const std::string& why) {
+  client_.OnPlaced(task, host);
+  client_.Say(absl::StrCat(why, "; ", client_.NameOf(task), " runs on ", host, " instead"));
 }
 
 void TaskRun::OnStarted(const TaskId& task, const LocalProcess& process) {
@@ -237,7 +266,13 @@ MoveWish TaskRun::WishOf(const TaskId& task) {
 }
 
 void TaskRun::OnOutOfReach(const TaskId& task) {
-  if (!supervisor_.has_value() || !running_.contains(task) || !client_.IsReplacedAtOnce(task)) return;
+  if (!supervisor_.has_value() || !running_.contains(task)) return;
+  if (supervisor_->IsUseless(task)) {
+    client_.Say(absl::StrCat(client_.NameOf(task), " is out of reach, and isn't waited for"));
+    backend_->GiveUp(task);
+    return OnExit(task, {.signal = SIGKILL, .host_lost = true});
+  }
+  if (!client_.IsReplacedAtOnce(task)) return;
   const MoveWish wish = WishOf(task);
   if (wish.hosts.empty() || !backend_->CanGiveUp(task, wish) || !supervisor_->MayReplace(task)) return;
   client_.Say(
@@ -299,7 +334,8 @@ void TaskRun::OnMoved(const TaskId& task, const std::vector<std::string>& addres
   processes_ = *std::move(planned);
   if (supervisor_->ending()) return supervisor_->OnExit(task, {.signal = SIGTERM});
   backend_->WriteHosts(moves_.ClusterFile());
-  if (client_.LearnsOfMoves()) return LaunchAgain(task);
+  // Nobody knows the address of a task that has none.
+  if (client_.LearnsOfMoves() || addresses.empty()) return LaunchAgain(task);
   parked_.insert(task);
   BeginWholeRestart();
 }

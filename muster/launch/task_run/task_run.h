@@ -53,6 +53,8 @@ class TaskRunClient {
   virtual void OnStarted(const ProcessSpec& spec, const LocalProcess& process) = 0;
   // As BackendEvents::OnUsage.
   virtual void OnUsage(const TaskId& /*task*/, const ProcessUsage& /*usage*/) {}
+  // A task that was to run on a host that is left out is on this one from now on. It has no process yet.
+  virtual void OnPlaced(const TaskId& /*task*/, const std::string& /*host*/) {}
   // Returns the hosts to which a task may go when its own is lost; none: it stays. Not asked of runs on this machine.
   virtual MoveWish MayMoveTo(const TaskId& /*task*/) { return {}; }
   // Returns whether a task may be replaced while its old process may still run: the job refuses what that one does.
@@ -82,6 +84,8 @@ struct TaskRunOptions {
 struct PortRequest {
   TaskId task;
   std::vector<uint16_t> ports;  // numbers, or 0 for any
+  // Where the task goes if its host is optional and left out (HostPlan::optional_hosts); no hosts: nowhere.
+  MoveWish elsewhere = {};
 };
 
 // "HOST:PORT" of each reserved port of a task, in the order of the request.
@@ -99,15 +103,15 @@ struct LeftTasks {
 // Returns the port of "HOST:PORT".
 uint16_t PortOf(const std::string& address);
 
+// Why TaskRun::Launch failed.
+struct StartFailure {
+  TaskId task;
+  absl::Status why;
+  bool alone = true;  // no other task was started
+};
+
 class TaskRun final : public BackendEvents {
  public:
-  // Why Launch failed.
-  struct StartFailure {
-    TaskId task;
-    absl::Status why;
-    bool alone = true;  // no other task was started
-  };
-
   // Borrows the client, which must outlive it.
   TaskRun(TaskRunOptions options, TaskRunClient& client);
   ~TaskRun() override;
@@ -119,8 +123,12 @@ class TaskRun final : public BackendEvents {
   // Blocks until all are reserved, on hosts that may have to be reached first; Cancelled after an interrupt, as nothing
   // is started yet. InvalidArgument: a port that was asked for by its number is in use.
   absl::StatusOr<ReservedPorts> Reserve(const std::vector<PortRequest>& requests);
+  // Leaves out an optional host that can't be used for what `why` says, and blocks until what should run there has its
+  // place elsewhere (OnPlaced). Nothing of it may run.
+  [[nodiscard]] absl::Status LeaveOut(const std::string& host, const std::string& why);
   // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure().
-  // Cancelled after a second interrupt. An end that comes early is kept for Supervise.
+  // Cancelled after a second interrupt. An end that comes early is kept for Supervise, as is the loss of an optional
+  // host.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);
   const std::optional<StartFailure>& start_failure() const { return start_failure_; }
   // Goes on, in the place of these and Supervise, with what an earlier supervisor has launched and hadn't seen end.
@@ -152,6 +160,7 @@ class TaskRun final : public BackendEvents {
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override;
   void OnNotReserved(const TaskId& task, const absl::Status& why) override;
+  void OnPlaced(const TaskId& task, const std::string& host, const std::string& why) override;
   void OnStarted(const TaskId& task, const LocalProcess& process) override;
   void OnNotStarted(const TaskId& task, const absl::Status& why) override;
   void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override;

@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
-#include "muster/launch/task/task_environment.h"
 #include "muster/launch/task_run/task_run.h"
+#include "muster/launch/testing/scripted_backend.h"
 
 namespace muster::task_run_moves_test {
 namespace {
@@ -22,44 +22,6 @@ namespace {
 using ::testing::Contains, ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Not;
 
 const TaskId kPs{kPsJob, 0}, kChief{kWorkerJob, 0}, kWorker{kWorkerJob, 1};
-
-// What it was asked for, in lines; and what it says when it is asked.
-struct Script {
-  std::vector<std::string> lines;
-  std::string move_to;  // answers the next Move
-  bool can_give_up = true;
-  std::map<TaskId, std::vector<std::string>> lives;  // of each launch
-
-  std::vector<std::string> Taken() { return std::exchange(lines, {}); }
-};
-
-class ScriptedBackend final : public Backend {
- public:
-  explicit ScriptedBackend(Script& script) : script_(script) {}
-
-  absl::Status Start() override { return absl::OkStatus(); }
-  int Stop() override { return 0; }
-  void Reserve(const TaskId& task, const std::vector<uint16_t>&) override { Note("reserve ", task); }
-  void Launch(const ProcessSpec& process) override {
-    script_.lines.push_back(absl::StrCat("launch ", process.task.ToString(), " at ", process.address));
-    script_.lives[process.task].push_back(process.environment.back().second);
-    EXPECT_EQ(process.environment.back().first, kTaskLifeVariable);
-  }
-  void End(const TaskId& task, EndMode mode) override { Note(mode == EndMode::kGently ? "end " : "kill ", task); }
-  void PauseOutput(bool) override {}
-  void Input(const TaskId&, std::string_view) override {}
-  std::string Move(const TaskId&, const MoveWish&) override { return std::exchange(script_.move_to, ""); }
-  bool CanGiveUp(const TaskId&, const MoveWish&) const override { return script_.can_give_up; }
-  void GiveUp(const TaskId& task) override { Note("give up ", task); }
-  void WriteHosts(const std::string& file) override { script_.lines.push_back("hosts " + file); }
-  absl::Time deadline() const override { return absl::InfiniteFuture(); }
-  void OnTime() override {}
-
- private:
-  void Note(const char* what, const TaskId& task) { script_.lines.push_back(absl::StrCat(what, task.ToString())); }
-
-  Script& script_;
-};
 
 class TaskRunMovesTest : public ::testing::Test, public TaskRunClient {
  protected:

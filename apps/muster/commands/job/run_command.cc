@@ -229,6 +229,7 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   request.muster_command = "muster";  // each agent has its own first in the PATH
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
   options.plan.placement = request.hosts;
+  options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
   if (options.engine != kSlurmEngine) return absl::OkStatus();
   options.plan.muster = muster;

@@ -515,7 +515,7 @@ void HostAgent::TellGone(const AskedOfHost& asked) {
   if (stopping_ || asked.renewed) return;
   if (!asked.launch) return events_.OnNotReserved(asked.task, why_gone_);
   if (!asked.started) return events_.OnNotStarted(asked.task, why_gone_);
-  events_.OnExit(asked.task, {.signal = SIGKILL});
+  events_.OnExit(asked.task, {.signal = SIGKILL, .host_lost = true});
 }
 
 }  // namespace muster

@@ -32,6 +32,7 @@ HostsBackend::HostsBackend(const BackendOptions& options, std::unique_ptr<Engine
       loop_(loop),
       events_(events),
       placement_(options.plan.placement),
+      optional_(options.plan.optional_hosts),
       engine_(std::move(engine)),
       local_(options, loop, events) {
   MUSTER_CHECK(!options.plan.hosts.empty());
@@ -50,6 +51,11 @@ absl::Status HostsBackend::Start() {
   for (const Host& host : options_.plan.hosts)
     agents_[host.name] = std::make_unique<HostAgent>(host, host_options_, *engine_, loop_, *options_.clock,
                                                      static_cast<BackendEvents&>(*this), [this] { OnHostChanged(); });
+  // The supervisor before has left it out.
+  for (const std::string& host : optional_.names())
+    if (const auto is_there = [&](const auto& placed) { return placed.second == host; };
+        std::none_of(placement_.begin(), placement_.end(), is_there))
+      LeaveOut(host, "it was left out before");
   return absl::OkStatus();
 }
 
@@ -95,17 +101,68 @@ void HostsBackend::Reserve(const TaskId& task, const std::vector<uint16_t>& port
 void HostsBackend::OnHostChanged() {
   if (!later_.has_value() || check_.has_value() || usable_.has_value()) return;
   std::vector<HostAgent*> ready;
+  bool all_ready = true;
   for (const Host& host : options_.plan.hosts) {
     HostAgent* const agent = agents_.at(host.name).get();
+    if (agent->state() == HostAgent::State::kGone && optional_.MayLeaveOut(host.name))
+      LeaveOut(host.name, std::string(agent->why_gone().message()));
+    if (optional_.IsLeftOut(host.name)) continue;
     if (agent->state() == HostAgent::State::kConnecting) return;
-    if (agent->state() == HostAgent::State::kReady) ready.push_back(agent);
+    if (agent->state() == HostAgent::State::kReady)
+      ready.push_back(agent);
+    else
+      all_ready = false;
   }
-  if (ready.size() < agents_.size()) return OnChecked(WhyNotAllHosts());
+  if (!all_ready) return OnChecked(WhyNotAllHosts());
   if (ready.size() == 1) return OnChecked(absl::OkStatus());
-  check_.emplace(std::move(ready), options_.run_id, [this](const absl::Status& checked) { OnChecked(checked); });
+  check_.emplace(ready, optional_.names(), options_.run_id,
+                 [this](const absl::Status& checked) { OnChecked(checked); });
+}
+
+bool HostsBackend::AwaitsOnlyOptional() const {
+  if (!later_.has_value() || usable_.has_value() || optional_.names().empty()) return false;
+  if (check_.has_value()) return check_->AwaitsOnlyOptional();
+  return std::all_of(agents_.begin(), agents_.end(), [this](const auto& host) {
+    return host.second->state() != HostAgent::State::kConnecting || optional_.names().contains(host.first);
+  });
+}
+
+void HostsBackend::MindOptionalHosts() {
+  if (!optional_.IsPatienceOver(AwaitsOnlyOptional(), options_.clock->Now())) return;
+  const std::string why = absl::StrCat("nothing was heard of it for ", absl::FormatDuration(OptionalHosts::kPatience),
+                                       " after the others were there");
+  if (check_.has_value()) return check_->LeaveOutAwaited(why);
+  for (const auto& [name, agent] : agents_)
+    if (agent->state() == HostAgent::State::kConnecting && optional_.MayLeaveOut(name)) LeaveOut(name, why);
+  OnHostChanged();
+}
+
+// What its agent has is ended, also where it can be reached only later.
+std::vector<TaskId> HostsBackend::LeaveOut(const std::string& host, const std::string& why) {
+  optional_.LeaveOut(host, why);
+  // The agent may be what calls.
+  later_->Add([this, host] { agents_.at(host)->Stop(); });
+  std::vector<TaskId> tasks;
+  for (const auto& [task, wish] : elsewhere_)
+    if (const auto placed = placement_.find(task); placed != placement_.end() && placed->second == host)
+      tasks.push_back(task);
+  return tasks;
+}
+
+absl::Status HostsBackend::PlaceAgain(const TaskId& task) {
+  const std::string from = placement_.at(task), why = optional_.WhyNotUsed(from);
+  const auto wish = elsewhere_.find(task);
+  if (wish == elsewhere_.end()) return absl::UnavailableError(why);
+  const std::string to = PlaceElsewhere(task, wish->second, options_.clock->Now()).value_or(wish->second.last_resort);
+  if (to.empty()) return absl::UnavailableError(absl::StrCat(why, "; no other host has room"));
+  placement_[task] = to;
+  events_.OnPlaced(task, to, why);
+  return absl::OkStatus();
 }
 
 void HostsBackend::OnChecked(const absl::Status& checked) {
+  if (check_.has_value())
+    for (const auto& [host, why] : check_->left_out()) LeaveOut(host, why);
   usable_ = checked;
   // The check may be what calls.
   if (later_.has_value()) later_->Add([this] { ReserveWaiting(); });
@@ -113,9 +170,12 @@ void HostsBackend::OnChecked(const absl::Status& checked) {
 
 void HostsBackend::ReserveWaiting() {
   for (const auto& [task, ports] : std::exchange(waiting_, {})) {
+    absl::Status usable = *usable_;
+    const auto placed = placement_.find(task);
+    if (usable.ok() && placed != placement_.end() && optional_.IsLeftOut(placed->second)) usable = PlaceAgain(task);
     HostAgent* const host = HostOf(task);
-    if (!usable_->ok()) {
-      events_.OnNotReserved(task, *usable_);
+    if (!usable.ok()) {
+      events_.OnNotReserved(task, usable);
     } else if (host == nullptr) {
       ReserveHere(task, ports);
     } else {
@@ -190,7 +250,8 @@ std::optional<std::string> HostsBackend::PlaceElsewhere(const TaskId& task, cons
     const HostAgent& agent = *agents_.at(host.name);
     const bool is_wished = std::find(wish.hosts.begin(), wish.hosts.end(), host.name) != wish.hosts.end();
     const bool is_heard = agent.state() == HostAgent::State::kReady && !agent.suspect() && agent.heard_since() <= since;
-    if (is_wished && is_heard && host.name != placement_.at(task)) request.hosts.push_back(host);
+    if (is_wished && is_heard && !optional_.IsLeftOut(host.name) && host.name != placement_.at(task))
+      request.hosts.push_back(host);
   }
   for (const TaskId& other : wish.others)
     if (const auto placed = placement_.find(other); placed != placement_.end()) request.present[other] = placed->second;
@@ -222,7 +283,7 @@ void HostsBackend::WriteHosts(const std::string& file) {
 }
 
 absl::Time HostsBackend::deadline() const {
-  absl::Time first = std::min(local_.deadline(), engine_->deadline());
+  absl::Time first = std::min({local_.deadline(), engine_->deadline(), optional_.deadline()});
   for (const auto& [name, agent] : agents_) first = std::min(first, agent->deadline());
   return first;
 }
@@ -231,6 +292,7 @@ void HostsBackend::OnTime() {
   local_.OnTime();
   engine_->OnTime();
   for (const auto& [name, agent] : agents_) agent->OnTime();
+  MindOptionalHosts();
 }
 
 void HostsBackend::OnStream(const std::string& host, AgentStream stream) {

@@ -2,8 +2,9 @@
 // that the plan doesn't place, as TensorBoard, runs on this machine. Used by the loop's thread.
 //
 // All hosts are reached, and reach each other, before a port is reserved on any: each Reserve waits for that, and fails
-// with a line for every host or pair of hosts that can't be used. A host that is lost later ends its own tasks and
-// these alone: each exits as if killed, and may Move to another host.
+// with a line for every host or pair of hosts that can't be used. Optional hosts (HostPlan) aren't waited for: one that
+// can't be used is left out, and what should run there goes where AllowElsewhere says. A host that is lost later ends
+// its own tasks and these alone: each exits as if killed, and may Move to another host.
 #pragma once
 
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/hosts/host_agent.h"
+#include "muster/launch/backends/hosts/optional_hosts.h"
 #include "muster/launch/backends/hosts/reach_check.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/engines/engine.h"
@@ -34,6 +36,8 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   // the plan's grace.
   int Stop() override;
   void Reserve(const TaskId& task, const std::vector<uint16_t>& ports) override;
+  void AllowElsewhere(const TaskId& task, const MoveWish& wish) override { elsewhere_[task] = wish; }
+  std::vector<TaskId> LeaveOut(const std::string& host, const std::string& why) override;
   void Launch(const ProcessSpec& process) override;
   void TakeOver(const LeftProcess& process) override;
   void End(const TaskId& task, EndMode mode) override;
@@ -67,6 +71,11 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   // A host has answered, or can't be used.
   void OnHostChanged();
   void OnChecked(const absl::Status& checked);
+  // Leaves out optional hosts that everything else waits for, when their time is over.
+  void MindOptionalHosts();
+  bool AwaitsOnlyOptional() const;
+  // Gives a task a place whose host is left out. Returns why there is none.
+  absl::Status PlaceAgain(const TaskId& task);
   absl::Status StartHere();
   void ReserveHere(const TaskId& task, const std::vector<uint16_t>& ports);
   // Returns the host of a task; null: this machine.
@@ -85,6 +94,8 @@ class HostsBackend final : public Backend, public EngineEvents, private BackendE
   BackendEvents& events_;
 
   std::map<TaskId, std::string> placement_;  // the plan's, and where tasks have gone since
+  std::map<TaskId, MoveWish> elsewhere_;     // of tasks that go elsewhere if their host is left out
+  OptionalHosts optional_;
   std::unique_ptr<Engine> engine_;
   LocalBackend local_;
   bool local_started_ = false;                                // once a task has no place on a host

@@ -35,6 +35,7 @@ class RayJobs final : public JobEngine {
   void Hasten(const std::string& /*id*/) override {}
   // A job waits for the ends that its script names, whatever happens.
   absl::Status Free(const std::string& /*id*/) override { return absl::OkStatus(); }
+  std::optional<int> Restarts(const std::string& /*id*/) override { return 0; }
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
 
  private:

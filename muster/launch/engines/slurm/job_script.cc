@@ -14,14 +14,16 @@
 namespace muster {
 namespace {
 
+// A signal that others send, too, is no notice: by SIGTERM, for example, somebody cancels the job.
+constexpr absl::string_view kNoNotice[] = {"TERM", "15", "INT", "2"};
+
 // A signal ends `wait`, but not the supervisor; the last wait has the supervisor's own exit status.
 constexpr char kScriptBody[] = R"sh(
 tell() { kill -s "$1" "$supervisor" 2>/dev/null; }
 trap 'ending=1; tell TERM' TERM
 trap 'ending=1; tell INT' INT
-trap ': >"$notice"; ending=1; tell TERM' NOTICE
 trap '' HUP
-ending=
+NOTICEending=
 rm -f "$notice"
 for life in 1 2 3 4; do
   rm -f "$over"
@@ -73,8 +75,11 @@ std::string JobScript(const JobRequest& request) {
   absl::StrAppend(&text, "\n", Assignment("muster", request.muster), Assignment("experiment", request.experiment),
                   Assignment("over", request.over_file), Assignment("notice", request.notice_file), "export ",
                   Assignment("MUSTER_HOME", request.home), absl::StrFormat("umask %04o\n", request.users_umask));
-  const std::string signal = NoticeSignal(options);
-  absl::StrAppend(&text, absl::StrReplaceAll(kScriptBody, {{"NOTICE", signal.empty() ? "USR1" : signal}}));
+  std::string signal = NoticeSignal(options);
+  if (signal.empty()) signal = "USR1";  // which a site may send by itself
+  const bool is_notice = std::find(std::begin(kNoNotice), std::end(kNoNotice), signal) == std::end(kNoNotice);
+  const std::string trap = absl::StrCat("trap ': >\"$notice\"; ending=1; tell TERM' ", signal, "\n");
+  absl::StrAppend(&text, absl::StrReplaceAll(kScriptBody, {{"NOTICE", is_notice ? trap : ""}}));
   return text;
 }
 

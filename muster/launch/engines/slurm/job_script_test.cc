@@ -89,5 +89,15 @@ TEST_F(JobScriptTest, SignalsArePassedOnAndTheNoticeIsNoted) {
   EXPECT_TRUE(scratch_.Has("notice"));
 }
 
+// By SIGTERM somebody may cancel the job, of which the engine knows more than the script.
+TEST_F(JobScriptTest, ASignalThatOthersSendTooIsNoNotice) {
+  scratch_.Write("muster", absl::StrCat("#!/bin/bash\ntrap ': >", scratch_ / "over",
+                                        "; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done\n"));
+  chmod((scratch_ / "muster").c_str(), 0700);
+  scratch_.Write("job.sh", JobScript(Request({{"signal", "B:TERM@60"}})));
+  EXPECT_EQ(RunToItsEnd({"bash", scratch_ / "job.sh"}, {"PATH=/usr/bin:/bin"}, kPatience)->status.code, 5);
+  EXPECT_FALSE(scratch_.Has("notice"));
+}
+
 }  // namespace
 }  // namespace muster::job_script_test

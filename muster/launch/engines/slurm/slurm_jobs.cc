@@ -259,6 +259,15 @@ void SlurmJobs::Hasten(const std::string& id) {
       RunToItsEnd({"scontrol", "update", absl::StrCat("JobId=", id), "StartTime=now"}, environment_, kPatience));
 }
 
+std::optional<int> SlurmJobs::Restarts(const std::string& id) {
+  const auto output = RunToItsEnd({"squeue", "--noheader", "--states=all", "--Format=RestartCnt", "--jobs=" + id},
+                                  environment_, kLookPatience);
+  int restarts = 0;
+  if (!output.ok() || !output->status.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(output->out), &restarts))
+    return std::nullopt;
+  return restarts;
+}
+
 std::optional<absl::Time> SlurmJobs::EndTime(const std::string& id) {
   const auto output =
       RunToItsEnd({"squeue", "--noheader", "--format=%e", absl::StrCat("--jobs=", id)}, environment_, kPatience);

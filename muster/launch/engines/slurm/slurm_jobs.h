@@ -28,6 +28,7 @@ class SlurmJobs final : public JobEngine {
   absl::Status Requeue(const std::string& id) override;
   absl::Status Free(const std::string& id) override;
   void Hasten(const std::string& id) override;
+  std::optional<int> Restarts(const std::string& id) override;
   std::optional<absl::Time> EndTime(const std::string& id) override;
 
  private:

@@ -90,6 +90,14 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   EXPECT_EQ(news->at("6").phase, JobPhase::kUnknown);
 }
 
+TEST_F(SlurmJobsTest, HowOftenAJobWasBegunAnewIsAskedOfSqueue) {
+  Command("squeue",
+          "[ \"$*\" = '--noheader --states=all --Format=RestartCnt --jobs=4' ] && echo '3                   '");
+  EXPECT_EQ(Jobs().Restarts("4"), 3);
+  Command("squeue", "echo 'Invalid job format specification: RestartCnt' >&2; exit 1");
+  EXPECT_EQ(Jobs().Restarts("4"), std::nullopt);
+}
+
 TEST_F(SlurmJobsTest, AForgottenJobIsUnknownWhereThereIsNoAccounting) {
   Command("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
   Command("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1");

@@ -29,6 +29,7 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
                                     .requeues = object.at("requeues").get<int>(),
                                     .restarts = object.at("restarts").get<int>(),
                                     .wants_another = object.at("wants_another").get<bool>(),
+                                    .doubtful = object.value("doubtful", false),
                                     .killed = object.at("killed").get<bool>(),
                                     .ending_seconds = object.at("ending_seconds").get<double>()});
   } catch (const nlohmann::json::exception&) {
@@ -45,6 +46,7 @@ absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
                                  {"requeues", job.requeues},
                                  {"restarts", job.restarts},
                                  {"wants_another", job.wants_another},
+                                 {"doubtful", job.doubtful},
                                  {"killed", job.killed},
                                  {"ending_seconds", job.ending_seconds}};
   return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);

@@ -19,6 +19,7 @@ struct JobOfRun {
   int requeues = 0;            // how often the run has gone on in another job, or in this one begun anew
   int restarts = 0;            // how often the engine has begun this job anew, as far as its supervisor has seen
   bool wants_another = false;  // its supervisor has ended because its job's time was over: it goes on in another one
+  bool doubtful = false;       // that, though it couldn't be asked whether somebody had cancelled the job
   bool killed = false;         // somebody has asked for its end
   double ending_seconds = 0;   // what its tasks have taken to end, when they were asked to last; 0: unknown
 

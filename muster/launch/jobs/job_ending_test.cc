@@ -1,0 +1,81 @@
+#include "muster/launch/jobs/job_ending.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "muster/launch/testing/played_job_engine.h"
+
+namespace muster::job_ending_test {
+namespace {
+
+using What = EndingOfJob::What;
+constexpr JobPhase kRuns = JobPhase::kRuns, kEnded = JobPhase::kEnded;
+
+class JobEndingTest : public ::testing::Test {
+ protected:
+  // Returns the ending that is found, its reason in what(); `later`: what the engine says from the second pause on.
+  What Ending(const JobNews& at_first, const std::optional<JobNews>& later = std::nullopt) {
+    played_.news["7"] = at_first;
+    PlayedJobEngine engine(played_);
+    paused_ = absl::ZeroDuration();
+    const EndingOfJob ending = EndingOf(engine, {.id = "7", .hosts = {}, .restarts = 2}, [&](absl::Duration pause) {
+      paused_ += pause;
+      if (later.has_value() && paused_ >= 2 * pause) played_.news["7"] = *later;
+    });
+    reason_ = ending.reason;
+    return ending.what;
+  }
+
+  PlayedJobs played_;
+  absl::Duration paused_;
+  std::string reason_;
+};
+
+TEST_F(JobEndingTest, AJobThatIsCancelledHasNoReason) {
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "COMPLETING", .ending = true}), What::kCancelled);
+  EXPECT_EQ(Ending({.phase = kEnded, .text = "CANCELLED", .cancelled = true}), What::kCancelled);
+  EXPECT_EQ(paused_, absl::ZeroDuration());
+}
+
+TEST_F(JobEndingTest, AnEndThatTheEngineMakesIsNamed) {
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "COMPLETING (NodeDown)", .ending = true, .reason = "NodeDown"}),
+            What::kEnded);
+  EXPECT_EQ(reason_, "NodeDown");
+  EXPECT_EQ(Ending({.phase = kEnded, .text = "NODE_FAIL"}), What::kEnded);
+  EXPECT_EQ(reason_, "NODE_FAIL");
+}
+
+TEST_F(JobEndingTest, AJobThatTheEngineBeginsAnewIsNotCancelled) {
+  played_.restarts = 3;
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "COMPLETING", .ending = true}), What::kBegunAnew);
+  EXPECT_EQ(Ending({.phase = JobPhase::kWaits, .text = "PENDING (BeginTime)"}), What::kBegunAnew);
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "RUNNING"}), What::kNotice);
+  played_.restarts = 2;
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "COMPLETING", .ending = true}), What::kCancelled) << "it was anew before";
+}
+
+TEST_F(JobEndingTest, NewsThatComeAfterTheSignalAreWaitedFor) {
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "RUNNING"}, JobNews{.phase = kEnded, .text = "NODE_FAIL"}), What::kEnded);
+  EXPECT_EQ(paused_, 2 * kNewsPause);
+}
+
+TEST_F(JobEndingTest, ASignalAloneIsANotice) {
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "RUNNING"}), What::kNotice);
+  EXPECT_EQ(paused_, kNewsPatience);
+}
+
+TEST_F(JobEndingTest, TheEndOfItsTimeIsANotice) {
+  EXPECT_EQ(Ending({.phase = kEnded, .text = "TIMEOUT", .time_over = true}), What::kNotice);
+  EXPECT_EQ(paused_, absl::ZeroDuration());
+}
+
+TEST_F(JobEndingTest, AnEngineThatDoesNotAnswerIsAskedOnce) {
+  played_.silence = absl::UnavailableError("no answer");
+  EXPECT_EQ(Ending({.phase = kEnded, .text = "NODE_FAIL"}), What::kUnknown);
+  EXPECT_EQ(played_.looks, 1);
+}
+
+}  // namespace
+}  // namespace muster::job_ending_test

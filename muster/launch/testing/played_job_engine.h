@@ -1,0 +1,60 @@
+// An engine of jobs that a test plays.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/launch/engines/job_engine.h"
+
+namespace muster {
+
+// What the engine would say, and what it was asked for.
+struct PlayedJobs {
+  std::map<std::string, JobNews> news;
+  absl::Status silence;  // why it doesn't answer
+  std::vector<std::string> submitted, after, hastened, freed;
+  std::optional<int> restarts;
+  int looks = 0;
+};
+
+class PlayedJobEngine final : public JobEngine {
+ public:
+  explicit PlayedJobEngine(PlayedJobs& played) : played_(played) {}
+  std::string name() const override { return "slurm"; }
+  std::string title() const override { return "Slurm"; }
+  JobTerms TermsOf(const HostSetting&) const override { return {}; }
+  std::string Script(const JobRequest&) const override { return ""; }
+  absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
+    played_.after.push_back(after);
+    played_.submitted.push_back(script);
+    return std::to_string(100 + played_.submitted.size());
+  }
+  absl::StatusOr<std::string> WouldTake(const std::string& /*script_text*/) override { return ""; }
+  absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override {
+    ++played_.looks;
+    if (!played_.silence.ok()) return played_.silence;
+    std::map<std::string, JobNews> news;
+    for (const std::string& id : ids) news[id] = played_.news[id];
+    return news;
+  }
+  absl::Status End(const std::string& /*id*/, JobEnd /*how*/) override { return absl::OkStatus(); }
+  absl::StatusOr<OwnJob> Own() override { return absl::NotFoundError("in none"); }
+  bool EndLeftSteps(const std::string& /*id*/) override { return true; }
+  absl::Status Requeue(const std::string& /*id*/) override { return absl::OkStatus(); }
+  absl::Status Free(const std::string& id) override {
+    played_.freed.push_back(id);
+    return absl::OkStatus();
+  }
+  void Hasten(const std::string& id) override { played_.hastened.push_back(id); }
+  std::optional<int> Restarts(const std::string& /*id*/) override { return played_.restarts; }
+  std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
+
+ private:
+  PlayedJobs& played_;
+};
+
+}  // namespace muster
