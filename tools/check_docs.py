@@ -8,6 +8,7 @@ Also reports links to missing files, files in backticks that the tree doesn't ha
 recorded command (page_blocks.py), errors that a page explains and no program says (error_rows.py), and a changelog whose
 newest version isn't that of muster/base/version.h."""
 
+import ast
 import difflib
 import pathlib
 import re
@@ -86,10 +87,13 @@ def missing_files(path, text, there):
 
 
 def said_by_programs(root):
-    """Returns the string literals of muster/ and apps/, a line each."""
+    """Returns the string literals of muster/ and apps/, also of the Python that muster brings along, a line each."""
     programs = [p for p in sources.code_files(root)
                 if p.parts[0] in ("muster", "apps") and "testing" not in p.parts and not p.name.endswith("_test.cc")]
-    return "\n".join(text for p in programs for text in error_rows.strings((root / p).read_text(encoding="utf-8")))
+    texts = [text for p in programs for text in error_rows.strings((root / p).read_text(encoding="utf-8"))]
+    trees = (ast.parse(p.read_text(encoding="utf-8")) for p in sorted((root / "muster").rglob("*.py")))
+    texts += [n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return "\n".join(texts)
 
 
 def problems(root, write=False):

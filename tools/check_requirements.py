@@ -13,6 +13,7 @@ def missing(path):
         if not requirement:
             continue
         name, _, version = requirement.partition("==")
+        name = name.partition("[")[0]  # "ray[default]" is ray with more of its dependencies
         try:
             if importlib.metadata.version(name) != version:
                 yield requirement

@@ -8,7 +8,7 @@ import re
 
 CHAPTER = re.compile(r"^## What an error means\n(?P<body>.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"^\| (?P<said>[^|]*?) +\|", re.MULTILINE)
-DIFFERS = re.compile(r"srun:.*|…|;|\([^)]*\)|(?<!\w)/[\w/.-]+|\b\d[\w.]*|\b[A-Z]{2}[A-Z_]*\b|\bSlurm\b|[`:,.|]")
+DIFFERS = re.compile(r"srun:.*|…|;|\([^)]*\)|(?<!\w)/[\w/.-]+|\b\d[\w.]*|\b[A-Z]{2}[A-Z_]*\b|\b(?:Slurm|Ray)\b|[`:,.|]")
 # A comment, or a string, whose parts may stand one below the other.
 TOKEN = re.compile(r"""//[^\n]*|'(?:[^'\\\n]|\\.)'|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)\"""", re.DOTALL)
 

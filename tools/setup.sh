@@ -3,7 +3,7 @@
 #   setup.sh [--quiet] [--no-torch] [--for user|build|check|test]
 # What each needs: `build` what compiles and runs the programs; `user` (the default) TensorBoard besides, for `muster
 # tensorboard` and `muster run --tensorboard`; `check` clang and the Python packages of tools/requirements.txt; `test` a
-# browser, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
+# browser and Ray, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
 # dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -166,18 +166,33 @@ see_to_torch() {
   fi
 }
 
+# The files that list the Python packages which are asked for.
+test_requirements() {
+  echo tools/requirements.txt
+  [ $for != test ] || echo tools/requirements-ray.txt
+}
+
+have_requirements() {
+  [ -x .venv/bin/python ] && .venv/bin/python tools/check_requirements.py "$1"
+}
+
 have_test_requirements() {
-  [ -x .venv/bin/python ] && .venv/bin/python tools/check_requirements.py tools/requirements.txt
+  local file
+  for file in $(test_requirements); do have_requirements "$file" || return; done
 }
 
 see_to_test_requirements() {
+  local file
   if have_test_requirements; then
     say_ok "[3/3] Python packages for tests: nothing is missing"
     return
   fi
-  say "[3/3] installing the Python packages that only tests and checks use (tools/requirements.txt) into .venv"
-  make_environment
-  pip_install -r tools/requirements.txt
+  for file in $(test_requirements); do
+    ! have_requirements "$file" || continue
+    say "[3/3] installing the Python packages that only tests and checks use ($file) into .venv"
+    make_environment
+    pip_install -r "$file"
+  done
 }
 
 # `muster tensorboard` and `muster run --tensorboard` look for the program on PATH.

@@ -76,8 +76,9 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
   ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
   const absl::Status reconciled = ReconcileAloud(*registry).status();
   if (!reconciled.ok()) UsageError("", reconciled);
-  auto jobs = std::make_unique<JobWatch>(*home, *registry,
-                                         [](const std::string& name) { return MakeJobEngine(name, OwnEnvironment()); });
+  auto jobs = std::make_unique<JobWatch>(*home, *registry, [](const std::string& name, const std::string& at) {
+    return MakeJobEngine(name, at, OwnEnvironment());
+  });
   LookAtJobsAloud(*jobs);
   OpenedHome opened{*home, std::move(registry), std::move(jobs), {}};
   auto left = FindLeft(*opened.registry);

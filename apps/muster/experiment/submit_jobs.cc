@@ -28,7 +28,7 @@ absl::Status WithPlaces(const absl::Status& status, const std::string& engine, c
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(experiment.options.hosts.job_engine(), OwnEnvironment());
+  const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
   ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
   const JobsOrder order{.home = opened.home,
                         .muster = setting.muster,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,20 +31,32 @@ absl::StatusOr<absl::Duration> ParseGrace(const std::string& text) {
                                                  absl::ToInt64Seconds(kMostGrace)));
 }
 
-// The file's options of the job, and a flag's in their place.
-absl::StatusOr<HostSetting> JobSettingOf(const HostFlags& flags, const HostsSpec& spec) {
+// "NAME=VALUE", "NAME=" (no value) or "NAME" (an empty one).
+std::pair<std::string, std::optional<std::string>> NameAndValue(const std::string& text) {
+  const size_t equals = text.find('=');
+  std::optional<std::string> value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (equals != std::string::npos && value->empty()) value.reset();
+  return {text.substr(0, equals), std::move(value)};
+}
+
+// The file's options of the job of this engine, and a flag's in their place.
+absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFlags& flags, const HostsSpec& spec) {
   if (!flags.hosts.empty() || !flags.host_file.empty() || !flags.ssh_config.empty())
     return absl::InvalidArgumentError(
-        "--on slurm: the hosts are the nodes of the job, --slurm nodes=N says how many; accepted without --hosts, "
-        "--host_file and --ssh_config");
-  HostSetting setting{.hosts = {}, .slurm = spec.slurm, .placement = spec.placement};
-  for (const std::string& one : flags.slurm) {
-    const size_t equals = one.find('=');
-    const std::string name = one.substr(0, equals);
-    std::optional<std::string> value = equals == std::string::npos ? "" : one.substr(equals + 1);
-    if (equals != std::string::npos && value->empty()) value.reset();
-    if (const absl::Status taken = TakeSlurmSetting(*setting.slurm, name, value); !taken.ok())
-      return absl::InvalidArgumentError(absl::StrCat("--slurm ", one, ": ", std::string(taken.message())));
+        absl::StrCat("--on ", engine, ": the hosts are the nodes of the job, --", engine,
+                     " nodes=N says how many; accepted without --hosts, --host_file and --ssh_config"));
+  const bool on_ray = engine == kRayEngine;
+  HostSetting setting{.hosts = {}, .placement = spec.placement};
+  if (on_ray)
+    setting.ray = spec.ray;
+  else
+    setting.slurm = spec.slurm;
+  for (const std::string& one : on_ray ? flags.ray : flags.slurm) {
+    const auto [name, value] = NameAndValue(one);
+    const absl::Status taken =
+        on_ray ? TakeRaySetting(*setting.ray, name, value) : TakeSlurmSetting(*setting.slurm, name, value);
+    if (!taken.ok())
+      return absl::InvalidArgumentError(absl::StrCat("--", engine, " ", one, ": ", std::string(taken.message())));
   }
   if (!flags.grace.empty()) {
     ASSIGN_OR_RETURN(setting.grace, ParseGrace(flags.grace));
@@ -66,6 +80,8 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
     return absl::InvalidArgumentError(
         "--on slurm: the hosts are the nodes of the allocation; accepted without --hosts, --host_file and "
         "--ssh_config");
+  if (flags.on == kRayEngine)
+    return absl::InvalidArgumentError("--on ray: a job of Ray holds a whole experiment; accepted with muster train");
   return absl::OkStatus();
 }
 
@@ -92,16 +108,21 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
   HostFlags wanted = flags;
   const bool flags_have_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   const bool file_has_hosts = !spec.hosts.empty() || !spec.host_file.empty();
-  if (flags.on.empty() && spec.on.empty() && !flags_have_hosts && spec.slurm != SlurmSetting())
-    return absl::InvalidArgumentError(
-        "the experiment file has `slurm`, but nothing says that a job shall run it; accepted: `on: slurm` there or "
-        "--on "
-        "slurm; --on local runs it here");
+  if (flags.on.empty() && spec.on.empty() && !flags_have_hosts) {
+    const std::string engine = spec.slurm != SlurmSetting() ? kSlurmEngine : spec.ray != RaySetting() ? kRayEngine : "";
+    if (!engine.empty())
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the experiment file has `", engine, "`, but nothing says that a job shall run it; accepted: `on: ", engine,
+          "` there or --on ", engine, "; --on local runs it here"));
+  }
   // A flag for hosts is for hosts, whatever the file says; --on local is for this machine, whatever hosts the file has.
   if (wanted.on.empty() && !flags_have_hosts) wanted.on = spec.on;
   if (wanted.on.empty() && file_has_hosts) wanted.on = kSshEngine;
-  if (wanted.on == kSlurmEngine) return JobSettingOf(flags, spec);
-  if (!flags.slurm.empty()) return absl::InvalidArgumentError("--slurm: accepted with --on slurm only");
+  if (wanted.on != kSlurmEngine && !flags.slurm.empty())
+    return absl::InvalidArgumentError("--slurm: accepted with --on slurm only");
+  if (wanted.on != kRayEngine && !flags.ray.empty())
+    return absl::InvalidArgumentError("--ray: accepted with --on ray only");
+  if (wanted.on == kSlurmEngine || wanted.on == kRayEngine) return JobSettingOf(wanted.on, flags, spec);
   HostSetting setting;
   if (!flags_have_hosts && wanted.on == kThisMachine) return setting;
   if (!flags_have_hosts && !file_has_hosts && wanted.on == kSshEngine)
@@ -167,12 +188,19 @@ void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm)
       ->type_name("SIZE");
 }
 
-void AddJobFlag(CLI::App* command, HostFlags& flags) {
+void AddJobFlags(CLI::App* command, HostFlags& flags) {
   command
       ->add_option(
           "--slurm", flags.slurm,
           "With --on slurm: an option of sbatch by its long name, as nodes=2 or exclusive; NAME= takes muster's "
           "own away; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--ray", flags.ray,
+          "With --on ray: nodes, address (of the dashboard), python (that has Ray), autoscaler or resources.NAME of "
+          "each node; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }

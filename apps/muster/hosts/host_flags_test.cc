@@ -111,12 +111,29 @@ TEST(JobSettingTest, AFileWithSlurmAloneDoesntSayWhatShallRunIt) {
   EXPECT_FALSE(HostSettingOf({}, file, "/")->is_elsewhere());
 }
 
+TEST(JobSettingTest, RayHasItsOwnFlag) {
+  HostsSpec file{.on = "ray"};
+  file.ray = {.nodes = 2, .address = "http://h1:8265", .resources = {{"CPU", 4}}};
+  const auto setting = HostSettingOf({.ray = {"nodes=3", "address=", "resources.CPU=", "autoscaler"}}, file, "/");
+  ASSERT_TRUE(setting.ok()) << setting.status();
+  EXPECT_EQ(setting->job_engine(), kRayEngine);
+  EXPECT_TRUE(setting->is_elsewhere());
+  EXPECT_EQ(*setting->ray, (RaySetting{.nodes = 3, .autoscaler = true}));
+  EXPECT_FALSE(setting->slurm.has_value());
+  file.on = "";
+  EXPECT_THAT(std::string(HostSettingOf({}, file, "/").status().message()), HasSubstr("accepted: `on: ray` there"));
+}
+
 TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   const auto why_not = [](const HostFlags& flags) {
     return std::string(HostSettingOf(flags, {}, "/").status().message());
   };
   EXPECT_THAT(why_not({.on = "slurm", .hosts = "a"}), HasSubstr("accepted without --hosts"));
   EXPECT_THAT(why_not({.slurm = {"nodes=2"}}), HasSubstr("--slurm: accepted with --on slurm only"));
+  EXPECT_THAT(why_not({.on = "slurm", .ray = {"nodes=2"}}), HasSubstr("--ray: accepted with --on ray only"));
+  EXPECT_THAT(why_not({.on = "ray", .hosts = "a"}), HasSubstr("--ray nodes=N says how many; accepted without --hosts"));
+  EXPECT_THAT(why_not({.on = "ray", .ray = {"nodes=0"}}), HasSubstr("--ray nodes=0: nodes is '0'"));
+  EXPECT_THAT(std::string(HostsOf({.on = "ray"}, {}).status().message()), HasSubstr("accepted with muster train"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"Nodes=2"}}), HasSubstr("'Nodes' isn't an option of sbatch"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"array=1-9"}}), HasSubstr("option array isn't for experiments"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"comment=a\nb"}}), HasSubstr("a text of one line"));

@@ -64,10 +64,15 @@ Rendezvous NewRendezvous(std::vector<std::string> addresses) {
   return {.addresses = std::move(addresses), .secret = absl::HexStringToBytes(RandomHex(kRendezvousSecretBytes))};
 }
 
-absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvous) {
+std::string RendezvousText(const Rendezvous& rendezvous) {
   std::string text = absl::StrCat(kFirstLine, "\n");
   for (const std::string& address : rendezvous.addresses) absl::StrAppend(&text, kAddressWord, address, "\n");
   absl::StrAppend(&text, kSecretWord, absl::BytesToHexString(rendezvous.secret), "\n");
+  return text;
+}
+
+absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvous) {
+  const std::string text = RendezvousText(rendezvous);
   const std::string beside = absl::StrCat(path, ".tmp", RandomHex(8));
   const auto failed = [&beside](int error) {
     unlink(beside.c_str());

@@ -19,6 +19,8 @@ struct Rendezvous {
 inline constexpr size_t kRendezvousSecretBytes = 32;
 
 Rendezvous NewRendezvous(std::vector<std::string> addresses);
+// Returns what is in the file.
+std::string RendezvousText(const Rendezvous& rendezvous);
 // Replaces the file, so that a reader finds the old one or the new one. Nobody else may read it.
 [[nodiscard]] absl::Status WriteRendezvous(const std::string& path, const Rendezvous& rendezvous);
 // PermissionDenied: others could have read or written the file. InvalidArgument: it isn't such a file.

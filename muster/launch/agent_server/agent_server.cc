@@ -58,6 +58,7 @@ absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::strin
   if (!before.empty()) KillProcessesOfAgent(before);
   std::vector<int> kept = place.folder.descriptors();
   kept.push_back(place.listening.fd());
+  if (place.until_closed.valid()) kept.push_back(place.until_closed.fd());
   return Keeper::Fork({.title = absl::StrCat("run-guard agent ", job),
                        .agent_id = id,
                        .kept = std::move(kept),

@@ -56,6 +56,8 @@ class AgentServer {
   struct Place {
     AgentFolder folder;
     Socket listening;
+    // A pipe that nobody writes into, whose end asks for the agent's; invalid: there is none. The owner watches it.
+    Socket until_closed = {};
   };
   // Listens in a folder that is locked.
   static absl::StatusOr<Place> Open(AgentFolder folder);

@@ -107,7 +107,7 @@ absl::Status StartDetached(const std::string& program, std::vector<std::string> 
   return AwaitReadiness(reading.fd(), patience);
 }
 
-absl::Status GoOnInChild(const std::string& job) {
+absl::Status GoOnInChild(const std::string& job, const std::string& own_file) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "cannot become a subreaper");
   const pid_t child = fork();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
@@ -116,6 +116,7 @@ absl::Status GoOnInChild(const std::string& job) {
   int code = 0;
   for (int wait_status = 0; Uninterrupted([&] { return waitpid(-1, &wait_status, 0); }) > 0;)
     code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  if (!own_file.empty()) unlink(own_file.c_str());
   _exit(code);
 }
 

@@ -24,7 +24,8 @@ inline constexpr int kReadinessFd = 3;
 // Goes on in a child of this process. The process itself (`run-wait agent JOB`) waits until the child and all that this
 // leaves behind have ended, and exits with the code of the one that has ended last. So whoever has started it, as a
 // step of Slurm, which kills what is left when its process has ended, sees it live as long as any life of the agent.
-[[nodiscard]] absl::Status GoOnInChild(const std::string& job);
+// Before it exits, the process removes `own_file`, unless that is empty.
+[[nodiscard]] absl::Status GoOnInChild(const std::string& job, const std::string& own_file = "");
 
 // Tells, in the started process, what came of its start, and closes the pipe. Has no effect if there is none.
 void TellReadiness(const absl::Status& status);

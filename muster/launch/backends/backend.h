@@ -33,7 +33,7 @@ namespace muster {
 inline constexpr char kThisMachine[] = "local";
 // The engine that runs them on hosts that the user reaches by ssh (hosts/).
 inline constexpr char kSshEngine[] = "ssh";
-// kSlurmEngine (host_setting.h) runs them on the nodes of this process's job of Slurm (hosts/).
+// kSlurmEngine and kRayEngine (host_setting.h) run them on the nodes of this process's job of Slurm or Ray (hosts/).
 
 // An unset field means no limit.
 struct ProcessLimits {

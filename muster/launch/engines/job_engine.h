@@ -32,6 +32,7 @@ struct JobTerms {
   int hosts = 1;                             // at least
   std::optional<absl::Duration> time_limit;  // nullopt: the engine's own
   int max_requeues = 0;                      // how often the run goes on in another job when its job's time is over
+  bool signal_cancels = false;               // SIGTERM to the script means that somebody has ended the job
 };
 
 // A run that is to be in a job.
@@ -47,6 +48,7 @@ struct JobRequest {
   std::string folder;        // the run's own, in which the script runs
   std::string output_file;   // what the script prints, one attempt behind the other
   std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died
+  std::string waits_file;    // Home::job_waits, where the script says why it waits
   std::string notice_file;   // made when the engine announces the end of the job's time
   mode_t users_umask = 022;  // muster's own files have another one
 };
@@ -86,6 +88,8 @@ class JobEngine {
   virtual ~JobEngine() = default;
   virtual std::string name() const = 0;   // "slurm"
   virtual std::string title() const = 0;  // what a user reads: "Slurm"
+  // Returns where the engine is, for MakeJobEngine to make it again; "": this machine knows.
+  virtual std::string at() const { return ""; }
   virtual JobTerms TermsOf(const HostSetting& setting) const = 0;
   // Returns what Submit takes, for users to read, too: a script that runs the run's supervisor (`muster supervise
   // ID --in_job NAME`), again if it is killed.

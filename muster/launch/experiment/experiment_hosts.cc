@@ -41,13 +41,14 @@ TaskId PlacedAs(const ExperimentFile& file, const TaskId& task) {
 }
 
 absl::Status CheckForHosts(const ExperimentFile& file, const SubmitOptions& options, bool gpus) {
-  // The nodes of a job see the home with the environment, and each run of a grid has a job of its own.
-  if (!options.hosts.job_engine().empty()) return absl::OkStatus();
+  // The nodes of a job of Slurm see the home with the environment.
+  if (options.hosts.slurm.has_value()) return absl::OkStatus();
   if (HasEnvironment(file, options))
     return absl::InvalidArgumentError(absl::StrCat(
         file.version_place, ": a virtual environment is made on this machine, and hosts don't have it; accepted on ",
         "hosts: --no-venv, which uses the python on each host's PATH"));
-  if (gpus && file.concurrency > 1)
+  // Each run of a grid has a job of its own there.
+  if (gpus && file.concurrency > 1 && options.hosts.job_engine().empty())
     return absl::InvalidArgumentError(absl::StrCat(
         file.name, ": train.concurrency: runs at the same time would get the same GPUs of a host; accepted with GPUs ",
         "on hosts: 1"));

@@ -1,13 +1,22 @@
 #include "muster/launch/jobs/job_engines.h"
 
-#include "muster/launch/backends/backend.h"
+#include "muster/launch/engines/ray/ray_jobs.h"
 #include "muster/launch/engines/slurm/slurm_jobs.h"
 
 namespace muster {
 
-std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::vector<std::string>& environment) {
+std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::string& at,
+                                         const std::vector<std::string>& environment) {
   if (name == kSlurmEngine) return std::make_unique<SlurmJobs>(environment);
+  if (name == kRayEngine) return std::make_unique<RayJobs>(at, environment);
   return nullptr;
 }
+
+std::unique_ptr<JobEngine> JobEngineOf(const HostSetting& setting, const std::vector<std::string>& environment) {
+  const std::string at = setting.ray.has_value() ? PlaceOfRay(*setting.ray, environment) : "";
+  return MakeJobEngine(setting.job_engine(), at, environment);
+}
+
+std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine}; }
 
 }  // namespace muster

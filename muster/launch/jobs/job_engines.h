@@ -9,7 +9,15 @@
 
 namespace muster {
 
-// `environment`: of this process, "NAME=VALUE". Returns null for a name that no engine has.
-std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::vector<std::string>& environment);
+// `at`: where the engine is, as JobEngine::at; "": as `environment` says, that of this process ("NAME=VALUE"). Returns
+// null for a name that no engine has.
+std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::string& at,
+                                         const std::vector<std::string>& environment);
+
+// Returns the engine of whose jobs an experiment with this setting is to be; null: of none.
+std::unique_ptr<JobEngine> JobEngineOf(const HostSetting& setting, const std::vector<std::string>& environment);
+
+// Returns the names of all engines of jobs.
+std::vector<std::string> JobEngineNames();
 
 }  // namespace muster

@@ -1,12 +1,21 @@
 #include "muster/launch/jobs/job_kill.h"
 
+#include <csignal>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/registry/files/requests.h"
+#include "muster/launch/registry/run_lock.h"
 
 namespace muster {
+namespace {
+
+constexpr int kExitOfAsked = 128 + SIGTERM;
+// A supervisor that has written nothing for longer doesn't live.
+constexpr absl::Duration kSurelySilent = absl::Seconds(15);
+
+}  // namespace
 
 absl::Status JobKill::Begin(bool now) {
   began_ = means_.clock.Now();
@@ -48,7 +57,17 @@ absl::Status JobKill::End(JobEnd how) {
   JobEngine* const engine = means_.jobs.EngineOf(target_.run.job);
   if (engine == nullptr)
     return absl::UnimplementedError(absl::StrCat("this muster has no engine '", target_.run.job.engine, "'"));
-  return engine->End(target_.run.job.id, how);
+  const absl::Status ended = engine->End(target_.run.job.id, how);
+  const bool is_gone = means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
+  return absl::IsUnavailable(ended) && is_gone ? EndWithoutEngine(ended) : ended;
+}
+
+// One that lives all the same, or a job that begins later, finds that the run has ended.
+absl::Status JobKill::EndWithoutEngine(const absl::Status& why) {
+  ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(means_.home.lock(id_)));
+  means_.say(absl::StrCat("it is killed here alone, as its job can't be ended: ", std::string(why.message())));
+  return means_.registry.EndLost(id_,
+                                 {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
 }
 
 absl::Status JobKill::Ask() {

@@ -51,6 +51,8 @@ class JobKill {
   absl::Status Request(bool now);
   absl::Status End(JobEnd how);
   absl::Status Ask();
+  // Ends a run whose engine is gone, as a cluster may be, and its supervisor, too.
+  absl::Status EndWithoutEngine(const absl::Status& why);
   absl::Status Cancel();
 
   const Means means_;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
@@ -23,6 +24,7 @@ namespace muster {
 namespace {
 
 constexpr off_t kMostLastWords = 4 << 10;  // bytes of the end of a job's output that are read
+constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits
 constexpr int kExitAsked = 128 + SIGTERM;
 constexpr int kExitKilled = 128 + SIGKILL;
 
@@ -37,8 +39,8 @@ std::string GoesOnBy(const ExperimentId& id) {
 }  // namespace
 
 JobEngine* JobWatch::EngineOf(const JobOfRun& job) {
-  auto& engine = engines_[job.engine];
-  if (engine == nullptr) engine = make_(job.engine);
+  auto& engine = engines_[{job.engine, job.at}];
+  if (engine == nullptr) engine = make_(job.engine, job.at);
   return engine.get();
 }
 
@@ -61,13 +63,23 @@ void JobWatch::Collect(int64_t number) {
   }
 }
 
-void JobWatch::AskEngine(const std::string& name, JobEngine& engine) {
+void JobWatch::NoteWaits(const ExperimentId& id, RunInJob& run) const {
+  const std::string said = OneLine(PosixFileSystem().ReadShortFile(home_.job_waits(id), kMostWaits).value_or(""));
+  if (said.empty()) return;
+  run.news.phase = JobPhase::kWaits;
+  absl::StrAppend(&run.news.text, " (", said, ")");
+}
+
+void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
+  const auto is_asked = [&key](const RunInJob& run) {
+    return EngineKey(run.job.engine, run.job.at) == key && !run.job.id.empty() && run.text.empty();
+  };
   std::vector<std::string> ids;
   for (const auto& [id, run] : runs_)
-    if (run.job.engine == name && !run.job.id.empty() && run.text.empty()) ids.push_back(run.job.id);
+    if (is_asked(run)) ids.push_back(run.job.id);
   const auto news = engine.Look(ids);
   for (auto& [id, run] : runs_) {
-    if (run.job.engine != name || run.job.id.empty() || !run.text.empty()) continue;
+    if (!is_asked(run)) continue;
     run.text = JobText(run.job, engine.title());
     if (!news.ok()) {
       run.news = {.phase = JobPhase::kRuns};  // nothing follows from not knowing
@@ -75,6 +87,7 @@ void JobWatch::AskEngine(const std::string& name, JobEngine& engine) {
       continue;
     }
     run.news = news->at(run.job.id);
+    if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
       absl::StrAppend(&run.text, ": ", run.news.text,
                       run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
@@ -84,11 +97,12 @@ void JobWatch::AskEngine(const std::string& name, JobEngine& engine) {
 std::vector<std::string> JobWatch::Look(int64_t number) {
   Collect(number);
   std::vector<std::string> lines;
-  std::set<std::string> names;
+  std::set<EngineKey> keys;
   for (const auto& [id, run] : runs_)
-    if (!run.job.id.empty() && run.text.empty()) names.insert(run.job.engine);
-  for (const std::string& name : names)
-    if (JobEngine* const engine = EngineOf({.engine = name}); engine != nullptr) AskEngine(name, *engine);
+    if (!run.job.id.empty() && run.text.empty()) keys.insert({run.job.engine, run.job.at});
+  for (const EngineKey& key : keys)
+    if (JobEngine* const engine = EngineOf({.engine = key.first, .at = key.second}); engine != nullptr)
+      AskEngine(key, *engine);
   for (auto& [id, run] : runs_) {
     JobEngine* const engine = EngineOf(run.job);
     if (engine == nullptr || run.job.id.empty() || (number != 0 && id.number != number)) continue;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,8 +26,8 @@ struct RunInJob {
 
 class JobWatch {
  public:
-  // Returns an engine by its name, or null.
-  using MakeEngine = std::function<std::unique_ptr<JobEngine>(const std::string& name)>;
+  // Returns the engine of a job, by its name and place, or null.
+  using MakeEngine = std::function<std::unique_ptr<JobEngine>(const std::string& name, const std::string& at)>;
   // Borrows `registry`, which must outlive it.
   JobWatch(const Home& home, Registry& registry, MakeEngine make)
       : home_(home), registry_(registry), make_(std::move(make)) {}
@@ -46,7 +47,10 @@ class JobWatch {
   static constexpr absl::Duration kSurelyAlive = absl::Seconds(15);
 
   void Collect(int64_t number);
-  void AskEngine(const std::string& name, JobEngine& engine);
+  using EngineKey = std::pair<std::string, std::string>;  // its name and place
+  void AskEngine(const EngineKey& key, JobEngine& engine);
+  // Adds what the job's script says that it waits for.
+  void NoteWaits(const ExperimentId& id, RunInJob& run) const;
   // Returns the lines about it.
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
@@ -58,7 +62,7 @@ class JobWatch {
   const Home home_;
   Registry& registry_;
   const MakeEngine make_;
-  std::map<std::string, std::unique_ptr<JobEngine>> engines_;
+  std::map<EngineKey, std::unique_ptr<JobEngine>> engines_;
   std::map<ExperimentId, RunInJob> runs_;
 };
 

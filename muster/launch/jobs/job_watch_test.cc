@@ -32,7 +32,7 @@ class JobWatchTest : public RegistryFixture {
 
   PlayedJobs engine_;
   const std::unique_ptr<Registry> registry_ = Open();
-  JobWatch watch_{home_, *registry_, [this](const std::string& name) -> std::unique_ptr<JobEngine> {
+  JobWatch watch_{home_, *registry_, [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
                     return name == "slurm" ? std::make_unique<PlayedJobEngine>(engine_) : nullptr;
                   }};
 };

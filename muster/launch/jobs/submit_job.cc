@@ -47,6 +47,7 @@ absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder
                         .folder = order.home.folder(id),
                         .output_file = order.home.job_output(id),
                         .over_file = order.home.job_over(id),
+                        .waits_file = order.home.job_waits(id),
                         .notice_file = order.home.job_notice(id),
                         .users_umask = order.users_umask});
 }
@@ -62,8 +63,11 @@ absl::Status WriteJobScript(const JobEngine& engine, const JobsOrder& order, con
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                       const ChainPlace& place, double ending_seconds) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(order.home.folder(id)));
-  JobOfRun job{
-      .engine = engine.name(), .host = MachineId::This().host, .chain = place.chain, .ending_seconds = ending_seconds};
+  JobOfRun job{.engine = engine.name(),
+               .at = engine.at(),
+               .host = MachineId::This().host,
+               .chain = place.chain,
+               .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
   ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));
   RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
@@ -72,7 +76,7 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
 
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,
                                const std::function<void(int done)>& progress) {
-  RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = engine.name()}));
+  RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = engine.name(), .at = engine.at()}));
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.number));
   const size_t concurrency = static_cast<size_t>(std::max(1, order.file.concurrency));
   std::vector<std::string> jobs;

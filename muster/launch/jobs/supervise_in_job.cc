@@ -31,6 +31,7 @@ constexpr absl::Duration kLockPatience = absl::Seconds(30);
 // Less than an agent's least grace.
 constexpr absl::Duration kReadPatience = absl::Seconds(5);
 constexpr int kPauseMs = 100;
+constexpr int kExitOfRefused = 2;
 
 class LifeInJob {
  public:
@@ -38,6 +39,7 @@ class LifeInJob {
       : home_(home), id_(id), engine_(engine), registry_(registry) {}
 
   absl::StatusOr<int> Live(SupervisorSetting setting);
+  absl::StatusOr<int> Refuse(const std::string& why);
 
  private:
   // Makes the job the run's own. Cancelled: there is nothing to do any more.
@@ -52,6 +54,8 @@ class LifeInJob {
   absl::Status GoOn(const ExperimentEnd& end, const NewExperiment& experiment, const SupervisorSetting& setting);
   // Writes the script of another job, which is told of its end as early as this one's end has shown.
   absl::Status WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const;
+  // What follows the run's end.
+  absl::Status EndForGood();
   // Whether somebody has asked for the run's end, as the file says now.
   bool WasKilled();
   absl::Status Write();
@@ -83,6 +87,7 @@ absl::Status LifeInJob::Join() {
   job_.restarts = own_.restarts;
   job_.wants_another = job_.doubtful = false;
   if (begun_anew_) RemoveHandover(home_, id_);  // that of a job, or an allocation, that is gone
+  if (!written.has_value()) job_.at = engine_.at();
   job_.engine = engine_.name();
   job_.id = own_.id;
   if (job_.host.empty()) job_.host = own_.submitted_from;  // the command that has submitted it was killed
@@ -159,6 +164,7 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
   RETURN_IF_ERROR(Join());
+  if (own_.hosts.empty()) return absl::InvalidArgumentError(absl::StrCat(JobName(), " has no hosts"));
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
   std::optional<Handover> left = AwaitLeft();
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
@@ -167,7 +173,11 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },
-                   .why_ending = [this] { return EndingOf(engine_, own_, absl::SleepFor); },
+                   .why_ending =
+                       [this, cancels = terms.signal_cancels] {
+                         return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
+                                        : EndingOf(engine_, own_, absl::SleepFor);
+                       },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
@@ -182,13 +192,25 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, id_, std::move(lock), setting));
   job_.ending_seconds = absl::ToDoubleSeconds(end.ending);
   if (!end.goes_on) {
-    static_cast<void>(Write());
-    if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
-    if (id_.run > 0) RETURN_IF_ERROR(EndGridIfOver(home_, registry_, id_.number));
+    RETURN_IF_ERROR(EndForGood());
     return end.exit_code;
   }
   RETURN_IF_ERROR(GoOn(end, experiment, setting));
   return 0;
+}
+
+absl::Status LifeInJob::EndForGood() {
+  static_cast<void>(Write());
+  if (id_.run > 0) FreeNextOfGrid(engine_, home_, registry_, id_);
+  return id_.run > 0 ? EndGridIfOver(home_, registry_, id_.number) : absl::OkStatus();
+}
+
+absl::StatusOr<int> LifeInJob::Refuse(const std::string& why) {
+  ASSIGN_OR_RETURN(const RunLock lock, TakeLock());
+  RETURN_IF_ERROR(Join());
+  RETURN_IF_ERROR(registry_.EndLost(id_, {.reason = why, .exit_code = kExitOfRefused}));
+  RETURN_IF_ERROR(EndForGood());
+  return kExitOfRefused;
 }
 
 absl::Status LifeInJob::WriteNextScript(const NewExperiment& experiment, const SupervisorSetting& setting) const {
@@ -227,6 +249,11 @@ absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, Job
                                    SupervisorSetting setting) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
   return LifeInJob(home, id, engine, *registry).Live(std::move(setting));
+}
+
+absl::StatusOr<int> RefuseInJob(const Home& home, const ExperimentId& id, JobEngine& engine, const std::string& why) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  return LifeInJob(home, id, engine, *registry).Refuse(why);
 }
 
 }  // namespace muster

@@ -1,6 +1,8 @@
 // The supervisor of a run within the run's own job (docs/slurm_jobs.md).
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/experiment/supervisor_setting.h"
@@ -15,5 +17,9 @@ namespace muster {
 // FailedPrecondition: the run belongs to another job.
 absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, JobEngine& engine,
                                    SupervisorSetting setting);
+
+// In the place of that, where the job can't have the hosts that the run asks for: the run fails for this reason, as one
+// whose file is wrong. Returns the exit code of the script.
+absl::StatusOr<int> RefuseInJob(const Home& home, const ExperimentId& id, JobEngine& engine, const std::string& why);
 
 }  // namespace muster

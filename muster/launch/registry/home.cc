@@ -122,6 +122,7 @@ std::string Home::job_script(const ExperimentId& id) const { return JoinPath(fol
 std::string Home::job_over(const ExperimentId& id) const { return JoinPath(folder(id), "job_over"); }
 std::string Home::handover(const ExperimentId& id) const { return JoinPath(folder(id), "handover"); }
 std::string Home::logged_output(const ExperimentId& id) const { return JoinPath(folder(id), "logged_output"); }
+std::string Home::job_waits(const ExperimentId& id) const { return JoinPath(folder(id), "job_waits"); }
 std::string Home::job_notice(const ExperimentId& id) const { return JoinPath(folder(id), "job_notice"); }
 std::string Home::job_output(const ExperimentId& id) const { return JoinPath(folder(id), "job.out"); }
 std::string Home::output_mark(const ExperimentId& id) const { return JoinPath(folder(id), "output_mark"); }

@@ -50,6 +50,7 @@ class Home {
   std::string job(const ExperimentId& id) const;               // folder/job: which job of an engine has its supervisor
   std::string job_script(const ExperimentId& id) const;        // folder/job.sh: what was submitted
   std::string job_over(const ExperimentId& id) const;          // folder/job_over: its supervisor has come to an end
+  std::string job_waits(const ExperimentId& id) const;         // folder/job_waits: for what, as its script says
   std::string job_notice(const ExperimentId& id) const;        // folder/job_notice: the job's time is nearly over
   std::string handover(const ExperimentId& id) const;          // folder/handover: for the next supervisor in the job
   std::string logged_output(const ExperimentId& id) const;     // folder/logged_output: likewise

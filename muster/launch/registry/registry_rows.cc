@@ -43,6 +43,23 @@ SlurmSetting SlurmSettingOf(const nlohmann::json& object) {
   return slurm;
 }
 
+nlohmann::json JsonOf(const RaySetting& ray) {
+  return {{"nodes", ray.nodes},
+          {"address", ray.address},
+          {"python", ray.python},
+          {"autoscaler", ray.autoscaler},
+          {"resources", ray.resources}};
+}
+
+// Throws as nlohmann::json does.
+RaySetting RaySettingOf(const nlohmann::json& object) {
+  return {.nodes = object.at("nodes").get<int>(),
+          .address = object.at("address").get<std::string>(),
+          .python = object.at("python").get<std::string>(),
+          .autoscaler = object.at("autoscaler").get<bool>(),
+          .resources = object.at("resources").get<std::map<std::string, double>>()};
+}
+
 nlohmann::json JsonOf(const HostSetting& setting) {
   nlohmann::json hosts = nlohmann::json::array();
   for (const Host& host : setting.hosts) {
@@ -57,6 +74,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
                            {"ssh_config", setting.ssh_config}};
   if (setting.slurm.has_value()) object["slurm"] = JsonOf(*setting.slurm);
   if (setting.ports.has_value()) object["ports"] = {setting.ports->first, setting.ports->count};
+  if (setting.ray.has_value()) object["ray"] = JsonOf(*setting.ray);
   return object;
 }
 
@@ -79,6 +97,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
   if (object.contains("ports"))
     setting.ports = {.first = object.at("ports").at(0).get<uint16_t>(),
                      .count = object.at("ports").at(1).get<uint16_t>()};
+  if (object.contains("ray")) setting.ray = RaySettingOf(object.at("ray"));
   return setting;
 }
 

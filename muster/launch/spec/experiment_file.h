@@ -82,6 +82,7 @@ struct HostsSpec {
   std::string ssh_config;  // as host_file
   std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
   SlurmSetting slurm;      // of a job of Slurm, if `on` or a flag says so
+  RaySetting ray;          // of a job of Ray, likewise
 };
 
 // One value as it stands in the file; of a list of plain values all of them.

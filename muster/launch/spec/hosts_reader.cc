@@ -81,6 +81,22 @@ void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes
   }
 }
 
+void ReadRay(const YamlNode& node, RaySetting& ray, FileMistakes& mistakes) {
+  const auto take = [&](const std::string& name, const YamlNode& item) {
+    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) return;
+    std::optional<std::string> value;
+    if (item.kind == YamlKind::kScalar) value = item.text;
+    if (const absl::Status set = TakeRaySetting(ray, name, value); !set.ok())
+      mistakes.Add(item.line, absl::StrCat("ray.", name), set);
+  };
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    take(node.keys[i], item);
+    if (node.keys[i] != "resources") continue;
+    for (size_t j = 0; j < item.keys.size(); ++j) take(absl::StrCat("resources.", item.keys[j]), item.items[j]);
+  }
+}
+
 }  // namespace
 
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
@@ -94,6 +110,7 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
       mistakes.Add(file->line, "host_file", "is there beside hosts", "one of them");
   }
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
+  if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)
     spec.placement = ReadPlacement(*placement, mistakes);
   if (const YamlNode* ports = tree.Find("ports"); ports != nullptr && ports->kind == YamlKind::kScalar) {

@@ -95,10 +95,10 @@ KeySection FileKeys() {
         "required",
         "the project of the experiments; commands without an id mean its last one"},
        {"on",
-        {WordForm({"local", "ssh", "slurm"})},
+        {WordForm({"local", "ssh", "slurm", "ray"})},
         "ssh if there are hosts, otherwise local",
         "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), or in a job of Slurm "
-        "(slurm.md)"},
+        "(slurm.md) or Ray (ray.md)"},
        {"hosts",
         {TextOf(absl::StrCat("a text: ", kHostListForms)),
          ListOf({TextOf(kHostLineForms)}, absl::StrCat("a list of ", kHostLineForms))},
@@ -127,6 +127,15 @@ KeySection FileKeys() {
         "what the tasks' resources ask for",
         "with on: slurm: options of sbatch by their long names (null: not even muster's own), extra for further words, "
         "max_requeues: how often it goes on in another job when the time of its job is over"},
+       {"ray",
+        {NamesForm("^(nodes|address|python|autoscaler|resources)$",
+                   {TextOf("a text"), NothingForm(), NamesForm("", {NumberForm()}, "a map from resources to numbers")},
+                   "a map of nodes, address, python, autoscaler and resources")},
+        "one node",
+        "with on: ray: how many nodes, the dashboard's address, a python that has Ray, whether an autoscaler may make "
+        "nodes "
+        "that Ray doesn't know, and what is asked for on each node by Ray's names in the place of what the tasks "
+        "state"},
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }

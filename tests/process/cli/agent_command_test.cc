@@ -1,5 +1,6 @@
 // `muster agent` as ssh runs it: a program whose stdin and stdout are a stream to the job's agent, which it starts.
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/agent/agent_listener.h"
 #include "muster/launch/agent/rendezvous.h"
@@ -274,6 +276,29 @@ TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
   client.link.Stop().value();
   run_until([&] { return client.stopped.has_value() && !client.connected(); });
   std::filesystem::remove(file);
+}
+
+// As the actor of a job of Ray holds it, whatever life of the agent that is.
+TEST_F(AgentCommandTest, EndsWhenItsStdinIsClosedAndRemovesItsFile) {
+  const std::string file = ::testing::TempDir() + "/" + job_;
+  ASSERT_EQ(WriteRendezvous(file, NewRendezvous({"127.0.0.1:1"})), absl::OkStatus());
+  auto agent = PipedProgram::Start(
+      {kMuster, "agent", "--serve", job_, "--rendezvous", file, "--host", "node-1", "--until_closed"}, {kUsualPath});
+  ASSERT_EQ(agent.status(), absl::OkStatus());
+  pollfd said = {.fd = agent->stderr_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&said, 1, static_cast<int>(absl::ToInt64Milliseconds(kHang))), 1) << "that there is no supervisor";
+  ASSERT_EQ(kill(AgentPid(), SIGKILL), 0);
+  std::string log;
+  for (const absl::Time give_up = RealClock().Now() + kHang;
+       !absl::StrContains(log, "its life 2 goes on") && RealClock().Now() < give_up;)
+    log = PosixFileSystem().ReadFile(Folder() + "/log").value_or("");
+  EXPECT_THAT(log, HasSubstr("its life 2 goes on"));
+  EXPECT_TRUE(std::filesystem::exists(file));
+  agent->CloseStdin();
+  pollfd end = {.fd = agent->end_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&end, 1, static_cast<int>(absl::ToInt64Milliseconds(kHang))), 1);
+  EXPECT_EQ(agent->Wait(), ExitStatus{});
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 class GuardDeathTest : public AgentCommandTest, public ::testing::WithParamInterface<bool> {};

@@ -94,7 +94,9 @@ TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
   train->WaitForOut("written");
   EXPECT_EQ(Muster({"kill", "--now", "1"}).exit_code, 0);
   train->Wait();
-  EXPECT_THAT(train->out, HasSubstr("the output on h1 stays there, in /run/home/.muster/output/"));
+  // The kill comes before the output is fetched, or meanwhile.
+  EXPECT_THAT(train->out,
+              ContainsRegex("the output on h1 (stays there|couldn't be brought here).* in /run/home/.muster/output/"));
   const std::vector<std::string> on_h2 = {"--hosts", "h2", "--ssh_config", hosts().ssh_config()};
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--on", "local"}, on_h2}) {
     const Said said = Muster(Joined({"train", "--experiment", "1"}, flags));

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/terminal/own_environment.h"
@@ -38,7 +39,8 @@ constexpr char kSuperviseDescription[] = "Supervise an experiment until it has e
 struct SuperviseFlags {
   std::string id;
   int lock_fd = -1;
-  std::string in_job;  // the engine of whose job this process is; empty: of none
+  std::string in_job;   // the engine of whose job this process is; empty: of none
+  std::string refused;  // why the job can't have its hosts: nothing is started
 };
 
 absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
@@ -72,7 +74,7 @@ absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
 }
 
 // The script of the job takes an end without the file for a death, and starts the next supervisor.
-absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id, JobEngine& engine) {
+absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id, JobEngine& engine, const std::string& refused) {
   // One that comes before the run listens is heard then; one that comes after its end changes nothing.
   sigset_t heard_later;
   sigemptyset(&heard_later);
@@ -81,7 +83,8 @@ absl::StatusOr<int> SuperviseInOwnJob(const ExperimentId& id, JobEngine& engine)
   sigprocmask(SIG_BLOCK, &heard_later, nullptr);
   const PrivateFiles private_files;
   ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
-  absl::StatusOr<int> code = SuperviseInJob(home, id, engine, SettingHere(private_files));
+  absl::StatusOr<int> code = refused.empty() ? SuperviseInJob(home, id, engine, SettingHere(private_files))
+                                             : RefuseInJob(home, id, engine, refused);
   static_cast<void>(ReplaceFile(home.job_over(id), "", Durability::kProcess));
   return code;
 }
@@ -90,17 +93,17 @@ int SuperviseAndReport(const SuperviseFlags& flags) {
   unsetenv(kDetachedVariable);  // it is this process's alone
   const absl::StatusOr<ExperimentId> id = ExperimentId::Parse(flags.id);
   if (!id.ok()) return UsageError("supervise", id.status());
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(flags.in_job, OwnEnvironment());
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(flags.in_job, "", OwnEnvironment());
   if (engine == nullptr && !flags.in_job.empty())
-    return UsageError("supervise",
-                      absl::InvalidArgumentError(absl::StrCat(
-                          "--in_job ", flags.in_job, ": no engine of jobs has this name; accepted: ", kSlurmEngine)));
+    return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
+                                       "--in_job ", flags.in_job, ": no engine of jobs has this name; accepted: ",
+                                       absl::StrJoin(JobEngineNames(), ", "))));
   if (engine == nullptr && (flags.lock_fd <= 2 || fcntl(flags.lock_fd, F_GETFD) < 0))
     return UsageError("supervise", absl::InvalidArgumentError(absl::StrCat(
                                        "--lock-fd ", flags.lock_fd, ": accepted is the open file of the run's lock; ",
                                        "muster train starts supervisors")));
-  const absl::StatusOr<int> code =
-      engine != nullptr ? SuperviseInOwnJob(*id, *engine) : Supervise(*id, RunLock::Adopt(flags.lock_fd));
+  const absl::StatusOr<int> code = engine != nullptr ? SuperviseInOwnJob(*id, *engine, flags.refused)
+                                                     : Supervise(*id, RunLock::Adopt(flags.lock_fd));
   if (code.ok()) return *code;
   if (absl::IsCancelled(code.status())) return 0;
   const std::string when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", RealClock().Now(), absl::UTCTimeZone());
@@ -119,6 +122,10 @@ void AddSuperviseCommand(CLI::App& app, int& exit_code) {
   command->add_option("--lock-fd", flags->lock_fd, "Open descriptor of its lock, held")->type_name("N");
   command->add_option("--in_job", flags->in_job, "In the job of this engine that holds it: its script calls this")
       ->type_name("ENGINE");
+  command
+      ->add_option("--refused", flags->refused,
+                   "With --in_job: why the job can't have its hosts; the experiment ends with it")
+      ->type_name("WHY");
   command->callback([flags, &exit_code] { exit_code = SuperviseAndReport(*flags); });
 }
 

@@ -63,6 +63,7 @@ environment travels but what the file's env sets. docs/clusters.md has more.
 --on slurm, or on: slurm in the file: a job of Slurm has the experiment, its supervisor included. --slurm nodes=2, or slurm
 in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
 which the nodes must see. docs/slurm.md has more.
+--on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -78,6 +79,7 @@ Examples:
   muster train -f other.yml --no-gpus --no-venv
   muster train --hosts h1,h2:4
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
+  muster train --on ray --ray nodes=2 --ray address=http://head:8265
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
@@ -188,6 +190,7 @@ std::string CommandGiven(const TrainFlags& flags) {
   add("--seed", flags.seed);
   for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
   for (const std::string& one : flags.hosts.slurm) add("--slurm", one);
+  for (const std::string& one : flags.hosts.ray) add("--ray", one);
   add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
@@ -198,6 +201,7 @@ std::string CommandGiven(const TrainFlags& flags) {
 std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const ExperimentFile& file) {
   std::map<std::string, std::string> given = GivenHostFlags(flags.hosts);
   if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
+  if (!flags.hosts.ray.empty()) given["ray"] = absl::StrJoin(flags.hosts.ray, ", ");
   // A supervisor elsewhere has been told to do it itself; to the user it is that host.
   const std::string& shown = ShownHost();
   if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
@@ -259,6 +263,7 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   }
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
   for (const std::string& one : hosts.slurm) add("--slurm", one);
+  for (const std::string& one : hosts.ray) add("--ray", one);
   add("--code_limit", hosts.code_limit);
   if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
   if (flags.options.no_venv) train.words.emplace_back("--no-venv");
@@ -332,7 +337,7 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
                   .file = file};
   order.experiment.project = file.project;
   order.experiment.options = options;
-  const std::unique_ptr<JobEngine> engine = MakeJobEngine(options.hosts.job_engine(), OwnEnvironment());
+  const std::unique_ptr<JobEngine> engine = JobEngineOf(options.hosts, OwnEnvironment());
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
   const auto words = engine->WouldTake(script);
@@ -381,7 +386,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   }
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
-  if (!flags.options.hosts.hosts.empty()) {
+  // What hosts see nothing of goes to each of them.
+  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value()) {
     ASSIGN_OR_RETURN(const ProjectFiles code,
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
@@ -433,7 +439,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "How long tasks may take to end when asked to, before they are killed (default 30)")
       ->type_name("SECONDS");
   AddHostFlags(command, flags->hosts, "in a job of its own, also within an allocation");
-  AddJobFlag(command, flags->hosts);
+  AddJobFlags(command, flags->hosts);
   command
       ->add_option("--supervisor", flags->supervisor,
                    "Where it is supervised: here (default), or a host that ssh reaches and that stays on")

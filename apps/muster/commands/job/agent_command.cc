@@ -1,5 +1,6 @@
-// `muster agent`: what `muster run` starts on each host of a run over ssh or Slurm. Not started by users: --help
-// doesn't name it.
+// `muster agent`: what `muster run` starts on each host of a run over ssh or Slurm, and a job of Ray on its nodes. Not
+// started by users: --help doesn't name it.
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
+#include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent_server/agent_environment.h"
 #include "muster/launch/agent_server/agent_folder.h"
@@ -34,7 +36,7 @@ namespace muster {
 namespace {
 
 constexpr char kAgentDescription[] =
-    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh or by Slurm)";
+    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh, by Slurm or Ray)";
 
 constexpr char kAgentFooter[] = R"(
 An agent starts, watches and ends the tasks of one job on its host, as the job's supervisor on another host tells it. It
@@ -42,8 +44,9 @@ outlives the ssh connection that started it: without a supervisor for the grace 
 
 --attach connects stdin and stdout with the job's agent, which it starts if there is none. What is spoken there is the
 protocol of docs/agents.md, not for people. --serve is the agent itself; with --rendezvous it connects to its
-supervisor, where hosts reach that: so it is started by Slurm on all nodes, whose names it has in a variable. The
-agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
+supervisor, where hosts reach that: so it is started by Slurm on all nodes, whose names it has in a variable. With
+--until_closed it ends when its stdin is closed, as that of a child of a process that has died, and the rendezvous is its
+own file, which it removes. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
 the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later.
 
 Example, as muster itself runs it:
@@ -62,6 +65,7 @@ struct AgentFlags {
   std::string host_variable;
   int grace_seconds = 30;
   bool supervisor_in_job = false;
+  bool until_closed = false;
 };
 
 int AgentFailed(const absl::Status& status) {
@@ -135,10 +139,18 @@ AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
   return options;
 }
 
-absl::StatusOr<AgentServer::Place> PlaceOf(const std::string& job) {
-  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(job));
+absl::StatusOr<AgentServer::Place> PlaceOf(const AgentFlags& flags) {
+  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(flags.serve));
   RETURN_IF_ERROR(folder.Lock(kLockPatience));
-  return AgentServer::Open(std::move(folder));
+  ASSIGN_OR_RETURN(AgentServer::Place place, AgentServer::Open(std::move(folder)));
+  if (flags.until_closed) place.until_closed = Socket(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, kReadinessFd + 1));
+  return place;
+}
+
+// Reads what nobody should write, too, so that only the end counts.
+bool IsClosed(int fd) {
+  char piece[256];
+  return Uninterrupted([&] { return read(fd, piece, sizeof piece); }) == 0;
 }
 
 int DoesNotServe(const std::string& job, const absl::Status& why) {
@@ -165,6 +177,14 @@ int Live(const AgentServerOptions& options, const AgentServer::Place& place, std
     agent.OnSignal();
     if (agent.ending()) AgentLog(options.job, "is told to end by a signal, and ends its tasks");
   });
+  const int until_closed = place.until_closed.fd();
+  if (place.until_closed.valid())
+    loop.Watch(until_closed, POLLIN, [&](short) {
+      if (!IsClosed(until_closed)) return;
+      loop.SetEvents(until_closed, 0);
+      AgentLog(options.job, "what has started it is gone: it ends its tasks");
+      agent.EndNow();
+    });
   bool told = false;
   while (!agent.done()) {
     loop.RunOnce(agent.deadline());
@@ -177,6 +197,10 @@ int Live(const AgentServerOptions& options, const AgentServer::Place& place, std
   }
   if (agent.lost_keeper()) AgentLog(options.job, "its guard was killed, and the tasks with it: it ends");
   loop.Forget(signals.fd());
+  if (place.until_closed.valid()) {
+    loop.Forget(until_closed);
+    unlink(options.rendezvous.c_str());
+  }
   return agent.lost_keeper() ? 1 : 0;
 }
 
@@ -192,11 +216,12 @@ int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place
 int Serve(const AgentFlags& flags) {
   const std::string& job = flags.serve;
   if (!flags.rendezvous.empty())
-    if (const absl::Status went_on = GoOnInChild(job); !went_on.ok()) return DoesNotServe(job, went_on);
+    if (const absl::Status went_on = GoOnInChild(job, flags.until_closed ? flags.rendezvous : ""); !went_on.ok())
+      return DoesNotServe(job, went_on);
   const PrivateFiles private_files;
   signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
   const AgentServerOptions options = OptionsOf(flags, private_files.users_umask());
-  const absl::StatusOr<AgentServer::Place> place = PlaceOf(job);
+  const absl::StatusOr<AgentServer::Place> place = PlaceOf(flags);
   if (!place.ok()) return DoesNotServe(job, place.status());
   EndingSignals signals;  // before the keeper, so that next lives begin with these signals blocked, too
   auto keeper = AgentServer::ForkKeeper(
@@ -222,6 +247,8 @@ int RunAgent(const AgentFlags& flags) {
   if (flags.rendezvous.empty() != named.host.empty())
     return UsageError("agent", absl::InvalidArgumentError(
                                    "--rendezvous is accepted with --host, or with a --host_variable that is set"));
+  if (flags.until_closed && flags.rendezvous.empty())
+    return UsageError("agent", absl::InvalidArgumentError("--until_closed is accepted with --rendezvous"));
   return serves ? Serve(named) : Attach(job, flags.grace_seconds);
 }
 
@@ -252,6 +279,7 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
       ->type_name("SECONDS");
   command->add_flag("--supervisor_in_job", flags->supervisor_in_job,
                     "The supervisor gets the job's signals, too, and ends the tasks");
+  command->add_flag("--until_closed", flags->until_closed, "End when stdin is closed; the rendezvous is its own file");
   command->footer(kAgentFooter);
   command->callback([flags, &exit_code] { exit_code = RunAgent(*flags); });
 }

@@ -70,9 +70,9 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (IsOnHosts()) {  // but for ssh and Slurm themselves
+    } else if (IsOnHosts()) {  // but for ssh, Slurm and Ray themselves
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
-      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() == kSlurmEngine);
+      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() != kSshEngine);
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
     } else {
       backend_ = MakeBackend(GetParam(), options, loop_, *this).value();
@@ -81,8 +81,8 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     ASSERT_EQ(backend_->Start(), absl::OkStatus());
   }
   void TearDown() override { backend_->Stop(); }
-  // Agents of Slurm connect to their supervisor over TCP.
-  static bool IsOnHosts() { return GetParam() == kSshEngine || GetParam() == kSlurmEngine; }
+  // Agents of Slurm and Ray connect to their supervisor over TCP.
+  static bool IsOnHosts() { return GetParam() != kThisMachine && GetParam() != "fake"; }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
     EXPECT_FALSE(in_call_);
@@ -370,10 +370,10 @@ TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
     void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
     void OnExit(const TaskId&, const ExitStatus&) override {}
   } events;
-  EXPECT_THAT(
-      std::string(MakeBackend("locla", {}, loop, events).status().message()),
-      AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"), HasSubstr("accepted: local, ssh, slurm")));
-  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine));
+  EXPECT_THAT(std::string(MakeBackend("locla", {}, loop, events).status().message()),
+              AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"),
+                    HasSubstr("accepted: local, ssh, slurm, ray")));
+  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine, kRayEngine));
 }
 
 }  // namespace

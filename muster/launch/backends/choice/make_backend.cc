@@ -5,6 +5,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/hosts/hosts_backend.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/slurm/slurm_engine.h"
 #include "muster/launch/engines/ssh/ssh_engine.h"
 
@@ -42,6 +43,19 @@ std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, 
                                         loop, events);
 }
 
+// Its driver is that of any system with one.
+std::unique_ptr<Backend> MakeRay(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  DriverEngineOptions ray{.hosts = {},
+                          .environment = options.environment,
+                          .job = options.run_id,
+                          .grace = options.plan.grace,
+                          .folder = options.plan.shared_folder,
+                          .goes_on = options.plan.supervisor > 1};
+  for (const Host& host : options.plan.hosts) ray.hosts.push_back(host.name);
+  if (options.note) ray.note = options.note;
+  return std::make_unique<HostsBackend>(options, MakeDriverEngine(ray, loop, *options.clock), loop, events);
+}
+
 constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
@@ -49,6 +63,7 @@ constexpr struct {
     {kThisMachine, Make<LocalBackend>},
     {kSshEngine, MakeSsh},
     {kSlurmEngine, MakeSlurm},
+    {kRayEngine, MakeRay},
 };
 
 }  // namespace

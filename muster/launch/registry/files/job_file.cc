@@ -23,6 +23,7 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
   try {
     return std::optional<JobOfRun>({.engine = object.at("engine").get<std::string>(),
                                     .id = object.at("id").get<std::string>(),
+                                    .at = object.value("at", ""),
                                     .host = object.at("host").get<std::string>(),
                                     .chain = object.at("chain").get<int>(),
                                     .requeues = object.at("requeues").get<int>(),
@@ -39,6 +40,7 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
 absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
   const nlohmann::json object = {{"engine", job.engine},
                                  {"id", job.id},
+                                 {"at", job.at},
                                  {"host", job.host},
                                  {"chain", job.chain},
                                  {"requeues", job.requeues},

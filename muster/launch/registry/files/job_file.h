@@ -13,6 +13,7 @@ namespace muster {
 struct JobOfRun {
   std::string engine;          // "slurm"
   std::string id = "";         // as the engine names it; empty: a grid, whose runs have jobs of their own
+  std::string at = "";         // where the engine is, as it says itself; empty: `host` knows
   std::string host = "";       // that has submitted it, whose engine surely knows it
   int chain = 0;               // of the grid's chains of jobs, the one in which it is
   int requeues = 0;            // how often the run has gone on in another job, or in this one begun anew

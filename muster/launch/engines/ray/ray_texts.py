@@ -1,0 +1,107 @@
+"""What the driver of a job of Ray says: whether nodes can ever be had, what it waits for, why an actor has died. Needs no
+Ray."""
+
+import json
+import re
+
+MOST_NODES_SHOWN = 6
+MOST_LINE = 2000  # characters of a line that is passed on
+
+
+def asked_of(script_text):
+    """Returns what the script's line "#RAY {...}" says."""
+    for line in script_text.splitlines():
+        if line.startswith("#RAY "):
+            return json.loads(line[5:])
+    raise ValueError("the script has no line '#RAY {...}'")
+
+
+def shown_amount(name, amount):
+    if "memory" in name:
+        return f"{amount / 2**30:.1f} GB"
+    return f"{amount:g}"
+
+
+def shown(resources):
+    """Returns "{CPU: 4, memory: 2.0 GB}"."""
+    return "{" + ", ".join(f"{name}: {shown_amount(name, amount)}" for name, amount in sorted(resources.items())) + "}"
+
+
+def has(resources, bundle):
+    # Ray counts in ten-thousandths.
+    return all(resources.get(name, 0) + 1e-4 >= amount for name, amount in bundle.items())
+
+
+def count_of_nodes(count):
+    return f"{count} nodes" if count > 1 else "a node"
+
+
+def why_never(bundle, count, nodes, groups, autoscaler=False):
+    """Returns why `count` nodes with this bundle each can never be had; "" if they can be.
+
+    `nodes`: those of the cluster, {"name": ..., "total": {...}}; `groups`: what an autoscaler may make, [(resources, how
+    many at most, -1: any number)]; `autoscaler`: one may make nodes that aren't in `groups`.
+    """
+    if autoscaler:
+        return ""
+    fit = sum(1 for node in nodes if has(node["total"], bundle))
+    makes = [most for resources, most in groups if has(resources, bundle)]
+    if -1 in makes or max(fit, sum(makes)) >= count:
+        return ""
+    largest = {}
+    for resources in [node["total"] for node in nodes] + [resources for resources, _ in groups]:
+        for name in bundle:
+            largest[name] = max(largest.get(name, 0), resources.get(name, 0))
+    cluster = f"{len(nodes)} node{'s' if len(nodes) != 1 else ''}"
+    if groups:
+        cluster += f" and {sum(max(most, 0) for _, most in groups)} that its autoscaler may make"
+    return (
+        f"Ray can never give {count_of_nodes(count)} with {shown(bundle)}{' each' if count > 1 else ''}: of its {cluster}, "
+        f"{max(fit, sum(makes))} {'have' if max(fit, sum(makes)) != 1 else 'has'} as much; the most that one has is "
+        f"{shown(largest)}. Ask for less (resources, ray: nodes), or for nodes that come later: ray: {{autoscaler: true}}"
+    )
+
+
+def why_waits(bundle, count, nodes, another=False):
+    """Returns what is waited for, and what is free: for nodes {"name": ..., "total": ..., "free": {...}}. `another`: a
+    node that the job doesn't have already."""
+    free = []
+    for node in nodes[:MOST_NODES_SHOWN]:
+        amounts = [
+            f"{shown_amount(name, node['free'].get(name, 0))} of {shown_amount(name, node['total'].get(name, 0))} {name}"
+            for name in sorted(bundle)
+        ]
+        free.append(f"{node['name']} {', '.join(amounts)}")
+    if len(nodes) > MOST_NODES_SHOWN:
+        free.append(f"and {len(nodes) - MOST_NODES_SHOWN} more nodes")
+    what = "another node" if another else count_of_nodes(count)
+    return f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}; free now: {'; '.join(free)}"
+
+
+def different_names(places):
+    """Returns a name for each place: its host name, or its address where that isn't one of its own."""
+    names = [place["name"] for place in places]
+    taken, chosen = set(), []
+    for place in places:
+        name = place["name"]
+        if names.count(name) > 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            name = place["address"]
+        while name in taken:
+            name += "-2"
+        taken.add(name)
+        chosen.append(name)
+    return chosen
+
+
+def one_line(text, most=MOST_LINE):
+    return " ".join(text.split())[:most]
+
+
+def why_died(error_text):
+    """Returns the cause of an actor's death from what Ray says about it."""
+    text = one_line(error_text, 600)
+    if "memory monitor" in text.lower() or "low on memory" in text:
+        return f"Ray's memory monitor has killed it: {text}"
+    if "node has died" in text or "node was terminated" in text or "its node" in text:
+        return f"its node has died: {text}"
+    return f"its actor has died: {text}"

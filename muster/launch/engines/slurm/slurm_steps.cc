@@ -1,0 +1,129 @@
+#include "muster/launch/engines/slurm/slurm_steps.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/clock.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/engines/slurm/step_gpus.h"
+
+namespace muster {
+namespace {
+
+// How long agents have to end by themselves, after they were asked, and after Slurm was told to kill them.
+constexpr absl::Duration kEndPatience[] = {absl::Seconds(2), absl::Seconds(5), absl::Seconds(3)};
+
+// Returns nullopt where a step needn't name any.
+std::optional<int> GpusOf(const std::map<std::string, int>& gpus, const std::string& host) {
+  if (gpus.empty()) return std::nullopt;
+  const auto found = gpus.find(host);
+  return found == gpus.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+SlurmSteps::SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop)
+    : environment_(std::move(environment)), loop_(loop), program_(std::move(program)) {}
+
+SlurmSteps::~SlurmSteps() {
+  for (const absl::Duration& patience : kEndPatience) {
+    const absl::Time until = RealClock().Now() + patience;
+    std::erase_if(steps_, [&](const auto& step) { return step->AwaitEnd(until); });
+    const bool asked = &patience != std::begin(kEndPatience);
+    for (const auto& step : steps_) step->End(/*at_once=*/asked);
+  }
+}
+
+absl::Status SlurmSteps::Begin(const Meeting& meeting, AgentStarterEvents& events) {
+  events_ = &events;
+  program_.rendezvous = meeting.file;
+  gpus_ = GpusOfNodes(environment_);
+  return absl::OkStatus();
+}
+
+// One step names one number of GPUs for all of its nodes.
+absl::Status SlurmSteps::StartAll(const std::vector<std::string>& hosts) {
+  if (gpus_.empty()) return StartStep(StepOnAllNodes(program_, hosts.size()), hosts);
+  std::map<int, std::vector<std::string>> by_gpus;
+  for (const std::string& host : hosts) by_gpus[GpusOf(gpus_, host).value_or(0)].push_back(host);
+  for (const auto& [gpus, some] : by_gpus) RETURN_IF_ERROR(StartStep(StepOnNodes(program_, some, gpus), some));
+  return absl::OkStatus();
+}
+
+absl::Status SlurmSteps::StartAgain(const std::string& host) {
+  return StartStep(StepOnNodes(program_, {host}, GpusOf(gpus_, host)), {host});
+}
+
+absl::Status SlurmSteps::StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts) {
+  // The callbacks come from the loop, so not before the step is known.
+  const auto self = std::make_shared<const AgentStep*>(nullptr);
+  ASSIGN_OR_RETURN(std::unique_ptr<AgentStep> step,
+                   AgentStep::Start({.words = std::move(words),
+                                     .environment = StepEnvironment(environment_),
+                                     .hosts = hosts,
+                                     .said = [this, self](const StepLine& line) { OnLine(*self, line); },
+                                     .ended = [this, self](const std::string& how) { OnStepEnd(*self, how); }},
+                                    loop_));
+  *self = step.get();
+  for (const std::string& host : hosts) newest_[host] = step.get();
+  steps_.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> SlurmSteps::HostsOf(const AgentStep* step) const {
+  std::vector<std::string> hosts;
+  for (const auto& [host, newest] : newest_)
+    if (newest == step) hosts.push_back(host);
+  return hosts;
+}
+
+void SlurmSteps::OnLine(const AgentStep* step, const StepLine& line) {
+  const std::vector<std::string> hosts = HostsOf(step);
+  for (const std::string& host : hosts) {
+    if (std::find(line.hosts.begin(), line.hosts.end(), host) == line.hosts.end()) continue;
+    if (line.ended)
+      events_->OnEnded(host, line.text);
+    else
+      events_->OnSaid(host, line.text);
+  }
+  if (!line.hosts.empty()) return;
+  if (absl::StartsWith(line.text, "srun: error: ")) events_->OnSaidOfAll(hosts, line.text);
+  // For example that the step waits for resources.
+  if (absl::StartsWith(line.text, "srun: Job step ")) events_->OnWaits(hosts, line.text);
+}
+
+void SlurmSteps::OnStepEnd(const AgentStep* step, const std::string& how) {
+  for (const std::string& host : HostsOf(step)) events_->OnEnded(host, absl::StrCat("srun ", how));
+}
+
+void SlurmSteps::EndStart(const std::string& host) {
+  const auto newest = newest_.find(host);
+  if (newest != newest_.end() && newest->second->hosts().size() == 1) newest->second->End(/*at_once=*/false);
+}
+
+void SlurmSteps::OnTime() {
+  std::erase_if(steps_, [this](const auto& step) { return step->has_ended() && HostsOf(step.get()).empty(); });
+}
+
+absl::Status SlurmSteps::Explain(const std::string& host, const std::string& said) const {
+  if (SaysThatJobHasEnded(said)) return absl::FailedPreconditionError(absl::StrCat("the job has ended: ", said));
+  if (absl::StartsWith(said, "srun: ")) return absl::UnavailableError(absl::StrCat("no agents on the nodes: ", said));
+  if (absl::StrContains(said, "execve(): ") && absl::StrContains(said, "No such file"))
+    return absl::UnavailableError(
+        absl::StrCat(host, " has no ", program_.muster, ": put muster into a folder that all nodes see (", said, ")"));
+  if (absl::StrContains(said, kCannotReadRendezvous))
+    return absl::UnavailableError(absl::StrCat(host, " doesn't see ",
+                                               std::filesystem::path(program_.rendezvous).parent_path().string(),
+                                               ": start this in a folder that all nodes see (", said, ")"));
+  if (absl::StrContains(said, kCannotReachSupervisor))
+    return absl::UnavailableError(absl::StrCat(host, " doesn't reach this machine: start this on a node, by srun ",
+                                               "--pty bash or in a script for sbatch (", said, ")"));
+  return absl::UnavailableError(absl::StrCat(host, ": its agent has ended before it connected: ", said));
+}
+
+}  // namespace muster

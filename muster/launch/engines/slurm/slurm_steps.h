@@ -1,0 +1,51 @@
+// Starts agents on the nodes of a job of Slurm: one srun for all of them, or for those with as many GPUs, and a step of
+// its own for a node whose agent has ended (docs/slurm_engine.md). Used by the loop's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/launch/engines/listening/agent_starter.h"
+#include "muster/launch/engines/slurm/agent_step.h"
+#include "muster/launch/engines/slurm/step_command.h"
+#include "muster/launch/system/fd_loop.h"
+
+namespace muster {
+
+class SlurmSteps final : public AgentStarter {
+ public:
+  // `program.rendezvous` is left open. `environment`: of srun before it is scrubbed, "NAME=VALUE". Borrows `loop`,
+  // which must outlive it.
+  SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop);
+  // Waits until the agents have ended; asks those that haven't after 2 s, and has Slurm kill them 5 s later.
+  ~SlurmSteps() override;
+
+  absl::Status Begin(const Meeting& meeting, AgentStarterEvents& events) override;
+  // NotFound: there is no srun.
+  absl::Status StartAll(const std::vector<std::string>& hosts) override;
+  absl::Status StartAgain(const std::string& host) override;
+  void EndStart(const std::string& host) override;
+  void Forget(const std::string& host) override { newest_.erase(host); }
+  absl::Status Explain(const std::string& host, const std::string& said) const override;
+  void OnTime() override;
+
+ private:
+  absl::Status StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts);
+  // Returns the hosts of which this step is the newest.
+  std::vector<std::string> HostsOf(const AgentStep* step) const;
+  void OnLine(const AgentStep* step, const StepLine& line);
+  void OnStepEnd(const AgentStep* step, const std::string& how);
+
+  const std::vector<std::string> environment_;
+  FdLoop& loop_;
+
+  AgentProgram program_;
+  AgentStarterEvents* events_ = nullptr;      // from Begin on
+  std::map<std::string, int> gpus_;           // of each node; empty: a step gets them without naming them
+  std::map<std::string, AgentStep*> newest_;  // by host
+  std::vector<std::unique_ptr<AgentStep>> steps_;
+};
+
+}  // namespace muster
