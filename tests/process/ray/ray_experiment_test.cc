@@ -140,7 +140,7 @@ TEST_F(RayExperiment, TasksOfANodeThatDiesMove) {
     if (task["host"] == "h3") on_h3 = task["id"].get<std::string>();
   ASSERT_NE(on_h3, "");
   ray().KillOn("h3");
-  AwaitLines(*train, on_h3, 3);
+  AwaitLines(*train, on_h3, 4);
   EXPECT_THAT(LinesOf(train->out, on_h3), Contains(testing::AnyOf("begins on h1", "begins on h2")));
   EXPECT_THAT(train->out, HasSubstr("h3 waits for another node with {CPU: 0.01}; free now: h1 "));
   LetEnd("1");

@@ -175,6 +175,7 @@ TEST_F(DriverAgentsTest, WithoutADriverItDoesntBegin) {
 }
 
 TEST_F(DriverAgentsTest, SaysWhatToDoWhereANodeDoesntReachTheSupervisor) {
+  Begin();
   EXPECT_THAT(std::string(agents_->Explain("h1", "can't reach the supervisor at 10.0.0.1:5: refused").message()),
               HasSubstr("h1 doesn't reach the supervisor"));
 }
