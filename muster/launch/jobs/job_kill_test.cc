@@ -35,7 +35,7 @@ class JobKillTest : public RegistryFixture {
   const std::unique_ptr<Registry> registry_ = Open();
   const ExperimentId id_{.number = Create(*registry_, Single())};
   const JobOfRun job_{.engine = "slurm", .id = "17", .host = "login"};
-  JobWatch watch_{home_, *registry_, [this](const std::string&) -> std::unique_ptr<JobEngine> {
+  JobWatch watch_{home_, *registry_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {
                     return std::make_unique<PlayedJobEngine>(engine_);
                   }};
   std::vector<std::string> said_;
