@@ -1,4 +1,4 @@
-#include "muster/launch/engines/slurm/node_addresses.h"
+#include "muster/launch/engines/listening/node_addresses.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
