@@ -58,7 +58,9 @@ absl::Status JobKill::End(JobEnd how) {
   if (engine == nullptr)
     return absl::UnimplementedError(absl::StrCat("this muster has no engine '", target_.run.job.engine, "'"));
   const absl::Status ended = engine->End(target_.run.job.id, how);
-  const bool is_gone = means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
+  // An engine that has just said that the job waits isn't gone.
+  const bool is_gone = target_.run.news.phase != JobPhase::kWaits &&
+                       means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
   return absl::IsUnavailable(ended) && is_gone ? EndWithoutEngine(ended) : ended;
 }
 

@@ -12,7 +12,7 @@
 namespace muster::job_kill_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs;
 
 constexpr absl::Duration kGrace = absl::Seconds(40), kMoment = absl::Milliseconds(1);
 constexpr char kCancelling[] = "cancelling job 17 of Slurm";
@@ -121,6 +121,17 @@ TEST_F(JobKillTest, AJobThatWaitsIsCancelledAtOnce) {
 TEST_F(JobKillTest, AnEngineThatCannotBeToldIsAnError) {
   engine_.silence = absl::UnavailableError("no controller");
   EXPECT_EQ(Kill(JobPhase::kWaits).Begin(/*now=*/false), engine_.silence);
+}
+
+// A cluster that is gone, whose supervisor has never been heard.
+TEST_F(JobKillTest, ARunWhoseEngineIsGoneIsKilledAllTheSame) {
+  engine_.silence = absl::UnavailableError("no dashboard");
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/true).ok());
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(kill.HasEndedNow().ok());
+  EXPECT_EQ(Get(*registry_, id_).state, RunState::kKilled);
+  EXPECT_THAT(said_.back(), HasSubstr("killed here alone, as its job can't be ended: no dashboard"));
 }
 
 }  // namespace
