@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr ExitStatus kSshsOwn = {.code = 255};
+const ExitStatus kSshsOwn = {.code = 255};
 
 TEST(SshCommandTest, IsTheUsersSshThatAsksNothing) {
   EXPECT_EQ(
