@@ -75,7 +75,8 @@ absl::Status KillInJobs(OpenedHome& opened, const std::vector<ExperimentId>& ids
     const absl::Duration grace = absl::Seconds(experiment.options.stop_grace_seconds);
     // A job that waits has no states to come.
     const KillOptions own = {.now = options.now, .show = options.show && run->news.phase == JobPhase::kRuns};
-    const absl::Status begun = kills.emplace_back(KillOf(opened, *id, *run, grace)).Begin(opened, *id, own);
+    kills.push_back({.kill = KillOf(opened, *id, *run, grace)});
+    const absl::Status begun = kills.back().Begin(opened, *id, own);
     failed.Update(begun);
     if (!begun.ok()) kills.pop_back();
   }
