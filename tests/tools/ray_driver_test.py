@@ -193,7 +193,7 @@ class PlayedStarts:
 
 class DeskTest(unittest.TestCase):
     def setUp(self):
-        self.name = f"muster-test-{os.getpid()}-{self.id()}"
+        self.name = f"muster-test-{os.getpid()}-{id(self)}"
         self.starts = PlayedStarts()
         self.desk = ray_driver.Desk("@" + self.name, self.starts)
 
