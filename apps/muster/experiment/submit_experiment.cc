@@ -104,12 +104,24 @@ absl::Status RemoveRefused(const OpenedHome& opened, int64_t number) {
   return absl::OkStatus();
 }
 
+// The supervisor of an attempt that has ended holds its lock for a moment more, as it takes its leave.
+absl::StatusOr<RunLock> TakeLockOfEnded(const OpenedHome& opened, const ExperimentId& id) {
+  constexpr absl::Duration kLeavePatience = absl::Seconds(10);
+  constexpr int kLockPauseMs = 50;
+  for (const absl::Time until = RealClock().Now() + kLeavePatience;; poll(nullptr, 0, kLockPauseMs)) {
+    absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
+    if (!absl::IsFailedPrecondition(lock.status()) || RealClock().Now() >= until) return lock;
+    ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+    if (!HasEnded(run.state)) return lock;
+  }
+}
+
 absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submission, const SupervisorStart& supervisor,
                                    const InterruptFd& interrupt) {
   const ExperimentId id = *submission.again;
   const absl::Status goes_on = absl::FailedPreconditionError(
       absl::StrCat("experiment ", ShownId(id), " is still running; muster kill ", ShownId(id), " ends it"));
-  absl::StatusOr<RunLock> lock = RunLock::Take(opened.home.lock(id));
+  absl::StatusOr<RunLock> lock = TakeLockOfEnded(opened, id);
   if (absl::IsFailedPrecondition(lock.status())) return goes_on;
   RETURN_IF_ERROR(lock.status());
   // Otherwise two attempts would write the same checkpoints.
