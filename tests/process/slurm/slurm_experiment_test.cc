@@ -134,7 +134,6 @@ TEST_F(SlurmExperiment, ScancelLeavesALastCheckpoint) {
   EXPECT_THAT(saved, ContainsRegex("Saving checkpoints for [1-9][0-9]+ into"));
   EXPECT_THAT(LinesOf(train->out, "1.ps.1"), Contains(HasSubstr("training has ended: every task is done")))
       << train->out;
-  AwaitEnd("1");  // its supervisor's, too
   const auto again = StartMuster({"train", "--experiment", "1"});
   again->WaitForOut("global_step/sec");
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);

@@ -69,7 +69,6 @@ TEST_F(SlurmSteps, AnExperimentFromAStepIsAJobOfItsOwn) {
       "3; }'");
   const Said first = InStep({"train"});
   EXPECT_EQ(first.exit_code, 3) << first.out << first.err;
-  AwaitEnd("1");  // its supervisor's, too
   const Said second = InStep({"train", "--experiment", "1"});
   EXPECT_EQ(second.exit_code, 0) << second.out << second.err;
   for (const Said& said : {first, second}) {
