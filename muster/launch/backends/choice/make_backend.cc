@@ -50,7 +50,8 @@ std::unique_ptr<Backend> MakeRay(const BackendOptions& options, FdLoop& loop, Ba
                           .job = options.run_id,
                           .grace = options.plan.grace,
                           .folder = options.plan.shared_folder,
-                          .goes_on = options.plan.supervisor > 1};
+                          .goes_on = options.plan.supervisor > 1,
+                          .ports = options.plan.ports};
   for (const Host& host : options.plan.hosts) ray.hosts.push_back(host.name);
   if (options.note) ray.note = options.note;
   return std::make_unique<HostsBackend>(options, MakeDriverEngine(ray, loop, *options.clock), loop, events);

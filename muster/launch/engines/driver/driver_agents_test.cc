@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/engines/driver/driver_engine.h"
 
 namespace muster::driver_agents_test {
 namespace {
@@ -178,6 +180,31 @@ TEST_F(DriverAgentsTest, SaysWhatToDoWhereANodeDoesntReachTheSupervisor) {
   Begin();
   EXPECT_THAT(std::string(agents_->Explain("h1", "can't reach the supervisor at 10.0.0.1:5: refused").message()),
               HasSubstr("h1 doesn't reach the supervisor"));
+}
+
+class NoStreams final : public EngineEvents {
+  void OnStream(const std::string& /*host*/, AgentStream /*stream*/) override {}
+  void OnNoStream(const std::string& /*host*/, const absl::Status& /*why*/) override {}
+};
+
+// A firewall lets only these through.
+TEST_F(DriverAgentsTest, TheSupervisorListensOnAPortOfTheRunsRange) {
+  constexpr PortRange kRange = {.first = 23000, .count = 200};
+  NoStreams streams;
+  const std::unique_ptr<Engine> engine =
+      MakeDriverEngine({.hosts = {"h1"},
+                        .environment = {"MUSTER_DRIVER_JOB=1", "MUSTER_DRIVER_AT=here", "MUSTER_DRIVER_SOCKET=" + path_,
+                                        "MUSTER_DRIVER_HOSTS=h1=127.0.0.1"},
+                        .job = "job-1",
+                        .folder = folder_.path(),
+                        .ports = kRange},
+                       loop_, RealClock());
+  ASSERT_EQ(engine->Start(streams), absl::OkStatus());
+  const std::string address = ReadRendezvous(folder_ / ".muster-job-1").value().addresses.front();
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) << address;
+  EXPECT_GE(port, kRange.first);
+  EXPECT_LT(port, kRange.first + kRange.count);
 }
 
 }  // namespace

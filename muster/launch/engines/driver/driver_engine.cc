@@ -13,6 +13,7 @@ std::unique_ptr<Engine> MakeDriverEngine(const DriverEngineOptions& options, FdL
   ListeningEngineOptions listening{.hosts = options.hosts,
                                    .towards = {},
                                    .rendezvous_file = absl::StrCat(options.folder, "/.muster-", options.job),
+                                   .ports = options.ports,
                                    .goes_on = options.goes_on,
                                    .note = options.note};
   for (const auto& [name, address] : driver.hosts) listening.towards.push_back(address);
