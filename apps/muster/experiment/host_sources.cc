@@ -32,9 +32,10 @@ std::string HostsFlag(const GivenValues& given) {
 
 // Returns the keys of the file that an engine makes no use of.
 std::set<std::string> UnusedBy(const std::string& engine) {
-  if (engine == kThisMachine) return {"hosts", "host_file", "placement", "grace", "ssh_config", "slurm"};
-  if (engine == kSlurmEngine) return {"hosts", "host_file", "ssh_config"};
-  return {"slurm"};
+  if (engine == kThisMachine) return {"hosts", "host_file", "placement", "grace", "ssh_config", "slurm", "ray"};
+  if (engine == kSlurmEngine) return {"hosts", "host_file", "ssh_config", "ray"};
+  if (engine == kRayEngine) return {"hosts", "host_file", "ssh_config", "slurm"};
+  return {"slurm", "ray"};
 }
 
 // Returns what puts a key of the file out of effect; "": nothing does.

@@ -140,8 +140,10 @@ absl::StatusOr<FreePorts> FreePorts::ReserveWithin(int count, const PortRange& r
     if (held.ok()) ports.held_.push_back(*held);
   }
   if (ports.held_.size() == static_cast<size_t>(count)) return ports;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no port of ", range.ToString(), " is free; accepted is a wider range"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      ports.held_.empty() ? "no port" : "too few ports", " of ", range.ToString(),
+      ports.held_.empty() ? " is free" : absl::StrCat(" are free (", ports.held_.size(), " of ", count, ")"),
+      "; accepted is a wider range"));
 }
 
 absl::StatusOr<FreePorts> FreePorts::Take(const PortRange& range, const std::string& address) {

@@ -88,6 +88,9 @@ TEST(FreePorts, AReleasedPortIsNobodyElsesUntilItsRunEnds) {
 TEST(FreePorts, OfARangeAreOnlyThose) {
   const PortRange row = {.first = TakeRow(3).port(0), .count = 3};
   const Listening other(row.first);
+  EXPECT_EQ(FreePorts::Reserve(3, row).status().message(),
+            absl::StrCat("too few ports of ", row.first, "-", row.first + 2,
+                         " are free (2 of 3); accepted is a wider range"));
   const auto two = FreePorts::Reserve(2, row).value();
   EXPECT_EQ(two.port(0) + two.port(1), 2 * row.first + 3);
   const absl::Status none = FreePorts::Reserve(1, row).status();

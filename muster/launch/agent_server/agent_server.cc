@@ -54,8 +54,9 @@ absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::strin
                                                                 std::function<int(std::unique_ptr<Keeper>)> next_life) {
   const std::string id = RandomHex(kAgentIdBytes);
   ASSIGN_OR_RETURN(const std::string before, place.folder.AgentId());
-  RETURN_IF_ERROR(place.folder.SetAgentId(id));
+  // First, since what is left of an id that isn't written down any more is never found.
   if (!before.empty()) KillProcessesOfAgent(before);
+  RETURN_IF_ERROR(place.folder.SetAgentId(id));
   std::vector<int> kept = place.folder.descriptors();
   kept.push_back(place.listening.fd());
   if (place.until_closed.valid()) kept.push_back(place.until_closed.fd());

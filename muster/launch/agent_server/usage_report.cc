@@ -41,10 +41,7 @@ UsageEntry UsageReport::Read(const std::vector<RunningLaunch>& launches) {
 
 void UsageReport::AskForGpus() {
   const absl::Time now = clock_.Now();
-  if (query_.has_value() && now >= asked_ + kGpusWithin) {
-    EndQuery();
-    gpus_.clear();
-  }
+  if (query_.has_value() && !killed_ && now >= asked_ + kGpusWithin) KillQuery();
   if (query_.has_value() || now < asked_ + kGpusEvery) return;
   asked_ = now;
   absl::StatusOr<PipedProgram> query = PipedProgram::Start(GpuQuery(kGpuProgram), environment_);
@@ -64,10 +61,21 @@ void UsageReport::OnAnswer() {
   EndQuery();
 }
 
+// A program that waits for a broken driver ends when the driver lets it, which nobody here may wait for.
+void UsageReport::KillQuery() {
+  gpus_.clear();
+  killed_ = true;
+  loop_.Forget(query_->stdout_fd());
+  query_->Kill();
+  loop_.Watch(query_->end_fd(), POLLIN, [this](short) { EndQuery(); });
+}
+
 void UsageReport::EndQuery() {
   if (!query_.has_value()) return;
   loop_.Forget(query_->stdout_fd());
+  loop_.Forget(query_->end_fd());
   query_.reset();
+  killed_ = false;
 }
 
 }  // namespace muster

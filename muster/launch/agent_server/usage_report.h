@@ -39,6 +39,7 @@ class UsageReport {
  private:
   void AskForGpus();
   void OnAnswer();
+  void KillQuery();
   void EndQuery();
 
   const std::vector<std::string> environment_;
@@ -46,6 +47,7 @@ class UsageReport {
   const Clock& clock_;
 
   std::optional<PipedProgram> query_;  // nvidia-smi, while it runs
+  bool killed_ = false;                // it hasn't ended yet, and no other one is started before
   std::string answer_;                 // what it has said
   absl::Time asked_ = absl::InfinitePast();
   std::vector<GpuUsage> gpus_;

@@ -40,8 +40,8 @@ constexpr int kRunNameBytes = 8;
 // Between checks whether GPUs are free.
 constexpr absl::Duration kGpuPause = absl::Seconds(1);
 // Between two writings of what tasks on hosts use.
-constexpr absl::Duration kUsagePause = absl::Milliseconds(500);  // between two writes of what only shows
-constexpr int kKilledCode = 143;                                 // 128 + SIGTERM
+constexpr absl::Duration kUsagePause = absl::Milliseconds(500);
+constexpr int kKilledCode = 143;  // 128 + SIGTERM
 
 const TaskId kBoardTask{"tensorboard", 0};
 

@@ -5,7 +5,7 @@
 namespace muster {
 
 std::string UnsharedModelFolderText(const ClusterRequest& request) {
-  const TaskId chief{request.chiefs > 0 ? kChiefJob : kWorkerJob, 0};
+  const TaskId chief = ChiefOf(request);
   const auto evaluator = request.hosts.find({kEvaluatorJob, 0});
   const auto writer = request.hosts.find(chief);
   if (evaluator == request.hosts.end() || writer == request.hosts.end() || evaluator->second == writer->second)

@@ -4,8 +4,9 @@ namespace muster {
 
 using What = EndingOfJob::What;
 
-EndingOfJob EndingOf(JobEngine& engine, const OwnJob& own, const std::function<void(absl::Duration)>& pause) {
-  for (absl::Duration waited;; waited += kNewsPause, pause(kNewsPause)) {
+EndingOfJob EndingOf(JobEngine& engine, const OwnJob& own, const Clock& clock,
+                     const std::function<void(absl::Duration)>& pause) {
+  for (const absl::Time until = clock.Now() + kNewsPatience;; pause(kNewsPause)) {
     const auto all = engine.Look({own.id});
     if (!all.ok()) return {.what = What::kUnknown};
     const JobNews& news = all->at(own.id);
@@ -17,7 +18,7 @@ EndingOfJob EndingOf(JobEngine& engine, const OwnJob& own, const std::function<v
     if (news.phase == JobPhase::kEnded)
       return {.what = What::kEnded, .reason = news.reason.empty() ? news.text : news.reason};
     if (news.ending) return {.what = news.reason.empty() ? What::kCancelled : What::kEnded, .reason = news.reason};
-    if (waited >= kNewsPatience) return {};
+    if (clock.Now() >= until) return {};
   }
 }
 

@@ -20,14 +20,18 @@ class JobEndingTest : public ::testing::Test {
     played_.news["7"] = at_first;
     PlayedJobEngine engine(played_);
     paused_ = absl::ZeroDuration();
-    const EndingOfJob ending = EndingOf(engine, {.id = "7", .hosts = {}, .restarts = 2}, [&](absl::Duration pause) {
+    const OwnJob own = {.id = "7", .hosts = {}, .restarts = 2};
+    const EndingOfJob ending = EndingOf(engine, own, clock_, [&](absl::Duration pause) {
       paused_ += pause;
+      clock_.Advance(pause + slowness_);
       if (later.has_value() && paused_ >= 2 * pause) played_.news["7"] = *later;
     });
     reason_ = ending.reason;
     return ending.what;
   }
 
+  SimulatedClock clock_;
+  absl::Duration slowness_;  // of the engine
   PlayedJobs played_;
   absl::Duration paused_;
   std::string reason_;
@@ -64,6 +68,13 @@ TEST_F(JobEndingTest, NewsThatComeAfterTheSignalAreWaitedFor) {
 TEST_F(JobEndingTest, ASignalAloneIsANotice) {
   EXPECT_EQ(Ending({.phase = kRuns, .text = "RUNNING"}), What::kNotice);
   EXPECT_EQ(paused_, kNewsPatience);
+}
+
+// Slurm kills what hasn't ended 30 s after the signal.
+TEST_F(JobEndingTest, TheTimeOfASlowAnswerCounts) {
+  slowness_ = absl::Seconds(4);
+  EXPECT_EQ(Ending({.phase = kRuns, .text = "RUNNING"}), What::kNotice);
+  EXPECT_EQ(played_.looks, 2);
 }
 
 TEST_F(JobEndingTest, TheEndOfItsTimeIsANotice) {

@@ -1,6 +1,7 @@
 #include "muster/launch/jobs/submit_job.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -69,6 +70,7 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
                .chain = place.chain,
                .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
+  unlink(order.home.job_waits(id).c_str());  // of a job whose script was killed while it waited
   ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));
   RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
   return job.id;

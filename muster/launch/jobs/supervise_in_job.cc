@@ -176,7 +176,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                    .why_ending =
                        [this, cancels = terms.signal_cancels] {
                          return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
-                                        : EndingOf(engine_, own_, absl::SleepFor);
+                                        : EndingOf(engine_, own_, RealClock(), absl::SleepFor);
                        },
                    .left = std::move(left)};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
@@ -224,8 +224,8 @@ absl::Status LifeInJob::WriteNextScript(const NewExperiment& experiment, const S
                         id_, /*after=*/"", job_.ending_seconds);
 }
 
-// From `wants_another` on, a command that finds that the job has ended submits the next one. Slurm, for example, would
-// requeue a job that somebody has cancelled, too: who can't ask it doesn't.
+// From `wants_another` on, a command that finds that the job has ended submits the next one. Slurm would requeue a job
+// that somebody has cancelled, too, so a supervisor that can't ask what has become of its job leaves that to commands.
 absl::Status LifeInJob::GoOn(const ExperimentEnd& end, const NewExperiment& experiment,
                              const SupervisorSetting& setting) {
   // Without it, the script of this job will do.

@@ -125,7 +125,8 @@ KeySection FileKeys() {
                    {TextOf("a text"), NothingForm(), ListOf({TextOf("a text")}, "a list of texts")},
                    "a map from options of sbatch, extra and max_requeues to their values")},
         "what the tasks' resources ask for",
-        "with on: slurm: options of sbatch by their long names (null: not even muster's own), extra for further words, "
+        "with on: slurm: options of sbatch by their long names (null: none, also where muster has one of its own), "
+        "extra for further words, "
         "max_requeues: how often it goes on in another job when the time of its job is over"},
        {"ray",
         {NamesForm("^(nodes|address|python|autoscaler|resources)$",

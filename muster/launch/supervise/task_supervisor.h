@@ -6,8 +6,8 @@
 //   "restart"                            without it
 //   a task finds no host to start on     it is tried again for ten minutes (PlaceSearch), which is no restart
 //   a dispensable task (the evaluator)   it is restarted, maybe elsewhere, while the others train; otherwise it is
-//   given is lost with its host                up, which ends nobody and is no failure of the run Ctrl-C all tasks are
-//   ended; a second one kills them
+//   is lost with its host                given up, which ends nobody and is no failure of the run
+//   Ctrl-C                               all tasks are ended; a second one kills them
 //
 // With EndRule::kChiefDecides (`muster run`):
 //

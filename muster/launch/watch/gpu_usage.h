@@ -24,7 +24,7 @@ struct GpuUsage {
 // Parses the output of a GpuQuery: one line per GPU. Skips lines that it doesn't understand.
 std::vector<GpuUsage> ParseGpuUsage(std::string_view text);
 
-// Returns the command line, after `program`, whose output ParseGpuUsage parses.
+// Returns the command line of `program` whose output ParseGpuUsage parses.
 std::vector<std::string> GpuQuery(const std::string& program);
 
 // Runs `program` ("nvidia-smi", found on PATH). Returns nothing if it is missing, fails or takes longer than `within`,

@@ -335,7 +335,9 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
   for (int i = 0; options.first_status_port.has_value() && i < tasks; ++i)
     request.status_ports.push_back(*options.first_status_port == 0 ? for_status.port(i)
                                                                    : *options.first_status_port + i);
-  ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(AddressesNeeded(request), options.plan.ports));
+  // Those of other machines are only written down.
+  const int here = HasSeveralNodes(request) ? 0 : AddressesNeeded(request);
+  ASSIGN_OR_RETURN(const FreePorts ports, FreePorts::Reserve(here, options.plan.ports));
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(flags, request, options.plan, ports));
   ASSIGN_OR_RETURN(const ClusterPlan plan, PlanCluster(request, addresses, options.job_token, options.run_id));
   std::fputs(DryRunText(plan).c_str(), stdout);

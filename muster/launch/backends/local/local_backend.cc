@@ -337,6 +337,11 @@ void LocalBackend::Note(const std::string& line) {
   if (noted_.insert(line).second && options_.note) options_.note(line);
 }
 
+absl::Time LocalBackend::deadline() const {
+  // A kill is compared with counters that aren't old.
+  return std::min(memory_watch_.deadline(), running_.empty() ? absl::InfiniteFuture() : oom_kills_.deadline());
+}
+
 void LocalBackend::OnTime() {
   oom_kills_.OnTime();
   for (const TaskId& task : memory_watch_.Check()) {

@@ -52,7 +52,7 @@ class LocalBackend final : public Backend {
   void End(const TaskId& task, EndMode mode) override;
   void PauseOutput(bool paused) override;
   void Input(const TaskId& task, std::string_view bytes) override;
-  absl::Time deadline() const override { return memory_watch_.deadline(); }
+  absl::Time deadline() const override;
   void OnTime() override;
   // How often it has looked through all processes of the machine, which takes time in proportion to their number.
   int looks() const { return looks_; }

@@ -19,7 +19,9 @@ class OomKills {
   // `proc`: with self/mountinfo, self/cgroup and vmstat. Borrows `clock`, which must outlive it.
   explicit OomKills(const Clock& clock, const std::string& proc = "/proc");
 
-  // Must be called now and then, so that old events are forgotten; cheap.
+  // When OnTime is to be called next.
+  absl::Time deadline() const { return read_ + kLately; }
+  // Must be called at deadline(), so that old events are forgotten; cheap.
   void OnTime();
   // `elsewhere`: a process that was moved to another control group than this process's, whose own counter doesn't count
   // it; then the machine's is asked.

@@ -77,6 +77,7 @@ std::string NoticeSignal(const SbatchOptions& options) {
   if (colon == std::string::npos || option->second->substr(0, colon).find('B') == std::string::npos) return "";
   std::string name = option->second->substr(colon + 1);
   name.resize(std::min(name.size(), name.find('@')));
+  absl::AsciiStrToUpper(&name);  // Slurm and the shell take both
   if (absl::StartsWith(name, "SIG")) name.erase(0, 3);
   const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c));

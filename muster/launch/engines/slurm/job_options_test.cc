@@ -81,6 +81,7 @@ TEST(TermsOfSlurmTest, AreThoseThatTheUserStates) {
 TEST(NoticeSignalTest, IsThatWhichTheScriptGets) {
   EXPECT_EQ(NoticeSignal({{"signal", "B:USR1@60"}}), "USR1");
   EXPECT_EQ(NoticeSignal({{"signal", "RB:SIGTERM@60"}}), "TERM");
+  EXPECT_EQ(NoticeSignal({{"signal", "B:sigterm@60"}}), "TERM") << "Slurm takes it, too";
   EXPECT_EQ(NoticeSignal({{"signal", "B:12"}}), "12");
   EXPECT_EQ(NoticeSignal({{"signal", "USR1@60"}}), "") << "for the steps";
   EXPECT_EQ(NoticeSignal({{"signal", "B:a b"}}), "");

@@ -52,7 +52,10 @@ std::map<std::string, int> ParseGpusOfNodes(std::string_view text, const std::st
 }
 
 std::map<std::string, int> GpusOfNodes(const std::vector<std::string>& environment) {
-  const auto asks_for_gpus = [](const std::string& variable) { return absl::StartsWith(variable, "SLURM_GPUS"); };
+  // SLURM_GPUS_ON_NODE is a fact of each node of a job with --gres, too, which says by itself how many each node has.
+  const auto asks_for_gpus = [](const std::string& variable) {
+    return absl::StartsWith(variable, "SLURM_GPUS") && !absl::StartsWith(variable, "SLURM_GPUS_ON_NODE=");
+  };
   const auto allocation = AllocationIn(environment);
   if (!allocation.ok() || std::none_of(environment.begin(), environment.end(), asks_for_gpus)) return {};
   const auto output = RunToItsEnd({"scontrol", "show", "job", "--details", allocation->job},

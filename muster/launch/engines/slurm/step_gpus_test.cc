@@ -34,6 +34,7 @@ TEST(StepGpusTest, ScontrolIsAskedOnlyWhereAStepWouldNotGetThemAll) {
   chmod((scratch / "scontrol").c_str(), 0700);
   std::vector<std::string> environment = {absl::StrCat("PATH=", scratch.path(), ":/usr/bin:/bin"), "SLURM_JOB_ID=17",
                                           "SLURM_JOB_NODELIST=n[1-4]"};
+  environment.emplace_back("SLURM_GPUS_ON_NODE=2");
   EXPECT_THAT(GpusOfNodes(environment), IsEmpty());
   environment.emplace_back("SLURM_GPUS_PER_TASK=1");
   EXPECT_EQ(GpusOfNodes(environment).size(), 4U);
