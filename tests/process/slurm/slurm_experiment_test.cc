@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -22,6 +24,9 @@ namespace {
 
 using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
     ::testing::Not;
+
+// In seconds: what tasks may take to end (stop_grace), and what is added to the notice of a job's end.
+constexpr int kMostToEnd = 30, kReserve = 30;
 
 TEST_F(SlurmExperiment, TheScriptStaysReadableAndHasOnlyWhatWasStated) {
   job_ = "nodes: 2, time: 10, comment: 'two words', chdir: null, exclusive: true, extra: [--nice=1]";
@@ -265,26 +270,35 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
               AllOf(HasSubstr("the time of its job "), HasSubstr("muster train --experiment 1 goes on with it")));
 }
 
-// Without squeue on the node the end is what Slurm has said at the job's start.
+// Without squeue on the node the end is what Slurm has said at the job's start. It has come whenever this one begins,
+// and whether its task starts before that is noticed doesn't matter.
 TEST_F(SlurmExperiment, TheRemainingTimeIsNoticedWithoutASignal) {
   HaveOnly({"sbatch", "srun"});
-  // The run ends a third of its time before the job does.
-  const std::string soon = absl::StrCat(absl::ToUnixSeconds(absl::Now()) + 6);
-  const auto train = Train(2, absl::StrCat("nodes: 1, signal: null, export: \"ALL,SLURM_JOB_END_TIME=", soon, "\""));
+  job_ =
+      absl::StrCat("nodes: 1, signal: null, export: \"ALL,SLURM_JOB_END_TIME=", absl::ToUnixSeconds(absl::Now()), "\"");
+  WriteExperiment("run: sleep 600");
+  const auto train = StartMuster({"train"});
   EXPECT_NE(train->Wait(), 0);
+  EXPECT_EQ(StateOf("1"), "FAILED");
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("the time of its job "));
 }
 
 // As at sites whose nodes have no scontrol: the next command of the submitting host does it.
 TEST_F(SlurmExperiment, WithoutScontrolAnotherJobIsSubmittedFromHere) {
   HaveOnly({"sbatch", "squeue", "srun", "scancel"});
-  const auto train = Train(2, "nodes: 1, nodelist: h1, max_requeues: 1");
+  const auto train = Train(3, "nodes: 1, nodelist: h1, max_requeues: 1");
   const std::string job = JobOf("1");
+  EXPECT_THAT(Read("experiments/1/job.sh"), HasSubstr(absl::StrCat("--signal=B:USR1@", kMostToEnd + kReserve, "\n")));
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
-  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
-  EXPECT_THAT(train->err, HasSubstr(absl::StrCat("the time of job ", job, " was over; it goes on in job ")));
-  EXPECT_THAT(Read("experiments/1/job.sh"), ContainsRegex("--signal=B:USR1@3[0-9]\n")) << "as short as its end was";
-  EXPECT_THAT(train->out, HasSubstr("start 2\n"));
+  train->WaitForOut("start 2\n");
+  train->WaitForErr(absl::StrCat("the time of job ", job, " was over; it goes on in job "));
+  // The next job is told as early as the tasks of the first one have taken to end, twice that and a reserve.
+  const auto took = nlohmann::json::parse(Read("experiments/1/job"))["ending_seconds"].get<double>();
+  EXPECT_GT(took, 0);
+  const int notice = static_cast<int>(std::ceil(std::min<double>(kMostToEnd, 2 * took))) + kReserve;
+  EXPECT_THAT(Read("experiments/1/job.sh"), HasSubstr(absl::StrCat("--signal=B:USR1@", notice, "\n")));
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130) << train->err;
 }
 
 TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
