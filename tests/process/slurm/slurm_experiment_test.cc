@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -165,6 +166,14 @@ TEST_F(SlurmExperiment, ASupervisorThatIsStoppedIsEndedBySlurm) {
   EXPECT_EQ(train->Wait(), 130) << train->err;
 }
 
+// What is said of its job is RUNNING before it.
+void AwaitState(const std::function<std::string()>& state, const std::string& wanted) {
+  const absl::Time give_up = absl::Now() + absl::Minutes(1);
+  std::string now = state();
+  while (now != wanted && absl::Now() < give_up) now = state();
+  ASSERT_EQ(now, wanted);
+}
+
 // Each task starts once, and none of the thousands of lines that it writes meanwhile is lost or there twice.
 TEST_F(SlurmExperiment, TheTasksOfAKilledSupervisorGoOn) {
   job_ = "nodes: 2, nodelist: \"h1,h2\"";
@@ -173,7 +182,7 @@ TEST_F(SlurmExperiment, TheTasksOfAKilledSupervisorGoOn) {
       "echo start >>$OUTPUT_DIR/starts; i=0; until [ -e $OUTPUT_DIR/stop ]; do i=$((i+1)); echo line $i; done");
   const auto train = StartMuster({"train"});
   train->WaitForOut("line 1\n");
-  AwaitStatus("1", "RUNNING");
+  AwaitState([this] { return StateOf("1"); }, "RUNNING");
   for (int kills = 1; kills <= 3; ++kills) {
     KillOn("h1", " supervise 1");
     AwaitTakeOvers(kills);
@@ -201,7 +210,7 @@ TEST_F(SlurmExperiment, ATaskThatIsKilledWhileThereIsNoSupervisorIsStartedAgainB
                "echo start >>$OUTPUT_DIR/starts; echo begins; until [ -e $OUTPUT_DIR/stop ]; do sleep 0.1; done");
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
-  AwaitStatus("1", "RUNNING");
+  AwaitState([this] { return StateOf("1"); }, "RUNNING");
   KillOn("h1", " supervise 1");
   KillOn("h2", "until [");
   AwaitTakeOvers(1);
