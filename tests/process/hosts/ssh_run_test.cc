@@ -2,6 +2,7 @@
 // and what is said of hosts that can't be used.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
@@ -181,18 +181,21 @@ TEST_F(SshRun, AHostThatDropsConnectionsIsTriedAgain) {
                         "while [ ${n:-0} -lt 6 ]; do exec {held}<>/dev/tcp/" + SimulatedHosts::AddressOf("h1") +
                             "/22; if read -r version <&$held; then n=$((n + 1)); fi; done; echo six; exec sleep 600"}));
   others.WaitForOut("six");
+  ASSERT_EQ(mkfifo(Shared("dials").c_str(), 0600), 0);
+  Process dials({"/usr/bin/env", "sh", "-c",
+                 "exec 3<>\"$0\"; echo listens; for dial in one two three; do read -r line <&3; echo $dial; done; "
+                 "exec sleep infinity",
+                 Shared("dials")});
+  dials.WaitForOut("listens\n");
   std::filesystem::create_directory(Shared("bin"));
-  std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *h1*) echo >>" << Shared("dials")
+  std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *\" h1 \"*) echo 1<>" << Shared("dials")
                                    << " ;; esac\nexec /usr/bin/ssh \"$@\"\n";
   std::filesystem::permissions(Shared("bin/ssh"), std::filesystem::perms::owner_all);
   Process run(hosts().On("h0", {"env", "PATH=" + Shared("bin") + ":/usr/bin:/bin", BinFolder() + "/muster", "run",
                                 "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "2",
                                 "--", "echo", "it trains"}),
               {.directory = hosts().shared()});
-  std::error_code none;
-  const absl::Time give_up = absl::Now() + absl::Minutes(1);
-  while (!(std::filesystem::file_size(Shared("dials"), none) >= 3 && !none) && absl::Now() < give_up) {
-  }
+  dials.WaitForOut("three\n");
   others.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), 0) << run.err;
   for (const std::string worker : {"0", "1"})
