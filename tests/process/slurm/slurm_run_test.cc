@@ -95,19 +95,26 @@ class SlurmRun : public ::testing::Test {
     return Start(Joined(Joined({"env"}, slurm().ShellOf(job_)), words));
   }
   // Starts training that never ends by itself, with a ps on h1 and a worker on each node, and waits until it goes on.
-  std::unique_ptr<Process> Train(const std::vector<std::string>& flags = {}) {
+  // `before`: words before those of the program.
+  std::unique_ptr<Process> Train(const std::vector<std::string>& flags = {},
+                                 const std::vector<std::string>& before = {}) {
     const std::vector<std::string> usual = {"--ps",        "1",           "--workers",    "3",
                                             "--muster-ps", "--model_dir", Shared("model")};
-    auto run =
-        StartInJob(Run(Joined(usual, flags), Joined(ToyThatCounts(), {"--steps=1000000000", "--log_steps=100"})));
+    auto run = StartInJob(
+        Run(Joined(usual, flags), Joined(Joined(before, ToyThatCounts()), {"--steps=1000000000", "--log_steps=100"})));
     for (const std::string worker : {"0", "1", "2"}) run->WaitForErrLine("[worker:" + worker + "] ", "loss = ", 0);
     return run;
   }
-  // Kills what runs on a host but Slurm itself, if its words have `text`.
-  static void KillOn(const std::string& host, const std::string& text) {
+  // Returns what runs on a host but Slurm itself and has `text` in its words.
+  static std::vector<pid_t> Find(const std::string& host, const std::string& text) {
+    std::vector<pid_t> found;
     for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
       if (!absl::StrContains(running.words, "slurm") && absl::StrContains(running.words, text))
-        kill(running.pid, SIGKILL);
+        found.push_back(running.pid);
+    return found;
+  }
+  static void KillOn(const std::string& host, const std::string& text, int signal = SIGKILL) {
+    for (const pid_t pid : Find(host, text)) kill(pid, signal);
   }
   // Waits until the chief has logged more steps.
   static void AwaitSteps(Process& run, size_t at) {
@@ -166,6 +173,24 @@ TEST_F(SlurmRun, AKilledAgentsTasksGoOnInTheSameStep) {
   EXPECT_THAT(StepsOfJob(), SizeIs(1));
   EndTraining(*run);
   EXPECT_THAT(run->err, Not(HasSubstr("starting it again")));
+}
+
+// Slurm follows parents and loses it: the node's next agent finds it, by the mark of the one that was killed.
+TEST_F(SlurmRun, WhatHasASessionOfItsOwnAndNoEnvironmentEndsWithAKilledGuardAndAgent) {
+  const auto run = Train({}, {"sh", "-c", "env -i setsid sleep 7777 & exec \"$@\"", "sh"});
+  const std::vector<pid_t> strays = Find("h2", "sleep 7777");
+  ASSERT_THAT(strays, SizeIs(1));
+  Watched stray;
+  stray.Add(strays[0]);
+  KillOn("h2", "agent --serve", SIGSTOP);
+  KillOn("h2", "run-guard");
+  KillOn("h2", "agent --serve");
+  const size_t died = run->WaitForErr("the agent on h2 has died, and its tasks with it", 0);
+  run->WaitForErrLine("[worker:1] ", "loss = ", died);
+  stray.WaitForEnds();
+  EXPECT_THAT(Find("h2", "sleep 7777"), AllOf(SizeIs(1), Not(ElementsAre(strays[0]))))
+      << "that of the task's next life";
+  EndTraining(*run);
 }
 
 TEST_F(SlurmRun, ANodeOnWhichAllIsKilledGetsAStepOfItsOwnAndItsTaskAgain) {
