@@ -25,7 +25,8 @@
 namespace muster::slurm_run_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::SizeIs;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not,
+    ::testing::SizeIs;
 
 // The exit code where nothing has been started.
 constexpr int kNothingStarted = 2;
@@ -229,6 +230,23 @@ TEST_F(SlurmRun, ARunEndsWithItsJob) {
   CancelJob();
   EXPECT_EQ(run->Wait(), 1) << run->err;
   EXPECT_THAT(run->err, AllOf(HasSubstr("[muster] first failure: "), HasSubstr("the job has ended: srun: error: ")));
+}
+
+TEST_F(SlurmRun, ANodeThatIsAwaitedIsNamedWithTheAddressAndTheErrorOfItsAgent) {
+  const auto rule = [](const std::string& verb) {
+    Process ip(hosts().On("h2", {"ip", "rule", verb, "priority", "10", "to", SimulatedHosts::AddressOf("h0"), "ipproto",
+                                 "tcp", "dport", "40000-40002", "prohibit"}));
+    EXPECT_EQ(ip.Wait(), 0) << ip.err;
+  };
+  rule("add");
+  const auto run = StartInJob(Run({"--ps", "0", "--workers", "3", "--ports", "40000-40002"}, {"true"}));
+  const size_t begin = run->WaitForErr("waiting for h2 since 10s: ", 0);
+  run->WaitForErr("\n", begin);
+  run->Signal(SIGINT);
+  EXPECT_NE(run->Wait(), 0);
+  rule("del");
+  EXPECT_THAT(run->err, ContainsRegex("waiting for h2 since 10s: [^\n]*can't reach the supervisor at "
+                                      "10\\.77\\.0\\.10:4000[0-2]: [^\n]*Permission denied"));
 }
 
 TEST_F(SlurmRun, ABatchScriptMayRunIt) {
