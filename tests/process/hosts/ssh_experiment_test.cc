@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
