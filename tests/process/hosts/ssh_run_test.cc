@@ -92,6 +92,14 @@ TEST_F(SshRun, AnEvaluatorOnAnotherHostThanTheChiefIsToldWhatItNeeds) {
   EXPECT_LT(said, run->err.find(" is process ")) << "before anything starts";
 }
 
+TEST_F(SshRun, WhatWorksWithoutASharedModelFolderIsSaidBeforeAnythingStarts) {
+  const auto run = Run({"--ps", "2", "--workers", "1", "--model_dir", "/tmp/model"}, Script(":"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const size_t said = run->err.find("muster run: unless h2 shares /tmp/model with h1, worker:0 alone writes to h1");
+  ASSERT_NE(said, std::string::npos) << run->err;
+  EXPECT_LT(said, run->err.find(" is process ")) << "before anything starts";
+}
+
 // The program and the library that it needs are on h1, on h2 is the program alone.
 TEST_F(SshRun, ALibraryThatIsMissingOnAHostIsNamedWithTheHost) {
   for (const char* host : {"h1", "h2"}) {
