@@ -87,12 +87,12 @@ def missing_files(path, text, there):
 
 
 def said_by_programs(root):
-    """Returns the string literals of muster/ and apps/, also of the Python that muster brings along, a line each."""
+    """Returns the strings of muster/ and apps/, also of the Python that muster brings along, a line for each statement."""
     programs = [p for p in sources.code_files(root)
                 if p.parts[0] in ("muster", "apps") and "testing" not in p.parts and not p.name.endswith("_test.cc")]
     texts = [text for p in programs for text in error_rows.strings((root / p).read_text(encoding="utf-8"))]
     trees = (ast.parse(p.read_text(encoding="utf-8")) for p in sorted((root / "muster").rglob("*.py")))
-    texts += [n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts += [text.replace("\n", " ") for tree in trees for text in error_rows.python_strings(tree)]
     return "\n".join(texts)
 
 

@@ -37,6 +37,7 @@ SANITIZER_ENVIRONMENT = {
 # What the parts that start programs need; the unit tests are built while those run.
 PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
 HOSTS_PROGRAM = "process_hosts_test"
+SLURM_PROGRAM = "process_slurm_test"
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Under the sanitizers each of these takes one processor for minutes, so every processor gets a share of their cases, at
 # once. They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
@@ -228,7 +229,8 @@ def process_part(report):
     """Tests that start the programs, kill them, and look at what is left."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
-        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long and p.name != HOSTS_PROGRAM])
+        apart = (HOSTS_PROGRAM, SLURM_PROGRAM)
+        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long and p.name not in apart])
 
 
 def hosts_part(report):
@@ -236,6 +238,13 @@ def hosts_part(report):
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("hosts: running the tests over simulated hosts")
         run_programs(report, [p for p in programs_of("release") if p.name == HOSTS_PROGRAM])
+
+
+def slurm_part(report):
+    """Those on a real Slurm, likewise."""
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title("slurm: running the tests on a real Slurm")
+        run_programs(report, [p for p in programs_of("release") if p.name == SLURM_PROGRAM])
 
 
 def units_part(report):
@@ -412,6 +421,7 @@ EVERYDAY = {
     "check": check_part,
     "process": process_part,
     "hosts": hosts_part,
+    "slurm": slurm_part,
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,

@@ -159,11 +159,19 @@ class DocsTest(Tree):
             // denied your key
             f(StrCat(host, " denies the login; is it "
                            "your key (ssh-copy-id ", host), R"(takes "no" commands)");
+            f(StrCat("its ", job, " is lost", here ? " here" : "")); its("its host");
+            f("has no");
             ''')
         rows = "## What an error means\n\n| what is said | what to do |\n|---|---|\n| %s | look |\n\n## More\n\n| a b | c |\n"
         for said in ("… denies the login; is it your key", "denies the login (h1)", "takes \"no\" commands", "srun: no"):
             self.write("docs/x.md", rows % said)
             self.assertEqual(list(self.check()), [], said)
+        for said in ("its job 17 of Slurm is lost: …", "… denies the login: is it"):
+            self.write("docs/x.md", rows % said)
+            self.assertEqual(list(self.check()), [], said)
+        for said in ("is lost", "its host … is lost", "is lost; has no"):
+            self.write("docs/x.md", rows % said)
+            self.assert_one(self.check(), f"`{said}` has only words that many errors have")
         self.write("docs/x.md", rows % "denies the login; denied your key")
         self.assert_one(self.check(), "docs/x.md", "no program says `denied your key`")
         self.write("docs/x.md", rows % "17 commands")

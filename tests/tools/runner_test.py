@@ -180,8 +180,8 @@ class ReportTest(unittest.TestCase):
         self.assertIn("no test matches 'nosuch'", report.cases[-1].detail)
 
     def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "simulation", "tensorboard", "install",
-                                                 "tutorial", "units", "asan", "tsan", "lint", "benchmarks", "frameworks",
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "simulation", "tensorboard",
+                                                 "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks", "frameworks",
                                                  "notebooks", "schedules", "long_fuzz"])
 
 

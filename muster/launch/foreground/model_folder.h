@@ -2,13 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "muster/launch/foreground/cluster_plan.h"
 
 namespace muster {
 
-// Returns a line for the user if the evaluator runs on another host than the chief, which writes the checkpoints: what
-// works without a folder that both see, and what doesn't. "" otherwise.
-std::string UnsharedModelFolderText(const ClusterRequest& request);
+// Returns lines for the user if ps, with a stated folder, or the evaluator run on other hosts than the chief, which
+// writes the checkpoints: what works without a folder that they see, too, and what doesn't.
+std::vector<std::string> UnsharedModelFolderLines(const ClusterRequest& request);
 
 }  // namespace muster

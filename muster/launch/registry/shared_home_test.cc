@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -208,6 +209,47 @@ TEST_F(SharedHomeTest, AnotherHostNeverJudgesASupervisor) {
   EXPECT_GE(b->SinceRenewal(id).value(), absl::Hours(10));
   EXPECT_THAT(*a->Reconcile(), ElementsAre(id));
   EXPECT_EQ(Get(*b, id).reason, "its supervisor was killed");
+}
+
+// On a network file system a reader may see files as they were a moment ago, each another moment.
+TEST_F(SharedHomeTest, AReaderWithAnOldViewChangesNothingAndComesToTheNewOne) {
+  const auto write = [](const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  };
+  const auto read = [](const std::string& path) { return PosixFileSystem().ReadFile(path).value(); };
+  auto a = OpenOn("a"), has_seen_the_end = OpenOn("b");
+  const ExperimentId id{Create(*a, Single()), 0};
+  Bring(*a, id, RunState::kRunning);
+  const std::string records = home_.records(id), state = home_.state(id), open = home_.open_marker(id.number);
+  const std::string old_records = read(records), old_state = read(state);
+  Bring(*a, id, RunState::kFinished);
+  const std::string new_records = read(records);
+  ASSERT_EQ(Get(*has_seen_the_end, id).state, RunState::kFinished);
+  ASSERT_GT(new_records.size(), old_records.size());
+
+  write(state, old_state);
+  write(open, "");
+  Age(state, absl::Hours(1));
+  auto is_new = OpenOn("c");
+  for (size_t bytes = old_records.size(); bytes < new_records.size(); ++bytes) {
+    const std::string seen = new_records.substr(0, bytes);
+    write(records, seen);
+    EXPECT_EQ(Get(*is_new, id).state, RunState::kRunning) << bytes;
+    for (Registry* const reader : {is_new.get(), has_seen_the_end.get()}) {
+      EXPECT_THAT(*reader->Reconcile(), IsEmpty()) << bytes;
+      EXPECT_TRUE(reader->Run(id).ok()) << bytes;
+    }
+    ASSERT_EQ(read(records), seen);
+    ASSERT_EQ(read(state), old_state);
+  }
+  // The records are new before state.json is.
+  write(records, new_records);
+  for (Registry* const reader : {is_new.get(), has_seen_the_end.get()}) {
+    EXPECT_EQ(Get(*reader, id).state, RunState::kFinished);
+    EXPECT_THAT(NumbersOf(*reader, /*only_open=*/true), IsEmpty());
+  }
+  ASSERT_EQ(read(records), new_records);
+  EXPECT_EQ(read(state), old_state);
 }
 
 TEST_F(SharedHomeTest, AHostThatHasBootedAgainJudgesWhatIsNotRenewed) {

@@ -25,12 +25,13 @@
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/testing/agent_client.h"
 #include "muster/launch/testing/piped_program_text.h"
+#include "tests/process/testing/process.h"
 
 namespace muster::agent_command_test {
 namespace {
 
 using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::MatchesRegex,
-    ::testing::Not;
+    ::testing::Not, ::testing::SizeIs;
 
 const std::string kMuster = BinFolder() + "/muster";
 const TaskId kTask{kWorkerJob, 0};
@@ -214,6 +215,22 @@ TEST_F(AgentCommandTest, AKilledAgentsTasksGoOnWithItsNextLife) {
   Stop(*contact);
   EXPECT_FALSE(Runs(task));
   std::filesystem::remove(gate);
+}
+
+// Each forks, which a process with threads can't do safely. The first line of a task has its parent, the guard.
+TEST_F(AgentCommandTest, TheAgentAndItsGuardHaveOneThreadEachInEveryLife) {
+  auto contact = Attach();
+  const pid_t guard = PidIn(FirstLine(*contact, Shell(*contact, "echo $PPID; exec sleep 1000")));
+  EXPECT_NE(guard, AgentPid());
+  for (int life = 1; life <= 2; ++life) {
+    for (const pid_t pid : {AgentPid(), guard}) EXPECT_THAT(EntriesOf(absl::StrCat("/proc/", pid, "/task")), SizeIs(1));
+    if (life == 2) break;
+    ASSERT_EQ(kill(AgentPid(), SIGKILL), 0);
+    RunUntil(*contact, [&] { return !contact->client.connected(); });
+    contact->DialAgain();
+    RunUntil(*contact, [&] { return contact->client.attached == 2; });
+  }
+  Stop(*contact);
 }
 
 // What ends while there is no agent, and what the dead one hadn't told, is told by the next life.

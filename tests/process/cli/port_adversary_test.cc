@@ -16,6 +16,7 @@
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/left_behind.h"
+#include "tests/process/testing/port_proof.h"
 #include "tests/process/testing/process.h"
 
 namespace muster::port_adversary_test {
@@ -72,17 +73,10 @@ class PortAdversary : public ::testing::Test {
   const LeftBehind left_behind_;
 };
 
-// Each task listens at its address, as a server that sets SO_REUSEADDR, and connects to itself; only then it ends.
 TEST_F(PortAdversary, EveryTaskGetsItsPortWhileAnotherProcessGrabsPortsAllTheTime) {
-  const std::string muster = BinFolder() + "/muster";
-  const std::string script = absl::StrCat(
-      "index=${TF_CONFIG##*\\\"index\\\":}; index=${index%%[,\\}]*}; list=${TF_CONFIG#*[}; list=${list%%]*}; "
-      "set -- $(echo \"$list\" | tr -d '\" ' | tr ',' ' '); shift $index; ",
-      muster, " reach --listen $1 >/dev/null & server=$!; until ", muster,
-      " reach --dial $1 >/dev/null; do kill -0 $server || exit 1; done; kill $server; wait $server; "
-      "[ $? = 143 ] && echo it was mine");
   const PortGrabber grabber;
-  Process run({muster, "run", "--ps", "0", "--workers", absl::StrCat(kTasks), "--", "sh", "-c", script});
+  Process run({BinFolder() + "/muster", "run", "--ps", "0", "--workers", absl::StrCat(kTasks), "--", "sh", "-c",
+               ScriptThatProvesItsPort()});
   EXPECT_EQ(run.Wait(), 0) << run.err;
   EXPECT_GT(grabber.taken(), kTasks);
   for (int i = 0; i < kTasks; ++i)

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -166,6 +167,23 @@ TEST_P(ClustersPage, RunsAtATimeThatWouldShareGpusAreRefused) {
         "project: toy\nhosts: h1,h2\ntrain:\n  framework: any\n  parameters: {x: [1, 2]}\n  concurrency: 2\n"
         "  resources: {gpus: 1}\n  run: echo never\n");
   EXPECT_THAT(Mistake({"train"}), HasSubstr("runs at the same time would get the same GPUs of a host"));
+}
+
+// What the cases above take out of the page.
+TEST(ClustersPageText, HasNoBlockThatIsNotRunHere) {
+  size_t run = 0;
+  for (const auto& [chapter, language, count] :
+       std::vector<std::tuple<std::string, std::string, size_t>>{{"", "bash", 2},
+                                                                 {"From nothing to a trained model", "yaml", 1},
+                                                                 {"From nothing to a trained model", "bash", 3},
+                                                                 {"Code that hosts don't see", "bash", 1},
+                                                                 {"Experiments on hosts", "yaml", 1},
+                                                                 {"Which task runs where", "text", 1},
+                                                                 {"What happens when something breaks", "bash", 1}}) {
+    EXPECT_THAT(BlocksOfPage(kPage, chapter, language), SizeIs(count)) << chapter;
+    run += count;
+  }
+  EXPECT_EQ(CountOfBlocks(kPage), run);
 }
 
 TEST(ClustersPageTable, WhatDoesNotHoldOnHostsIsWhatTheTestsLeaveOut) {

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
@@ -208,11 +209,17 @@ TEST_P(SshExperiment, TheTasksOfADeadAgentFindTheirCodeAgain) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "the code is here"), 3) << train->out;
 }
 
-// The agents measure, the supervisor writes it down, and any command reads it.
+// The agents measure, the supervisor writes it down while somebody watches, and any command reads it.
 TEST_P(SshExperiment, MonitorShowsWhatTasksOnHostsUse) {
   WriteExperiment("torchrun: {workers: 2}\nrun: while :; do :; done");
   const auto train = StartMuster({"train"});
   for (const std::string task : {"1.worker.1", "1.worker.2"}) AwaitLines(*train, task, 1);
+  // Agents say each second what tasks use.
+  const std::string usage = home() + "/experiments/1/usage.json";
+  const auto renewed = [this] { return json::parse(Read("experiments/1/state.json"))["renewed_us"].get<int64_t>(); };
+  const absl::Time give_up = absl::Now() + absl::Minutes(1);
+  for (const int64_t begin = renewed(); renewed() < begin + 4'000'000 && absl::Now() < give_up;) Out({"status", "1"});
+  EXPECT_FALSE(std::filesystem::exists(usage)) << "nobody watches";
   const auto monitor = StartMuster({"monitor", "1", "--interval", "0.2", "--json"});
   for (bool all = false; !all && !HasFailure();) {
     monitor->ReadSomeOut();
@@ -225,10 +232,11 @@ TEST_P(SshExperiment, MonitorShowsWhatTasksOnHostsUse) {
       if (task["cpu_percent"].is_number() && task["cpu_percent"] > 10 && task["mem_bytes"] > 0) ++busy;
     all = busy >= 2;
   }
+  EXPECT_TRUE(std::filesystem::exists(usage));
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(monitor->Wait(), 0) << monitor->err;
   EXPECT_EQ(train->Wait(), 130);
-  EXPECT_FALSE(std::filesystem::exists(home() + "/experiments/1/usage.json"));
+  EXPECT_FALSE(std::filesystem::exists(usage));
 }
 
 // Two hosts with two processes each, as torchrun would start them: they find each other and sum their ranks.

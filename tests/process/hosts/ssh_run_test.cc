@@ -2,6 +2,7 @@
 // and what is said of hosts that can't be used.
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
@@ -88,6 +88,14 @@ TEST_F(SshRun, AnEvaluatorOnAnotherHostThanTheChiefIsToldWhatItNeeds) {
   const size_t said = run->err.find(
       "the evaluator on h2 finds no checkpoint unless /tmp/model is a folder that it "
       "shares with h1, where worker:0 writes all of them; training works without");
+  ASSERT_NE(said, std::string::npos) << run->err;
+  EXPECT_LT(said, run->err.find(" is process ")) << "before anything starts";
+}
+
+TEST_F(SshRun, WhatWorksWithoutASharedModelFolderIsSaidBeforeAnythingStarts) {
+  const auto run = Run({"--ps", "2", "--workers", "1", "--model_dir", "/tmp/model"}, Script(":"));
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const size_t said = run->err.find("muster run: unless h2 shares /tmp/model with h1, worker:0 alone writes to h1");
   ASSERT_NE(said, std::string::npos) << run->err;
   EXPECT_LT(said, run->err.find(" is process ")) << "before anything starts";
 }
@@ -181,18 +189,21 @@ TEST_F(SshRun, AHostThatDropsConnectionsIsTriedAgain) {
                         "while [ ${n:-0} -lt 6 ]; do exec {held}<>/dev/tcp/" + SimulatedHosts::AddressOf("h1") +
                             "/22; if read -r version <&$held; then n=$((n + 1)); fi; done; echo six; exec sleep 600"}));
   others.WaitForOut("six");
+  ASSERT_EQ(mkfifo(Shared("dials").c_str(), 0600), 0);
+  Process dials({"/usr/bin/env", "sh", "-c",
+                 "exec 3<>\"$0\"; echo listens; for dial in one two three; do read -r line <&3; echo $dial; done; "
+                 "exec sleep infinity",
+                 Shared("dials")});
+  dials.WaitForOut("listens\n");
   std::filesystem::create_directory(Shared("bin"));
-  std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *h1*) echo >>" << Shared("dials")
+  std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *\" h1 \"*) echo 1<>" << Shared("dials")
                                    << " ;; esac\nexec /usr/bin/ssh \"$@\"\n";
   std::filesystem::permissions(Shared("bin/ssh"), std::filesystem::perms::owner_all);
   Process run(hosts().On("h0", {"env", "PATH=" + Shared("bin") + ":/usr/bin:/bin", BinFolder() + "/muster", "run",
                                 "--hosts", "h1,h2", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "2",
                                 "--", "echo", "it trains"}),
               {.directory = hosts().shared()});
-  std::error_code none;
-  const absl::Time give_up = absl::Now() + absl::Minutes(1);
-  while (!(std::filesystem::file_size(Shared("dials"), none) >= 3 && !none) && absl::Now() < give_up) {
-  }
+  dials.WaitForOut("three\n");
   others.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), 0) << run.err;
   for (const std::string worker : {"0", "1"})

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/hosts_run.h"
@@ -23,16 +24,38 @@ using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::SizeIs;
 
 constexpr int kNothingStarted = 2;
 
+// Makes a namespace of processes whose first one does nothing, and says which number that has outside.
+constexpr char kProcessesScript[] =
+    "read -r pid rest </proc/self/stat; mount -t proc proc /proc; echo \"first process: $pid\"; exec sleep infinity";
+
 class SshSetups : public HostsRunTest {
  protected:
+  void SetUp() override {
+    HostsRunTest::SetUp();
+    if (IsSkipped()) return;
+    processes_ = std::make_unique<Process>(std::vector<std::string>{"/usr/bin/env", "setpriv", "--pdeathsig", "KILL",
+                                                                    "unshare", "--mount", "--pid", "--fork",
+                                                                    "--kill-child", "sh", "-ec", kProcessesScript});
+    processes_->WaitForOut("\n");
+    const std::vector<std::string> first = After(processes_->out, "first process: ");
+    ASSERT_THAT(first, SizeIs(1)) << processes_->out;
+    first_ = first[0];
+  }
   // Writes the configuration for these tests: `lines` before those of the hosts.
   void WriteConfig(const std::string& lines) {
     std::ofstream(config()) << lines << "Host *\nInclude " << hosts().ssh_config() << "\n";
   }
   std::string config() const { return scratch_ / "ssh_config"; }
+  // The processes of the run, and the masters that its ssh leave in the background, are in a namespace that dies with
+  // the test, also when that is killed.
   std::unique_ptr<Process> SayWhere() {
-    return Run({"--hosts", "h1,h2", "--ssh-config", config(), "--ps", "0", "--workers", "2"},
-               {"sh", "-c", "echo on $(hostname)"});
+    const std::vector<std::string> apart = {"nsenter", "--target=" + first_,         "--mount", "--pid", "--",
+                                            "env",     "--chdir=" + hosts().shared()};
+    return std::make_unique<Process>(
+        hosts().On("h0", Joined(apart, {BinFolder() + "/muster", "run", "--hosts", "h1,h2", "--ssh-config", config(),
+                                        "--grace", kGrace, "--ps", "0", "--workers", "2", "--", "sh", "-c",
+                                        "echo on $(hostname)"})),
+        ProcessOptions{.environment = environment_});
   }
   // Both tasks run where they should.
   void ExpectRun() {
@@ -52,6 +75,10 @@ class SshSetups : public HostsRunTest {
   }
 
   const ScratchFolder scratch_;
+
+ private:
+  std::unique_ptr<Process> processes_;
+  std::string first_;
 };
 
 // h2 answers nobody but its neighbours, and all the same its task comes from here.

@@ -2,14 +2,18 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "muster/base/net/port_range.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/engines.h"
 #include "tests/process/testing/hosts_run.h"
+#include "tests/process/testing/port_proof.h"
 
 namespace muster::ways_between_hosts_test {
 namespace {
@@ -82,6 +86,43 @@ TEST_F(WaysBetweenHosts, PortsAreOfTheRangeThatAFirewallLetsThrough) {
   EXPECT_THAT(more->err, HasSubstr("on h1: no port of 40000-40002 is free; accepted is a wider range"));
 }
 
+// $1, $2: the first of the ports that tasks get, and their number. Binds such ports and any that the system gives, at
+// all addresses, and holds the last of them.
+constexpr char kGrabber[] = R"py(
+import collections, random, socket, sys
+first, count = map(int, sys.argv[1:])
+random.seed(1)
+held, taken = collections.deque(maxlen=400), 0
+while True:
+    taken_by = socket.socket()
+    try:
+        taken_by.bind(("", 0 if taken % 2 else first + random.randrange(count)))
+        taken_by.listen(1)
+        taken += 1
+        if taken == 500:
+            print("grabs", flush=True)
+    except OSError:
+        pass
+    held.append(taken_by)
+)py";
+
+// Also the hosts' agents bind ports instead of looking for free ones.
+TEST_F(WaysBetweenHosts, EveryTaskGetsItsPortWhileAProcessOfEachHostGrabsPortsAllTheTime) {
+  constexpr int kTasks = 16;
+  const PortRange usual = UsualPorts();
+  std::vector<std::unique_ptr<Process>> grabbers;
+  for (const std::string& host : hosts().names()) {
+    grabbers.push_back(std::make_unique<Process>(
+        hosts().On(host, {"python3", "-c", kGrabber, absl::StrCat(usual.first), absl::StrCat(usual.count)})));
+    grabbers.back()->WaitForOut("grabs");
+  }
+  const auto run = Run({"--ps", "0", "--workers", absl::StrCat(kTasks)}, {"sh", "-c", ScriptThatProvesItsPort()});
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  for (int i = 0; i < kTasks; ++i)
+    EXPECT_THAT(After(run->out, absl::StrCat("[worker:", i, "] ")), ElementsAre("it was mine")) << run->err;
+  EXPECT_THAT(run->err, Not(HasSubstr("address is in use")));
+}
+
 class WaysOfExperiments : public OnEveryEngine {};
 INSTANTIATE_TEST_SUITE_P(, WaysOfExperiments, ::testing::Values("ssh"), EngineName);
 
@@ -93,7 +134,7 @@ TEST_P(WaysOfExperiments, APairThatDoesNotReachEachOtherFailsBeforeAnythingStart
   EXPECT_EQ(said.exit_code, kNothingStarted) << said.err;
   EXPECT_THAT(said.out, AllOf(ContainsRegex(kFromFirst), ContainsRegex(kFromSecond)));
   EXPECT_EQ(StateOf("1"), "FAILED");
-  EXPECT_EQ(Read(Aside("started")), "");
+  EXPECT_FALSE(std::filesystem::exists(Aside("started")));
   WriteExperiment("torchrun: {workers: 2}\nrun: echo it trains");
   EXPECT_THAT(Out({"train"}), HasSubstr("it trains"));
 }

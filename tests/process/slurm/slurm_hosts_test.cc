@@ -12,7 +12,7 @@
 namespace muster::slurm_hosts_test {
 namespace {
 
-using ::testing::HasSubstr, ::testing::SizeIs;
+using ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::SizeIs;
 
 class SlurmHosts : public SlurmExperiment {
  protected:
@@ -21,9 +21,26 @@ class SlurmHosts : public SlurmExperiment {
     login_ = host;
     environment_ = {absl::StrCat("MUSTER_INDEX=", home(), ".index of ", host)};
   }
+  std::string MoreOfFile() const override { return SlurmExperiment::MoreOfFile() + more_; }
+  // Writes an experiment whose evaluator is alone on h3, and whose master and worker on h1 run `trainers`. Neither has
+  // a "'".
+  void WriteEvaluated(const std::string& trainers, const std::string& evaluator) {
+    job_ = "nodes: 2, nodelist: \"h1,h3\"";
+    more_ = "placement: {master: h1, worker: h1, evaluator: h3}\n";
+    WriteCluster("{master: 1, worker: 1, evaluator: true}",
+                 absl::StrCat("case $TF_CONFIG in *\\\"type\\\":\\\"evaluator\\\"*) ", evaluator, ";; *) ", trainers,
+                              ";; esac"));
+  }
+  static void Do(const std::string& host, const std::string& script) {
+    Process process(hosts().On(host, {"sh", "-ec", script}));
+    EXPECT_EQ(process.Wait(), 0) << process.err;
+  }
   static void SetState(const std::string& node, const std::string& state) {
     slurm().Ask({"scontrol", "update", "NodeName=" + node, "State=" + state, "Reason=test"});
   }
+
+ private:
+  std::string more_;  // lines of the file
 };
 
 TEST_F(SlurmHosts, TwoSubmitAtOnce) {
@@ -74,6 +91,37 @@ TEST_F(SlurmHosts, AfterANodeHasFailedItsJobBeginsAnew) {
   SetState("h2", "IDLE");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
   EXPECT_EQ(nlohmann::json::parse(Read("experiments/1/job"))["requeues"], 1);
+}
+
+// No agent has room for its folder on the evaluator's node.
+TEST_F(SlurmHosts, NobodyWaitsForTheNodeOfAnEvaluator) {
+  WriteEvaluated("echo trained", "echo evaluates on $(uname -n)");
+  Do("h3",
+     "mkdir -p /tmp/muster-0; mount -t tmpfs -o size=64k,mode=700 none /tmp/muster-0; "
+     "! head -c 1M /dev/zero >/tmp/muster-0/fill");
+  const Said said = Muster({"train"});
+  Do("h3", "umount /tmp/muster-0");
+  EXPECT_EQ(said.exit_code, 0) << said.err << Read("experiments/1/job.out");
+  EXPECT_THAT(said.out, ContainsRegex("h3 isn't used: [^\n]*; evaluator runs on h1 instead\n"));
+  EXPECT_THAT(LinesOf(said.out, "1.evaluator"), Contains("evaluates on h1"));
+  for (const std::string task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(said.out, task), Contains("trained"));
+}
+
+// Slurm itself hasn't noticed yet.
+TEST_F(SlurmHosts, AnEvaluatorsNodeThatIsUnpluggedDuringTrainingEndsNobody) {
+  const ScriptGate gate(Aside("gate"));
+  WriteEvaluated(absl::StrCat("read line <", gate.path(), "; echo trained"),
+                 "echo evaluates on $(uname -n); exec sleep 1000");
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("evaluates on h3");
+  hosts().Cut("h3");
+  train->WaitForOut("h3 hasn't been heard for 3s");
+  gate.LetThrough(2);
+  train->WaitForOut("evaluator is out of reach, and isn't waited for");
+  hosts().Heal("h3");
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  for (const std::string task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("trained"));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace muster::slurm_requeue_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 // How a job learns that its end is near.
 struct Notice {
@@ -61,8 +61,11 @@ TEST_F(SlurmEnding, ACancelledJobIsNotMadeAgainWhereTheNodeCanAskNobody) {
   const auto train = Train(2, absl::StrCat("nodes: 1, nodelist: h1, max_requeues: 1, export: \"ALL,PATH=", few, "\""));
   const std::string job = JobOf("1");
   slurm().Cancel(job);
-  EXPECT_NE(train->Wait(), 0);
-  EXPECT_THAT(train->out, Not(HasSubstr("start 2\n")));
+  EXPECT_EQ(train->Wait(), 130) << train->err << Read("experiments/1/job.out");
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_EQ(JobOf("1"), job);
+  EXPECT_THAT(slurm().Ask({"squeue", "--noheader", "--states=PENDING,RUNNING"}), IsEmpty());
+  EXPECT_THAT(train->out + train->err, AllOf(Not(HasSubstr("start 2\n")), Not(HasSubstr("it goes on in job "))));
 }
 
 TEST_F(SlurmEnding, NoMoreJobsAreMadeThanWereAskedFor) {

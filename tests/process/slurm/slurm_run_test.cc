@@ -25,7 +25,8 @@
 namespace muster::slurm_run_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::SizeIs;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not,
+    ::testing::SizeIs;
 
 // The exit code where nothing has been started.
 constexpr int kNothingStarted = 2;
@@ -95,19 +96,26 @@ class SlurmRun : public ::testing::Test {
     return Start(Joined(Joined({"env"}, slurm().ShellOf(job_)), words));
   }
   // Starts training that never ends by itself, with a ps on h1 and a worker on each node, and waits until it goes on.
-  std::unique_ptr<Process> Train(const std::vector<std::string>& flags = {}) {
+  // `before`: words before those of the program.
+  std::unique_ptr<Process> Train(const std::vector<std::string>& flags = {},
+                                 const std::vector<std::string>& before = {}) {
     const std::vector<std::string> usual = {"--ps",        "1",           "--workers",    "3",
                                             "--muster-ps", "--model_dir", Shared("model")};
-    auto run =
-        StartInJob(Run(Joined(usual, flags), Joined(ToyThatCounts(), {"--steps=1000000000", "--log_steps=100"})));
+    auto run = StartInJob(
+        Run(Joined(usual, flags), Joined(Joined(before, ToyThatCounts()), {"--steps=1000000000", "--log_steps=100"})));
     for (const std::string worker : {"0", "1", "2"}) run->WaitForErrLine("[worker:" + worker + "] ", "loss = ", 0);
     return run;
   }
-  // Kills what runs on a host but Slurm itself, if its words have `text`.
-  static void KillOn(const std::string& host, const std::string& text) {
+  // Returns what runs on a host but Slurm itself and has `text` in its words.
+  static std::vector<pid_t> Find(const std::string& host, const std::string& text) {
+    std::vector<pid_t> found;
     for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
       if (!absl::StrContains(running.words, "slurm") && absl::StrContains(running.words, text))
-        kill(running.pid, SIGKILL);
+        found.push_back(running.pid);
+    return found;
+  }
+  static void KillOn(const std::string& host, const std::string& text, int signal = SIGKILL) {
+    for (const pid_t pid : Find(host, text)) kill(pid, signal);
   }
   // Waits until the chief has logged more steps.
   static void AwaitSteps(Process& run, size_t at) {
@@ -168,6 +176,24 @@ TEST_F(SlurmRun, AKilledAgentsTasksGoOnInTheSameStep) {
   EXPECT_THAT(run->err, Not(HasSubstr("starting it again")));
 }
 
+// Slurm follows parents and loses it: the node's next agent finds it, by the mark of the one that was killed.
+TEST_F(SlurmRun, WhatHasASessionOfItsOwnAndNoEnvironmentEndsWithAKilledGuardAndAgent) {
+  const auto run = Train({}, {"sh", "-c", "env -i setsid sleep 7777 & exec \"$@\"", "sh"});
+  const std::vector<pid_t> strays = Find("h2", "sleep 7777");
+  ASSERT_THAT(strays, SizeIs(1));
+  Watched stray;
+  stray.Add(strays[0]);
+  KillOn("h2", "agent --serve", SIGSTOP);
+  KillOn("h2", "run-guard");
+  KillOn("h2", "agent --serve");
+  const size_t died = run->WaitForErr("the agent on h2 has died, and its tasks with it", 0);
+  run->WaitForErrLine("[worker:1] ", "loss = ", died);
+  stray.WaitForEnds();
+  EXPECT_THAT(Find("h2", "sleep 7777"), AllOf(SizeIs(1), Not(ElementsAre(strays[0]))))
+      << "that of the task's next life";
+  EndTraining(*run);
+}
+
 TEST_F(SlurmRun, ANodeOnWhichAllIsKilledGetsAStepOfItsOwnAndItsTaskAgain) {
   const auto run = Train();
   KillOn("h2", "");
@@ -204,6 +230,23 @@ TEST_F(SlurmRun, ARunEndsWithItsJob) {
   CancelJob();
   EXPECT_EQ(run->Wait(), 1) << run->err;
   EXPECT_THAT(run->err, AllOf(HasSubstr("[muster] first failure: "), HasSubstr("the job has ended: srun: error: ")));
+}
+
+TEST_F(SlurmRun, ANodeThatIsAwaitedIsNamedWithTheAddressAndTheErrorOfItsAgent) {
+  const auto rule = [](const std::string& verb) {
+    Process ip(hosts().On("h2", {"ip", "rule", verb, "priority", "10", "to", SimulatedHosts::AddressOf("h0"), "ipproto",
+                                 "tcp", "dport", "40000-40002", "prohibit"}));
+    EXPECT_EQ(ip.Wait(), 0) << ip.err;
+  };
+  rule("add");
+  const auto run = StartInJob(Run({"--ps", "0", "--workers", "3", "--ports", "40000-40002"}, {"true"}));
+  const size_t begin = run->WaitForErr("waiting for h2 since 10s: ", 0);
+  run->WaitForErr("\n", begin);
+  run->Signal(SIGINT);
+  EXPECT_NE(run->Wait(), 0);
+  rule("del");
+  EXPECT_THAT(run->err, ContainsRegex("waiting for h2 since 10s: [^\n]*can't reach the supervisor at "
+                                      "10\\.77\\.0\\.10:4000[0-2]: [^\n]*Permission denied"));
 }
 
 TEST_F(SlurmRun, ABatchScriptMayRunIt) {

@@ -11,8 +11,12 @@
 namespace muster {
 namespace {
 
+std::string TextOf(const std::string& page) {
+  return PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
+}
+
 std::string ChapterOf(const std::string& page, const std::string& chapter) {
-  const std::string text = PosixFileSystem().ReadFile(SourceFolder() + "/docs/" + page).value();
+  const std::string text = TextOf(page);
   const size_t begin = chapter.empty() ? 0 : text.find("\n## " + chapter + "\n");
   return text.substr(begin, text.find("\n## ", begin + 1) - begin);
 }
@@ -29,6 +33,13 @@ std::vector<std::string> BlocksOfPage(const std::string& page, const std::string
     blocks.push_back(text.substr(begin, text.find("\n```", begin) + 1 - begin));
   }
   return blocks;
+}
+
+size_t CountOfBlocks(const std::string& page) {
+  size_t count = 0;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(TextOf(page), '\n')))
+    count += absl::StartsWith(line, "```") && line != "```" ? 1 : 0;
+  return count;
 }
 
 std::vector<std::vector<std::string>> RowsOfPage(const std::string& page, const std::string& chapter) {

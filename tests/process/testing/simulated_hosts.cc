@@ -165,11 +165,7 @@ std::string WordsOf(pid_t pid) {
   return stat.substr(begin + 1, end - begin - 1);
 }
 
-// "sshd: root@notty", "/usr/sbin/sshd -D -R"
-bool IsSshd(const SimulatedHosts::Running& running) {
-  return absl::StartsWith(fs::path(running.words.substr(0, running.words.find_first_of(" :"))).filename().string(),
-                          "sshd");
-}
+bool IsSshd(const SimulatedHosts::Running& running) { return absl::StartsWith(running.program(), "sshd"); }
 
 // Returns false if it takes as long as a hanging test.
 bool AwaitEnd(pid_t pid) {
@@ -181,11 +177,23 @@ bool AwaitEnd(pid_t pid) {
   return ended;
 }
 
+// After a failure it kills what is left, so that no later test fails because of it.
 void AwaitEnds(absl::FunctionRef<std::vector<SimulatedHosts::Running>()> which) {
-  for (auto left = which(); !left.empty(); left = which()) ASSERT_TRUE(AwaitEnd(left[0].pid)) << left[0].words;
+  for (auto left = which(); !left.empty(); left = which()) {
+    if (AwaitEnd(left[0].pid)) continue;
+    for (const SimulatedHosts::Running& running : left) {
+      ADD_FAILURE() << "still running: " << running.words;
+      kill(running.pid, SIGKILL);
+    }
+    return;
+  }
 }
 
 }  // namespace
+
+std::string SimulatedHosts::Running::program() const {
+  return fs::path(words.substr(0, words.find_first_of(" :"))).filename().string();
+}
 
 std::string NoTestBecause(const std::string& why) {
   if (std::getenv("CI") != nullptr) ADD_FAILURE() << why;
@@ -379,8 +387,12 @@ std::vector<SimulatedHosts::Running> SimulatedHosts::ProcessesOf(const std::stri
   return found;
 }
 
-void SimulatedHosts::AwaitNothingOn(const std::string& host) const {
-  AwaitEnds([this, &host] { return ProcessesOf(host); });
+void SimulatedHosts::AwaitNothingOn(const std::string& host, const std::set<std::string>& but) const {
+  AwaitEnds([this, &host, &but] {
+    std::vector<Running> found = ProcessesOf(host);
+    std::erase_if(found, [&but](const Running& running) { return but.contains(running.program()); });
+    return found;
+  });
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class SimulatedHosts {
   struct Running {
     pid_t pid = 0;
     std::string words;
+    // Returns the name of its program: "sshd" of "sshd: root@notty" and of "/usr/sbin/sshd -D -R".
+    std::string program() const;
   };
 
   // Returns why there can be no simulated hosts here; "" where they must work. In CI (the variable CI) a reason is the
@@ -74,8 +77,9 @@ class SimulatedHosts {
   pid_t FirstOf(const std::string& host) const;
   // Returns what runs on a host, except sshd; nothing if it has crashed.
   std::vector<Running> ProcessesOf(const std::string& host) const;
-  // Waits until nothing but sshd runs on a host. Fails if it takes as long as a hanging test.
-  void AwaitNothingOn(const std::string& host) const;
+  // Waits until nothing but sshd and these programs runs on a host. If it takes as long as a hanging test, it fails
+  // with the words of what is left, and kills that.
+  void AwaitNothingOn(const std::string& host, const std::set<std::string>& but = {}) const;
 
  private:
   struct Host {

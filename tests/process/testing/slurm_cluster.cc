@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -161,13 +160,7 @@ std::vector<std::string> SlurmCluster::ShellOf(const std::string& job) const {
 }
 
 void SlurmCluster::AwaitNothingElseOn(const std::string& host) const {
-  for (size_t left = 1; left > 0;) {
-    Watched watched;
-    for (const SimulatedHosts::Running& running : hosts_.ProcessesOf(host))
-      if (!absl::StrContains(running.words, "slurm")) watched.Add(running.pid);
-    left = watched.size();
-    watched.WaitForEnds();
-  }
+  hosts_.AwaitNothingOn(host, {"slurmd", "slurmstepd", "slurmctld"});
 }
 
 std::string SlurmCluster::StepsOf(const std::string& job) const {

@@ -45,7 +45,7 @@ class SlurmCluster {
   void Cancel(const std::string& job) const;
   // Returns the environment that salloc gives to the shell of such a job: "NAME=VALUE".
   std::vector<std::string> ShellOf(const std::string& job) const;
-  // Waits until nothing but sshd and Slurm runs on a host.
+  // Waits until nothing but sshd and the daemons of Slurm runs on a host, as SimulatedHosts::AwaitNothingOn.
   void AwaitNothingElseOn(const std::string& host) const;
   // Returns the steps of the job that run.
   std::string StepsOf(const std::string& job) const;

@@ -235,8 +235,10 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
   // The nodes of a job of Slurm share the folder that it begins in.
-  const std::string unshared = options.engine == kSshEngine ? UnsharedModelFolderText(request) : "";
-  if (!unshared.empty()) std::fprintf(stderr, "muster run: %s\n", unshared.c_str());
+  if (options.engine == kSshEngine) {
+    for (const std::string& line : UnsharedModelFolderLines(request))
+      std::fprintf(stderr, "muster run: %s\n", line.c_str());
+  }
   if (options.engine != kSlurmEngine) return absl::OkStatus();
   options.plan.muster = muster;
   options.plan.shared_folder = SharedFolder(request.directory, options.environment);
