@@ -4,6 +4,7 @@
     ray_client.py submit ADDRESS SCRIPT [AFTER]  {"id": "muster-1-0a1b2c3d"}; AFTER: jobs, "A:B", in place of the script's
     ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "..."}}}; unknown ones are left out
     ray_client.py stop ADDRESS ID          {"stopped": true}; also of a job that has ended, or that Ray doesn't know
+    ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
 It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable, refused
 or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
@@ -176,7 +177,12 @@ class RaysClient:
 
     @staticmethod
     def as_answer(job):
-        return {"submission_id": job.submission_id, "status": str(job.status.value), "message": job.message}
+        return {
+            "submission_id": job.submission_id,
+            "status": str(job.status.value),
+            "message": job.message,
+            "metadata": job.metadata,
+        }
 
     def job(self, job):
         try:
@@ -201,7 +207,11 @@ def submit(client, script, after):
     with open(script, encoding="utf-8") as file:
         asked = asked_of(file.read())
     job = f"muster-{asked['experiment']}-{secrets.token_hex(4)}"
-    metadata = {"muster_experiment": asked["experiment"], "muster_project": asked["project"]}
+    metadata = {
+        "muster_experiment": asked["experiment"],
+        "muster_project": asked["project"],
+        "muster_folder": asked["folder"],
+    }
     client.submit(job, entrypoint(asked, job, after), metadata)
     return {"id": job}
 
@@ -225,6 +235,16 @@ def look(client, ids):
     return {"jobs": jobs}
 
 
+def free(client, job):
+    """Tells the job's driver by a file in the folder of its experiment, which every command sees."""
+    found = client.job(job)
+    folder = ((found or {}).get("metadata") or {}).get("muster_folder")
+    if not folder:
+        raise Failure("failed", f"job {job} isn't one of muster, or Ray doesn't know it any more")
+    with open(os.path.join(folder, f"job_free.{job}"), "w", encoding="utf-8"):
+        return {"freed": True}
+
+
 def do(words):
     command, address = words[0], words[1]
     client = Dashboard(address) if Dashboard.takes(address) else RaysClient(address)
@@ -236,6 +256,8 @@ def do(words):
         return submit(client, words[2], words[3] if len(words) > 3 else "")
     if command == "look":
         return look(client, words[2:])
+    if command == "free":
+        return free(client, words[2])
     client.stop(words[2])
     return {"stopped": True}
 

@@ -14,6 +14,7 @@ import time
 from ray_texts import different_names, one_line, why_died, why_never, why_waits
 
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
+PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 
 
@@ -46,6 +47,24 @@ def forget_dead(folder):
 def digest_of(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
+
+
+def await_ends(jobs, free_file, waits, client=None):
+    """Waits until none of these jobs of Ray runs or waits, or this file is there. `client`: of Ray's jobs; None: that of
+    this job's cluster."""
+    if jobs and client is None:
+        from ray.job_submission import JobSubmissionClient
+
+        client = JobSubmissionClient()
+    for job in jobs:
+        while not os.path.exists(free_file):
+            try:
+                if client.get_job_status(job).is_terminal():
+                    break
+            except RuntimeError:  # Ray knows it no more
+                break
+            waits(f"waits for the end of job {job}")
+            time.sleep(PATIENCE_OF_JOBS)
 
 
 class HostAgent:
@@ -202,21 +221,6 @@ class Cluster:
 
     def why_never(self):
         return why_never(self.bundle, self.asked["nodes"], self.nodes(), self.groups(), self.asked["autoscaler"])
-
-    def await_ends(self, jobs, waits):
-        """Waits until none of these jobs of Ray runs or waits."""
-        from ray.job_submission import JobSubmissionClient
-
-        client = JobSubmissionClient()
-        for job in jobs:
-            while True:
-                try:
-                    if client.get_job_status(job).is_terminal():
-                        break
-                except RuntimeError:  # Ray knows it no more
-                    break
-                waits(f"waits for the end of job {job}")
-                time.sleep(1)
 
     def await_group(self, waits):
         from ray.util.placement_group import placement_group
