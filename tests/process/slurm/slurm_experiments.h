@@ -3,18 +3,14 @@
 #pragma once
 
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/job_experiments.h"
 #include "tests/process/testing/slurm_cluster.h"

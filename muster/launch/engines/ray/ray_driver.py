@@ -25,7 +25,7 @@ import time
 
 sys.dont_write_bytecode = True  # it runs in the experiment's folder
 
-from ray_hosts import Cluster, Starts, await_ends, write_own_file  # noqa: E402
+from ray_hosts import Cluster, NodesLost, Starts, await_ends, write_own_file  # noqa: E402
 from ray_texts import asked_of, one_line  # noqa: E402
 
 POLL = 0.2  # seconds between two looks at the supervisor's process
@@ -246,6 +246,8 @@ class Driver:
             self.forget(self.asked["waits"])
             self.socket = f"@muster-{self.job}-{secrets.token_hex(16)}"
             return self.supervise(hosts, addresses)
+        except NodesLost as lost:
+            return self.refuse(str(lost))
         finally:
             self.forget(self.asked["waits"])
             self.forget(self.free_file())
