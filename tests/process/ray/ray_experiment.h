@@ -1,5 +1,5 @@
-// A fixture for tests of `muster train --on ray` with a real Ray on three simulated hosts, which all tests share. h1 has
-// Ray's head, h3 two GPUs that are none.
+// A fixture for tests of `muster train --on ray` with a real Ray on three simulated hosts, which all tests share. h1
+// has Ray's head, h3 two GPUs that are none.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ class RayExperiment : public JobExperiments {
     return hosts().On("h0", ExperimentsTest::Command(arguments));
   }
   std::string MoreOfFile() const override {
-    return absl::StrCat("on: ray\ngrace: ", grace_, "\nray: {address: \"", address_, "\", python: ", RayCluster::python(),
-                        ", ", job_, "}\n");
+    return absl::StrCat("on: ray\ngrace: ", grace_, "\nray: {address: \"", address_,
+                        "\", python: ", RayCluster::python(), ", ", job_, "}\n");
   }
   // Kills what runs on a host and has `text` among its words. Returns how many that are.
   static int KillOn(const std::string& host, const std::string& text) { return KillProcessesOn(hosts(), host, text); }

@@ -156,11 +156,13 @@ TEST_F(RayExperiment, ATaskThatFailsIsShownInRaysLogWithItsLastLines) {
   const auto train = StartMuster({"train"});
   EXPECT_EQ(train->Wait(), 3) << train->out << train->err;
   ray().AwaitNothingElseOn("h1");
-  EXPECT_THAT(LogOfJob(train->err), AllOf(HasSubstr("1.master failed; its last 50 lines:\n"), HasSubstr("1.master | line 70\n"),
-                         HasSubstr("1.master | line 21\n"), Not(HasSubstr("line 20\n"))));
+  EXPECT_THAT(LogOfJob(train->err),
+              AllOf(HasSubstr("1.master failed; its last 50 lines:\n"), HasSubstr("1.master | line 70\n"),
+                    HasSubstr("1.master | line 21\n"), Not(HasSubstr("line 20\n"))));
 }
 
-// The devices are shared out under the names that Ray's node has for them; without any, the task that wants one says so.
+// The devices are shared out under the names that Ray's node has for them; without any, the task that wants one says
+// so.
 TEST_F(RayExperiment, GpusThatRayGivesAreThoseOfTheTasks) {
   WriteExperiment("torchrun: {workers: 2}\nresources: {gpus: 1}\nrun: echo $(hostname) has $CUDA_VISIBLE_DEVICES");
   const Said said = Muster({"train"});
@@ -172,7 +174,8 @@ TEST_F(RayExperiment, GpusThatRayGivesAreThoseOfTheTasks) {
   WriteExperiment("restart: {policy: never}\nresources: {gpus: 1}\nrun: echo never");
   const Said without = Muster({"train"});
   EXPECT_NE(without.exit_code, 0) << without.out;
-  EXPECT_THAT(without.out, HasSubstr("the task wants a GPU that isn't there: the host's own CUDA_VISIBLE_DEVICES is ''"));
+  EXPECT_THAT(without.out,
+              HasSubstr("the task wants a GPU that isn't there: the host's own CUDA_VISIBLE_DEVICES is ''"));
 }
 
 // Answers every request as a dashboard does to whom it doesn't know.

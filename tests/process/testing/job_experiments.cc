@@ -28,8 +28,7 @@ std::string JobExperiments::JobOf(const std::string& id) {
 
 void JobExperiments::AwaitStatus(const std::string& id, const std::string& text) {
   std::string shown;
-  for (const absl::Time give_up = absl::Now() + kJobPatience;
-       !absl::StrContains(shown, text) && absl::Now() < give_up;)
+  for (const absl::Time give_up = absl::Now() + kJobPatience; !absl::StrContains(shown, text) && absl::Now() < give_up;)
     shown = Muster({"status", id}).out;
   EXPECT_THAT(shown, ::testing::HasSubstr(text));
 }

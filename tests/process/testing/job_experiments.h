@@ -1,5 +1,5 @@
-// A fixture for tests of experiments that are jobs of an engine on simulated hosts: what these tests write, wait for and
-// kill. Its clusters are those of its children.
+// A fixture for tests of experiments that are jobs of an engine on simulated hosts: what these tests write, wait for
+// and kill. Its clusters are those of its children.
 #pragma once
 
 #include <string>

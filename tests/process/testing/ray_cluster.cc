@@ -100,8 +100,7 @@ void RayCluster::AwaitNodes(size_t count) const {
 void RayCluster::KillRayletOn(const std::string& host) {
   int raylets = 0;
   for (const SimulatedHosts::Running& running : hosts_.ProcessesOf(host))
-    if (absl::StrContains(running.words, "/raylet/raylet "))
-      raylets += kill(running.pid, SIGKILL) == 0 ? 1 : 0;
+    if (absl::StrContains(running.words, "/raylet/raylet ")) raylets += kill(running.pid, SIGKILL) == 0 ? 1 : 0;
   EXPECT_EQ(raylets, 1) << host;
   nodes_.at(host)->Wait();
   nodes_.erase(host);
