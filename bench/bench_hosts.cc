@@ -1,6 +1,7 @@
 // `bench hosts`: what `muster run --hosts` costs, in real processes over real ssh: the time until the tasks' first
 // lines on a few hosts and on many, beside `ssh HOST true`; the lines a second that one agent carries, without losing
-// one, beside a plain pipe and plain ssh; the agent's memory. The hosts are namespaces of this machine, each with its
+// one, beside a plain pipe and plain ssh; the agent's memory; what `muster train --on ray` takes to its first lines
+// beyond a job of Ray's own. The hosts are namespaces of this machine, each with its
 // own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal
 // is missed.
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
 #include "bench/support/on_hosts.h"
+#include "bench/support/on_ray.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
 #include "bench/support/shared_connections.h"
@@ -65,6 +67,10 @@ constexpr Figure kFigures[] = {
     {"agent_mb", FigureGoal::kAtMost, 10, "private memory of an agent with --tasks tasks"},
     {"agent_flooded_mb", FigureGoal::kAtMost, 10, "likewise, when they have printed --lines lines"},
     {"agent_pss_mb", FigureGoal::kNone, 0, "likewise, with its share of what it has in common with others (PSS)"},
+    {"ray_ms", FigureGoal::kNone, 0, "`ray job submit`, until an actor on each of 3 nodes has answered its program"},
+    {"train_on_ray_ms", FigureGoal::kNone, 0,
+     "`muster train --on ray`, until the first line of a task on each was read"},
+    {"beyond_ray_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
     {"companions_mb", FigureGoal::kNone, 0, "private memory of the agent's other processes: guard, bridge"},
 };
 
@@ -144,6 +150,7 @@ class HostsBench {
   absl::Status MeasurePlainLines(const char* name, const std::vector<std::string>& command);
   absl::Status MeasureMemory(bool flooded);
   absl::Status NoteMemory(bool flooded);
+  absl::Status MeasureOnRay();
 
   const Options options_;
   const SimulatedHosts hosts_;
@@ -348,6 +355,34 @@ absl::Status HostsBench::NoteMemory(bool flooded) {
   return agents == 1 ? absl::OkStatus() : absl::InternalError(absl::StrCat("there are ", agents, " agents on h1"));
 }
 
+// Apart from the others, since an idle Ray takes much of a small machine.
+absl::Status HostsBench::MeasureOnRay() {
+  if (const std::string why = RayCluster::WhyNot(); !why.empty()) {
+    std::fprintf(stderr, "bench hosts: without Ray: %s\n", why.c_str());
+    return absl::OkStatus();
+  }
+  const OnRay ray((std::string(kGreeting)));
+  const std::vector<std::function<absl::Status()>> contenders = {
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(const double milliseconds, ray.OfRayItself());
+        Note("ray_ms", milliseconds);
+        return absl::OkStatus();
+      },
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(const double milliseconds,
+                         UntilGreetings(ray.Train(options_.muster), ray.environment(), kNodesOfRay));
+        Note("train_on_ray_ms", milliseconds);
+        return absl::OkStatus();
+      }};
+  for (const auto& once : contenders) RETURN_IF_ERROR(once());
+  for (const char* name : {"ray_ms", "train_on_ray_ms"}) values_[name].clear();  // programs came from the disk
+  for (int round = 0; round < options_.rounds; ++round) {
+    for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i]());
+    Note("beyond_ray_ms", values_["train_on_ray_ms"].back() - values_["ray_ms"].back());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status HostsBench::Measure() {
   std::vector<Contender> contenders = {
       {"start", [this] { return MeasureSsh(); }},
@@ -370,7 +405,7 @@ absl::Status HostsBench::Measure() {
   if (options_.Wants("many")) RETURN_IF_ERROR(shared_.Open(options_.many));
   for (int round = 0; round < options_.rounds; ++round)
     for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i].measure());
-  return absl::OkStatus();
+  return options_.Wants("ray") ? MeasureOnRay() : absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -383,9 +418,9 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--cases", options.cases, "start, many, lines, memory; default: all")
+  app.add_option("--cases", options.cases, "start, many, lines, memory, ray; default: all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"start", "many", "lines", "memory"}));
+      ->check(CLI::IsMember({"start", "many", "lines", "memory", "ray"}));
   app.add_option("--hosts", options.hosts, "hosts of `start`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--many", options.many, "hosts of `many`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--tasks", options.tasks, "tasks of `memory`")->capture_default_str()->check(CLI::Range(1, 1000));

@@ -38,6 +38,21 @@ SANITIZER_ENVIRONMENT = {
 PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
 HOSTS_PROGRAM = "process_hosts_test"
 SLURM_PROGRAM = "process_slurm_test"
+# Ray's own tests, and what else has cases that run on every engine: "/ray" is behind the names of these. A cluster of Ray
+# takes longer to come than most of the cases, so the part `ray` has one for each program.
+RAY_PROGRAM = "process_ray_test"
+NOT_ON_RAY = "-*/ray"
+LONG_ON_RAY = "RayLong.*"
+# One case for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first cause, grids.
+EVERYDAY_ON_RAY = ":".join(f"{case}/ray" for case in (
+    "ExperimentCommand.ATaskFindsItsEnvironmentAndItsProject",
+    "ExperimentCommand.ARunStopsAtItsFirstFailureWhoseCodeIsTheCommands",
+    "ExperimentWatching.LogsFollowsARunUntilItsEnd",
+    "ExperimentLife.KillEndsAllTasksAndShowsIt",
+    "ExperimentLife.GrandchildrenLeftBehindAreEnded",
+    "ExperimentLife.AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines",
+    "ExperimentLife.OneRunOfAGridIsKilledAlone",
+))
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Under the sanitizers each of these takes one processor for minutes, so every processor gets a share of their cases, at
 # once. They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
@@ -229,15 +244,49 @@ def process_part(report):
     """Tests that start the programs, kill them, and look at what is left."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
-        apart = (HOSTS_PROGRAM, SLURM_PROGRAM)
-        run_programs(report, [p for p in programs_of("release") if p.alone and not p.long and p.name not in apart])
+        apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM)
+        run_programs(report, [not_on_ray(p) for p in programs_of("release")
+                              if p.alone and not p.long and p.name not in apart])
 
 
 def hosts_part(report):
     """Those over several hosts, which have a budget of their own."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("hosts: running the tests over simulated hosts")
-        run_programs(report, [p for p in programs_of("release") if p.name == HOSTS_PROGRAM])
+        run_programs(report, [not_on_ray(p) for p in programs_of("release") if p.name == HOSTS_PROGRAM])
+
+
+def not_on_ray(program):
+    """The program without its cases on Ray, which are of another part."""
+    return dataclasses.replace(program, environment={**program.environment, "GTEST_FILTER": NOT_ON_RAY})
+
+
+def run_on_ray(report, filters):
+    """Runs programs, {name: filter of GoogleTest}, each with one cluster, at once."""
+    if not build_part(report, "release", PROGRAM_TARGETS):
+        return
+    report.title("ray: running the tests with a real Ray")
+    programs = [p for p in programs_of("release") if p.name in filters]
+    apart = own_machine()
+    for program in programs:
+        program.command = apart + program.command
+    with concurrent.futures.ThreadPoolExecutor(len(programs) if apart else 1) as pool:
+        running = {pool.submit(test_programs.run, p, filters[p.name]): p for p in programs}
+        for done in concurrent.futures.as_completed(running):
+            cases, seconds = done.result()
+            if not cases:
+                cases = [Case(f"{running[done].name} on Ray", "failed", f"no case is named {filters[running[done].name]}")]
+            report.add(f"{running[done].name} on Ray", cases, seconds)
+
+
+def ray_part(report):
+    """With a real Ray: its own tests, and some of those that run on every engine."""
+    run_on_ray(report, {RAY_PROGRAM: f"-{LONG_ON_RAY}", "process_experiment_test": EVERYDAY_ON_RAY})
+
+
+def all_on_ray_part(report):
+    """What takes longer, and all that runs on every engine."""
+    run_on_ray(report, {RAY_PROGRAM: LONG_ON_RAY, "process_experiment_test": "*/ray", HOSTS_PROGRAM: "*/ray"})
 
 
 def slurm_part(report):
@@ -376,7 +425,7 @@ def notebooks_part(report):
 
 def tools_part(report):
     for title, name in (("structure", "layers, sizes, names and words"), ("pages", "pages against programs"), ("lint", "lint"),
-                        ("commands", "./dev"), ("ray_driver", "the programs beside Ray"),
+                        ("commands", "./dev"), ("ray_client", "the program that asks Ray"), ("ray_driver", "the programs beside Ray"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 
@@ -422,6 +471,7 @@ EVERYDAY = {
     "process": process_part,
     "hosts": hosts_part,
     "slurm": slurm_part,
+    "ray": ray_part,
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,
@@ -436,6 +486,7 @@ SANITIZERS = {
 }
 LONG = {
     "frameworks": frameworks_part,
+    "all_on_ray": all_on_ray_part,
     "notebooks": notebooks_part,
     "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),
     "long_fuzz": long_fuzz_part,

@@ -11,13 +11,14 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
+from unittest import mock
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines/ray"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(FOLDER))
 
-import ray_client  # noqa: E402
 import ray_driver  # noqa: E402
 import ray_hosts  # noqa: E402
 import ray_texts  # noqa: E402
@@ -103,31 +104,6 @@ class TextsTest(unittest.TestCase):
         self.assertEqual(last.lines_of("no JSON"), [])
 
 
-class ClientTest(unittest.TestCase):
-    def test_versions(self):
-        self.assertEqual(ray_client.version_of("2.60.0rc1"), (2, 60))
-        with self.assertRaises(ray_client.Failure):
-            ray_client.check_version("2.8.1", "the cluster")
-
-    def test_a_node_that_does_not_see_the_folder_says_so(self):
-        with tempfile.TemporaryDirectory(prefix="it's ") as folder:
-            command = ray_client.entrypoint({"folder": folder}, "job-1", "")
-            blind = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-            self.assertEqual(blind.returncode, 2)
-            self.assertIn(f"doesn't see {folder}, the experiment's folder", blind.stderr)
-            (pathlib.Path(folder) / "job.sh").write_text("echo \"$1 $2\"\n")
-            self.assertEqual(subprocess.run(["sh", "-c", command], capture_output=True, text=True).stdout, "job-1 \n")
-
-    def test_without_ray_it_says_so(self):
-        said = subprocess.run([sys.executable, "-I", "-S", str(FOLDER / "ray_client.py"), "version", "http://x"],
-                              capture_output=True, text=True)
-        self.assertEqual(said.returncode, 1)
-        self.assertEqual(json.loads(said.stdout)["error"], "no_ray")
-
-    def test_rays_own_line_is_left_out_of_a_message(self):
-        self.assertEqual(ray_client.own_lines("failed:\nlast\nRunning entrypoint for job x: sh\n"), "failed:\nlast")
-
-
 class HostAgentTest(unittest.TestCase):
     """The actor without Ray around it, with a program that a test writes in the place of muster."""
 
@@ -172,6 +148,200 @@ class HostAgentTest(unittest.TestCase):
         self.assertEqual(pathlib.Path(self.agent.muster).read_bytes(), b"program")
         self.assertTrue(self.agent.muster.startswith(self.folder.name))
         self.assertTrue(os.access(self.agent.muster, os.X_OK))
+
+
+    def test_without_gpus_of_its_own_it_has_none(self):
+        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
+            without = self.agent.environment(4, 0)
+            self.assertEqual((without["CUDA_VISIBLE_DEVICES"], without["HIP_VISIBLE_DEVICES"]), ("", ""))
+            self.assertNotIn("OMP_NUM_THREADS", without)
+            some = self.agent.environment(2, 2)
+            self.assertEqual((some["CUDA_VISIBLE_DEVICES"], some["OMP_NUM_THREADS"]), ("0,1", "4"))
+
+
+class PlayedRay:
+    """As much of Ray as the driver uses, for a test that says what comes of it."""
+
+    class RayError(Exception):
+        pass
+
+    class RayTaskError(RayError):
+        pass
+
+    class ActorUnavailableError(RayError):
+        pass
+
+    def __init__(self):
+        self.killed = []
+        self.ray = types.ModuleType("ray")
+        self.ray.exceptions = self
+        self.ray.get = self.get
+        self.ray.kill = self.killed.append
+
+    @staticmethod
+    def get(what):
+        """Gives or raises what a method that was called has come to."""
+        for one in what if isinstance(what, list) else [what]:
+            if isinstance(one, Exception):
+                raise one
+        return what
+
+
+class PlayedActor:
+    """Whose methods come to what the test says, by name: `ends`; what they don't, to None."""
+
+    def __init__(self, **ends):
+        self.ends = ends
+
+    def __getattr__(self, name):
+        return types.SimpleNamespace(remote=lambda *_: self.ends.get(name))
+
+
+OUT_OF_MEMORY = "1 worker(s) were killed due to the node running low on memory. Memory on the node was 3 GB"
+
+
+class DeathTest(unittest.TestCase):
+    def setUp(self):
+        self.played = PlayedRay()
+        patch = mock.patch.dict(sys.modules, {"ray": self.played.ray})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.cluster = types.SimpleNamespace(bundle={"CPU": 1}, bring_muster=lambda host: None)
+
+    def starts_of(self, actor):
+        host = ray_hosts.Host(0, actor)
+        host.name = "h1"
+        with mock.patch.object(ray_hosts.Starts, "follow"):  # which would be a thread
+            starts = ray_hosts.Starts(self.cluster, [host])
+        told = []
+        starts.tell = lambda *words: told.append(words)
+        return starts, host, told
+
+    def test_what_rays_memory_monitor_kills_ends_with_its_words(self):
+        actor = PlayedActor(next=PlayedRay.RayError(OUT_OF_MEMORY))
+        starts, host, told = self.starts_of(actor)
+        starts.running["1-1"] = (host, actor)
+        starts.follow_actor(host, actor)
+        self.assertEqual(told, [("1-1", "ended", f"Ray's memory monitor has killed it: {OUT_OF_MEMORY}")])
+        self.assertEqual((self.played.killed, host.actor, starts.running), ([actor], None, {}))
+
+    def test_an_actor_that_dies_at_a_start_is_replaced_by_the_next(self):
+        starts, host, told = self.starts_of(PlayedActor(start=PlayedRay.RayError(OUT_OF_MEMORY)))
+        host.wanted = "1-1"
+        starts.begin("1-1", host, [], "")
+        self.assertIsNone(host.actor)
+        self.assertEqual(told[-1], ("1-1", "ended", f"Ray's memory monitor has killed it: {OUT_OF_MEMORY}"))
+
+    def test_an_error_within_an_actor_is_said_and_leaves_it(self):
+        starts, host, told = self.starts_of(PlayedActor(start=PlayedRay.RayTaskError("No space left")))
+        host.wanted = "1-1"
+        starts.begin("1-1", host, [], "")
+        self.assertIsNotNone(host.actor)
+        self.assertEqual(told, [("1-1", "ended", "No space left")])
+
+    def test_a_node_that_is_lost_before_the_beginning_is_named(self):
+        cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 1}, lambda line: None)
+        cluster.new_actor = lambda index: PlayedActor(place=PlayedRay.RayError(OUT_OF_MEMORY))
+        with self.assertRaises(ray_hosts.NodesLost) as raised:
+            cluster.hosts()
+        self.assertIn("Ray's memory monitor has killed it: 1 worker(s)", str(raised.exception))
+
+
+class PlayedCluster:
+    """The order in which the driver asks it, and what it answers."""
+
+    def __init__(self, never="", lost=""):
+        self.never, self.lost, self.calls = never, lost, []
+
+    def connect(self):
+        self.calls.append("connect")
+
+    def why_never(self):
+        self.calls.append("why_never")
+        return self.never
+
+    def await_group(self, _waits):
+        self.calls.append("await_group")
+
+    def hosts(self):
+        raise ray_hosts.NodesLost(self.lost)
+
+    def end(self):
+        self.calls.append("end")
+
+
+class DriverTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.refused = self.path("refused")
+        pathlib.Path(self.path("muster")).write_text(f"#!/bin/sh\nfor one; do :; done; echo \"$one\" >{self.refused}; exit 2\n")
+        os.chmod(self.path("muster"), 0o700)
+        asked = {"address": "http://x", "python": "python3", "resources": {}, "nodes": 1, "after": [], "experiment": "1",
+                 "muster": self.path("muster"), "home": self.folder.name, "folder": self.folder.name,
+                 "output": self.path("out"), "over": self.path("over"), "waits": self.path("waits"), "umask": 0o22}
+        self.driver = ray_driver.Driver(asked, "job", None)
+        self.driver.take_signals = lambda: None
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run_with(self, cluster):
+        self.driver.cluster = cluster
+        with mock.patch("builtins.print"):
+            return self.driver.run()
+
+    def test_what_can_never_be_had_is_refused_before_it_is_asked_for(self):
+        cluster = PlayedCluster(never="Ray can never give a node with {CPU: 64}")
+        self.assertEqual(self.run_with(cluster), 2)
+        self.assertEqual(cluster.calls, ["connect", "why_never", "end"])
+        self.assertEqual(pathlib.Path(self.refused).read_text(), "Ray can never give a node with {CPU: 64}\n")
+
+    def test_nodes_that_are_lost_again_end_it_with_the_cause(self):
+        self.assertEqual(self.run_with(PlayedCluster(lost="a node is lost")), 2)
+        self.assertEqual(pathlib.Path(self.refused).read_text(), "a node is lost\n")
+
+    def test_what_is_not_free_is_waited_for_and_the_reason_is_a_file(self):
+        group = types.SimpleNamespace(answers=[False, False, True])
+        group.wait = lambda _seconds: group.answers.pop(0)
+        module = types.ModuleType("ray.util.placement_group")
+        module.placement_group = lambda bundles, strategy: group
+        cluster = ray_hosts.Cluster({"resources": {"CPU": 2}, "nodes": 2}, lambda line: None)
+        cluster.nodes = lambda: [node("h1", {"CPU": 1}, CPU=4)]
+        with mock.patch.dict(sys.modules, {"ray": types.ModuleType("ray"), "ray.util": types.ModuleType("ray.util"),
+                                           "ray.util.placement_group": module}), mock.patch("builtins.print"):
+            cluster.await_group(self.driver.waits)
+        self.assertEqual(group.answers, [])
+        said = "waits for 2 nodes with {CPU: 2} each; free now: h1 1 of 4 CPU"
+        self.assertEqual(pathlib.Path(self.path("waits")).read_text(), said)
+        self.assertEqual(pathlib.Path(self.path("out")).read_text(), f"muster: {said}\n", "once")
+
+    def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
+        asked = []
+
+        class PlayedJobs:
+            @staticmethod
+            def get_job_status(job):
+                asked.append(job)
+                if job == "unknown":
+                    raise RuntimeError("status code 404")
+                return types.SimpleNamespace(is_terminal=lambda: job == "ended")
+
+        def wait_and_free(why):
+            self.assertEqual(why, "waits for the end of job runs")
+            pathlib.Path(self.driver.free_file()).touch()
+
+        with mock.patch.object(ray_hosts, "PATIENCE_OF_JOBS", 0):
+            ray_hosts.await_ends(["ended", "unknown", "runs", "another"], self.driver.free_file(), wait_and_free, PlayedJobs)
+        self.assertEqual(asked, ["ended", "unknown", "runs"])
+
+    def test_without_an_address_there_is_never_a_new_cluster(self):
+        played = types.ModuleType("ray")
+        played.init = self.fail
+        with mock.patch.dict(sys.modules, {"ray": played, "ray.cloudpickle": types.ModuleType("ray.cloudpickle")}), \
+                mock.patch.dict(os.environ, {"RAY_ADDRESS": ""}):
+            with self.assertRaises(RuntimeError):
+                ray_hosts.Cluster({"resources": {}}, print).connect()
 
 
 class PlayedStarts:

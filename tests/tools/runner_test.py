@@ -180,9 +180,30 @@ class ReportTest(unittest.TestCase):
         self.assertIn("no test matches 'nosuch'", report.cases[-1].detail)
 
     def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "simulation", "tensorboard",
-                                                 "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks", "frameworks",
-                                                 "notebooks", "schedules", "long_fuzz"])
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "simulation",
+                                                 "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
+                                                 "frameworks", "all_on_ray", "notebooks", "schedules", "long_fuzz"])
+
+    def test_the_cases_that_run_on_ray_every_day_are_there(self):
+        sources = "".join(path.read_text() for path in (run_tests.ROOT / "tests/process").glob("*/*_test.cc"))
+        for case in run_tests.EVERYDAY_ON_RAY.split(":"):
+            suite, name = case.removesuffix("/ray").split(".")
+            self.assertIn(f"TEST_P({suite}, {name})", sources)
+
+    def test_a_part_on_ray_fails_where_a_program_has_none_of_its_cases(self):
+        report = run_tests.Report()
+        programs = [test_programs.Program("p", ["true"]), test_programs.Program("another", ["false"])]
+        ran = []
+
+        def run(program, gtest_filter):
+            ran.append((program.name, gtest_filter))
+            return [], 0.0
+
+        with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, programs_of=lambda _: programs,
+                                          own_machine=list), unittest.mock.patch.object(test_programs, "run", run):
+            run_tests.run_on_ray(report, {"p": "*/ray"})
+        self.assertEqual(ran, [("p", "*/ray")])
+        self.assertEqual([case.outcome for case in report.cases], ["failed"])
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ run: cp /proc/self/environ $OUTPUT_DIR/environ)yml");
   const std::vector<std::string> seen = absl::StrSplit(Read("experiments/1/output/environ"), '\0');
   for (const char* variable : {"ODD=a\nb \"c\" 'd' %e %% $HOME `f` \\ \t=", "EMPTY="})
     EXPECT_THAT(seen, Contains(variable));
-  EXPECT_EQ(testing::Value(seen, Contains("OWN=of\nthe shell")), !on_hosts() || !is_supervised_here())
+  EXPECT_EQ(testing::Value(seen, Contains("OWN=of\nthe shell")), takes_shell())
       << "nothing of a shell goes to hosts, and sbatch takes all of it";
 }
 
@@ -321,7 +321,7 @@ TEST_P(ExperimentCommand, SetupRunsOnceForEachHostAndContent) {
   };
   write("echo setting up");
   const std::string first = Out({"train"});
-  const size_t hosts = on_hosts() && is_supervised_here() ? 2 : 1;  // nodes share the folder
+  const size_t hosts = takes_shell() ? 1 : 2;  // where nodes know the variable, they share the folder
   // Where nodes share the folder, either of them makes it, and the other one finds it.
   size_t made = 0;
   for (const std::string setup : {"1.setup.1", "1.setup.2"}) {

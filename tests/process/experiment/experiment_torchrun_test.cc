@@ -51,8 +51,10 @@ TEST_P(ExperimentTorchrun, TasksFindTorchrunsVariables) {
     addresses.insert(lines[1].substr(space + 1));
   }
   EXPECT_EQ(addresses.size(), 1);
-  EXPECT_THAT(*addresses.begin(),
-              testing::MatchesRegex(on_hosts() ? "10\\.77\\.0\\.11:[1-9][0-9]*" : "127\\.0\\.0\\.1:[1-9][0-9]*"));
+  const char* const first = takes_named_hosts() ? "10\\.77\\.0\\.11:[1-9][0-9]*"
+                            : on_hosts()        ? "10\\.77\\.0\\.1[12]:[1-9][0-9]*"
+                                                : "127\\.0\\.0\\.1:[1-9][0-9]*";
+  EXPECT_THAT(*addresses.begin(), testing::MatchesRegex(first));
 }
 
 TEST_P(ExperimentTorchrun, TheFirstWorkerDecidesUnderTorchrun) {

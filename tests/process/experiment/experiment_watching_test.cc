@@ -240,6 +240,7 @@ TEST_P(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
                                 HasSubstr("1.tensorboard | bye\n")));
 
   environment_ = {"PATH=/usr/bin:/bin"};
+  std::filesystem::remove_all(folder);
   gate.LetThrough();
   const Said without = Muster({"train"});
   EXPECT_EQ(without.exit_code, 0) << "it isn't what was asked for";

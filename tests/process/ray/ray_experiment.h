@@ -1,23 +1,20 @@
-// A fixture for tests of `muster train --on ray` with a real Ray on three simulated hosts, which all tests share.
+// A fixture for tests of `muster train --on ray` with a real Ray on three simulated hosts, which all tests share. h1
+// has Ray's head, h3 two GPUs that are none.
 #pragma once
-
-#include <signal.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/job_experiments.h"
 #include "tests/process/testing/ray_cluster.h"
 
 namespace muster {
 
-class RayExperiment : public ExperimentsTest {
+class RayExperiment : public JobExperiments {
  protected:
-  RayExperiment() : ExperimentsTest(NewFolder()) {}
+  RayExperiment() : JobExperiments(NewFolder()) {}
   static void TearDownTestSuite() { OfSuite().reset(); }
   void SetUp() override {
     if (const std::string why = RayCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
@@ -37,37 +34,28 @@ class RayExperiment : public ExperimentsTest {
     return absl::StrCat("on: ray\ngrace: 10s\nray: {address: \"", address_, "\", python: ", RayCluster::python(), ", ",
                         job_, "}\n");
   }
-  // Writes a file in which each task runs `script`, which has no "'".
-  void WriteCluster(const std::string& distributed, const std::string& script) {
-    Write("muster.yml", absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: ", "{distributed: ",
-                                     distributed, "}\n  run: '", script, "'\n"));
-  }
-  std::string JobOf(const std::string& id) { return Json({"status", id})["job"]["id"].get<std::string>(); }
-  // Waits until `status ID` shows this.
-  void AwaitStatus(const std::string& id, const std::string& text) {
-    std::string shown;
-    for (const absl::Time give_up = absl::Now() + absl::Minutes(1);
-         !absl::StrContains(shown, text) && absl::Now() < give_up;)
-      shown = Muster({"status", id}).out;
-    EXPECT_TRUE(absl::StrContains(shown, text)) << shown;
-  }
-  // Waits until a supervisor has gone on with the tasks of one that was killed.
-  void AwaitTakeOver() {
-    std::string said;
-    for (const absl::Time give_up = absl::Now() + absl::Minutes(1);
-         !absl::StrContains(said, "another one goes on with its ") && absl::Now() < give_up;)
-      said = Read("experiments/1/logs/experiment/000001.log");
-    EXPECT_TRUE(absl::StrContains(said, "another one goes on with its ")) << said;
-  }
   // Kills what runs on a host and has `text` among its words. Returns how many that are.
-  static int KillOn(const std::string& host, const std::string& text) {
-    int killed = 0;
-    for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
-      if (absl::StrContains(running.words, text)) killed += kill(running.pid, SIGKILL) == 0 ? 1 : 0;
-    return killed;
+  static int KillOn(const std::string& host, const std::string& text) { return KillProcessesOn(hosts(), host, text); }
+  // From now on the host sees neither the project nor MUSTER_HOME of this test.
+  void HideFrom(const std::string& host) const {
+    const std::string folder = home().substr(0, home().rfind('/'));
+    Process mount(hosts().On(host, {"mount", "-t", "tmpfs", "none", folder}));
+    EXPECT_EQ(mount.Wait(), 0) << mount.err;
+  }
+  // Returns what Ray has of the output of an experiment's job, whose train command has said this.
+  static std::string LogOfJob(const std::string& said_of_train) {
+    const std::vector<std::string> jobs = After(said_of_train, "experiment 1 is job ");
+    EXPECT_EQ(jobs.size(), 1) << said_of_train;
+    return jobs.empty() ? "" : ray().Ask({"job", "logs", jobs[0].substr(0, jobs[0].find(' '))});
   }
   // Lets the tasks of an experiment end that wait for this file.
   void LetEnd(const std::string& id) { Write("../home/experiments/" + id + "/output/stop", ""); }
+
+  // What a task does until LetEnd. It has a child of another session without a variable, which may not outlive it.
+  static std::string UntilStop() {
+    return "setsid env -i sleep 1000 & echo start >>$OUTPUT_DIR/starts; echo begins on $(hostname); "
+           "until [ -e $OUTPUT_DIR/stop ]; do sleep 0.1; done";
+  }
 
   std::string job_ = "nodes: 1";  // more keys of `ray`
   std::string address_ = RayCluster::address();
@@ -75,7 +63,7 @@ class RayExperiment : public ExperimentsTest {
  private:
   struct Suite {
     SimulatedHosts hosts{3};
-    RayCluster ray{hosts, {4, 4, 2}};
+    RayCluster ray{hosts, {4, 4, 2}, {.gpus = {{"h3", "GPU-aaaa,GPU-bbbb"}}}};
     int tests = 0;
   };
   static std::unique_ptr<Suite>& OfSuite() {

@@ -3,27 +3,23 @@
 #pragma once
 
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "tests/process/testing/by_hand.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/job_experiments.h"
 #include "tests/process/testing/slurm_cluster.h"
 
 namespace muster {
 
-class SlurmExperiment : public ExperimentsTest {
+class SlurmExperiment : public JobExperiments {
  protected:
-  SlurmExperiment() : ExperimentsTest(NewFolder()) {}
+  SlurmExperiment() : JobExperiments(NewFolder()) {}
   static void TearDownTestSuite() { OfSuite().reset(); }
   void SetUp() override {
     if (const std::string why = SlurmCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
@@ -56,11 +52,6 @@ class SlurmExperiment : public ExperimentsTest {
     train->WaitForOut("start 1\n");
     return train;
   }
-  // Writes a file in which each task runs `script`, which has no "'".
-  void WriteCluster(const std::string& distributed, const std::string& script) {
-    Write("muster.yml", absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: ",
-                                     distributed, "}\n  run: '", script, "'\n"));
-  }
   // From now on commands and jobs find only these of Slurm's commands.
   void HaveOnly(const std::vector<std::string>& commands) {
     path_ = Aside("few");
@@ -68,32 +59,9 @@ class SlurmExperiment : public ExperimentsTest {
     for (const std::string& name : Joined({"sh", "bash", "sleep", "wc", "rm", "env"}, commands))
       std::filesystem::create_symlink(absl::StrCat("/usr/bin/", name), path_ + "/" + name);
   }
-  std::string JobOf(const std::string& id) { return Json({"status", id})["job"]["id"].get<std::string>(); }
-  // Waits until `status ID` shows this.
-  void AwaitStatus(const std::string& id, const std::string& text) {
-    std::string shown;
-    for (const absl::Time give_up = absl::Now() + absl::Minutes(1);
-         !absl::StrContains(shown, text) && absl::Now() < give_up;)
-      shown = Muster({"status", id}).out;
-    EXPECT_THAT(shown, ::testing::HasSubstr(text));
-  }
-  // Waits until so many supervisors have gone on with the tasks of one that was killed.
-  void AwaitTakeOvers(int count) {
-    std::string said;
-    int taken = 0;
-    for (const absl::Time give_up = absl::Now() + absl::Minutes(1); taken < count && absl::Now() < give_up;) {
-      said = Read("experiments/1/logs/experiment/000001.log");
-      const std::vector<std::string> parts = absl::StrSplit(said, "another one goes on with its ");
-      taken = static_cast<int>(parts.size()) - 1;
-    }
-    EXPECT_EQ(taken, count) << said << Read("experiments/1/job.out");
-  }
-  // Kills what runs on a host and has `text` among its words.
+  // Kills what runs on a host and has `text` among its words, but nothing of Slurm.
   static void KillOn(const std::string& host, const std::string& text) {
-    for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host))
-      if (absl::StrContains(running.words, text) && !absl::StrContains(running.words, "slurmd") &&
-          !absl::StrContains(running.words, "slurmstepd"))
-        kill(running.pid, SIGKILL);
+    KillProcessesOn(hosts(), host, text, {"slurmd", "slurmstepd"});
   }
 
   std::string job_ = "nodes: 1";  // the keys of `slurm`

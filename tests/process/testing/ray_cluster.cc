@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 
@@ -26,6 +25,23 @@ constexpr const char* kRaySettings[] = {
     "RAY_health_check_timeout_ms=2000",       "RAY_health_check_failure_threshold=3",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0",        "PYTHONUNBUFFERED=1"};
 
+constexpr char kRayHead[] = "h1";
+constexpr char kStarted[] = "Ray runtime started.";
+// Asks the dashboard until so many nodes live. Nobody tells it.
+constexpr char kCountNodes[] = R"(
+import json, sys, time, urllib.request
+
+count, until = -1, time.monotonic() + 60
+while count != int(sys.argv[2]) and time.monotonic() < until:
+    try:
+        text = urllib.request.urlopen(sys.argv[1] + "/nodes?view=summary", timeout=5).read()
+        count = sum(node["raylet"].get("state") == "ALIVE" for node in json.loads(text)["data"]["summary"])
+    except (OSError, ValueError, KeyError):
+        pass
+    time.sleep(0.1)
+sys.exit(0 if count == int(sys.argv[2]) else f"{count} nodes of Ray live, not {sys.argv[2]}")
+)";
+
 std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
 
 }  // namespace
@@ -38,46 +54,56 @@ std::string RayCluster::WhyNot() {
   return NoTestBecause("Ray isn't installed: tools/setup.sh --for test does");
 }
 
-RayCluster::RayCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus) : hosts_(hosts), cpus_(cpus) {
-  StartOn(hosts_.names().front());
-  for (size_t i = 1; i < cpus_.size(); ++i) StartOn(hosts_.names()[i]);
+RayCluster::RayCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const RayFeatures& features)
+    : hosts_(hosts), cpus_(cpus), features_(features) {
+  StartOn({hosts_.names().begin(), hosts_.names().begin() + static_cast<ptrdiff_t>(cpus_.size())});
 }
 
 RayCluster::~RayCluster() = default;
 
-void RayCluster::StartOn(const std::string& host) {
-  const size_t i =
-      static_cast<size_t>(std::find(hosts_.names().begin(), hosts_.names().end(), host) - hosts_.names().begin());
-  const std::string head = absl::StrCat(SimulatedHosts::AddressOf("h1"), ":", kRayPort);
-  std::vector<std::string> words = {"env"};
-  words.insert(words.end(), std::begin(kRaySettings), std::end(kRaySettings));
-  words.insert(words.end(),
-               {python(), FolderOfPython() + "/ray", "start", "--node-ip-address=" + SimulatedHosts::AddressOf(host),
-                absl::StrCat("--num-cpus=", cpus_[i]), "--num-gpus=0", "--object-store-memory=80000000",
-                "--disable-usage-stats", "--block"});
-  if (i == 0)
-    words.insert(words.end(), {"--head", absl::StrCat("--port=", kRayPort), "--dashboard-host=0.0.0.0"});
-  else
-    words.push_back("--address=" + head);
-  nodes_[host] = std::make_unique<Process>(hosts_.On(host, words), ProcessOptions{.output_together = true});
-  nodes_[host]->WaitForOut("Ray runtime started.");
+void RayCluster::StartOn(const std::vector<std::string>& hosts, const std::vector<std::string>& settings) {
+  for (const std::string& host : hosts) {
+    Begin(host, settings);
+    if (host == kRayHead) nodes_[host]->WaitForOut(kStarted);
+  }
+  for (const std::string& host : hosts)
+    if (host != kRayHead) nodes_[host]->WaitForOut(kStarted);
   AwaitNodes(nodes_.size());
 }
 
+void RayCluster::Begin(const std::string& host, const std::vector<std::string>& settings) {
+  const size_t i =
+      static_cast<size_t>(std::find(hosts_.names().begin(), hosts_.names().end(), host) - hosts_.names().begin());
+  const auto gpus = features_.gpus.find(host);
+  std::vector<std::string> words = {"env", "PATH=" + features_.path};
+  words.insert(words.end(), std::begin(kRaySettings), std::end(kRaySettings));
+  words.insert(words.end(), settings.begin(), settings.end());
+  if (gpus != features_.gpus.end()) words.push_back("CUDA_VISIBLE_DEVICES=" + gpus->second);
+  const auto count = gpus == features_.gpus.end() ? 0 : std::count(gpus->second.begin(), gpus->second.end(), ',') + 1;
+  words.insert(words.end(),
+               {python(), FolderOfPython() + "/ray", "start", "--node-ip-address=" + SimulatedHosts::AddressOf(host),
+                absl::StrCat("--num-cpus=", cpus_[i]), absl::StrCat("--num-gpus=", count),
+                "--object-store-memory=80000000", "--include-log-monitor=false", "--disable-usage-stats", "--block"});
+  if (host == kRayHead)
+    words.insert(words.end(),
+                 {"--head", absl::StrCat("--port=", kRayPort), "--dashboard-host=0.0.0.0", "--no-monitor"});
+  else
+    words.push_back(absl::StrCat("--address=", SimulatedHosts::AddressOf(kRayHead), ":", kRayPort));
+  nodes_[host] = std::make_unique<Process>(hosts_.On(host, words), ProcessOptions{.output_together = true});
+}
+
 void RayCluster::AwaitNodes(size_t count) const {
-  std::string said;
-  const std::string wanted = absl::StrCat("nodes: ", count, "\n");
-  constexpr char kProgram[] =
-      "import sys, urllib.request, json\n"
-      "text = urllib.request.urlopen(sys.argv[1] + '/nodes?view=summary', timeout=5).read()\n"
-      "nodes = json.loads(text)['data']['summary']\n"
-      "print('nodes:', sum(node['raylet'].get('state') == 'ALIVE' for node in nodes))";
-  for (const absl::Time give_up = absl::Now() + absl::Minutes(1); said != wanted && absl::Now() < give_up;) {
-    Process look(hosts_.On("h0", {python(), "-c", kProgram, address()}));
-    look.Wait();
-    said = look.out;
-  }
-  EXPECT_EQ(said, wanted);
+  Process look(hosts_.On("h0", {python(), "-c", kCountNodes, address(), absl::StrCat(count)}));
+  EXPECT_EQ(look.Wait(), 0) << look.out << look.err;
+}
+
+void RayCluster::KillRayletOn(const std::string& host) {
+  int raylets = 0;
+  for (const SimulatedHosts::Running& running : hosts_.ProcessesOf(host))
+    if (absl::StrContains(running.words, "/raylet/raylet ")) raylets += kill(running.pid, SIGKILL) == 0 ? 1 : 0;
+  EXPECT_EQ(raylets, 1) << host;
+  nodes_.at(host)->Wait();
+  nodes_.erase(host);
 }
 
 void RayCluster::KillOn(const std::string& host) {
@@ -99,10 +125,10 @@ std::string RayCluster::Ask(const std::vector<std::string>& words) const {
   return command.out;
 }
 
-// Programs of Ray's package, its own workers, and those between two jobs.
+// Programs of Ray's package, its own workers, and those between two jobs. What starts a job's driver is of Ray, and
+// ends a second after it.
 bool RayCluster::IsRay(const std::string& words) {
-  const bool is_of_job = absl::StartsWith(words, "ray::HostAgent") || absl::StartsWith(words, "ray::JobSupervisor");
-  if (absl::StartsWith(words, "ray::")) return !is_of_job;
+  if (absl::StartsWith(words, "ray::")) return !absl::StartsWith(words, "ray::HostAgent");
   for (const char* text :
        {"site-packages/ray/", "/bin/ray start", " -m ray.", "ray-dashboard", " multiprocessing.", "while kill -s 0"})
     if (absl::StrContains(words, text)) return true;

@@ -12,6 +12,13 @@
 
 namespace muster {
 
+struct RayFeatures {
+  // PATH of all on the nodes, where no python has Ray.
+  std::string path = "/usr/local/bin:/usr/bin:/bin";
+  // CUDA_VISIBLE_DEVICES of hosts, "GPU-a,GPU-b": Ray gives these away under their names, though there are none.
+  std::map<std::string, std::string> gpus = {};
+};
+
 class RayCluster {
  public:
   // As SimulatedHosts::WhyNot.
@@ -20,7 +27,7 @@ class RayCluster {
   static std::string python();
 
   // `cpus`: of h1, h2, …; the hosts must outlive it. Returns when the dashboard answers and all nodes are there.
-  RayCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus);
+  RayCluster(const SimulatedHosts& hosts, const std::vector<int>& cpus, const RayFeatures& features = {});
   ~RayCluster();
   RayCluster(const RayCluster&) = delete;
   RayCluster& operator=(const RayCluster&) = delete;
@@ -29,8 +36,11 @@ class RayCluster {
   static std::string address() { return "http://" + SimulatedHosts::AddressOf("h1") + ":8265"; }
   // Kills all of Ray on a host, and what it doesn't end itself stays.
   void KillOn(const std::string& host);
-  // Starts Ray on a host anew, and waits until the cluster has it.
-  void StartOn(const std::string& host);
+  // Kills the raylet of a host, and waits until Ray has noticed and ended itself there.
+  void KillRayletOn(const std::string& host);
+  // Starts Ray on hosts anew, the head first, and waits until the cluster has them. `settings`: more of Ray's
+  // variables, "NAME=VALUE".
+  void StartOn(const std::vector<std::string>& hosts, const std::vector<std::string>& settings = {});
   // Runs Ray's command on h0 and returns what it has printed, both streams together.
   std::string Ask(const std::vector<std::string>& words) const;
   // Waits until nothing but sshd and Ray itself runs on a host, and no file of an agent is left there.
@@ -39,10 +49,12 @@ class RayCluster {
  private:
   // Whether a process is one of Ray that stays when no job runs.
   static bool IsRay(const std::string& words);
+  void Begin(const std::string& host, const std::vector<std::string>& settings);
   void AwaitNodes(size_t count) const;
 
   const SimulatedHosts& hosts_;
   const std::vector<int> cpus_;
+  const RayFeatures features_;
   std::map<std::string, std::unique_ptr<Process>> nodes_;
 };
 

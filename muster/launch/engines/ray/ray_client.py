@@ -1,24 +1,31 @@
-"""Asks Ray's Jobs API for the command `muster`, which has this program in itself and runs it with a python that has Ray.
+"""Asks Ray's Jobs API for the command `muster`, which has this program in itself.
 
     ray_client.py version ADDRESS          {"version": "2.60.0"}
     ray_client.py submit ADDRESS SCRIPT [AFTER]  {"id": "muster-1-0a1b2c3d"}; AFTER: jobs, "A:B", in place of the script's
     ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "..."}}}; unknown ones are left out
     ray_client.py stop ADDRESS ID          {"stopped": true}; also of a job that has ended, or that Ray doesn't know
+    ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
 It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable, refused
-or failed (docs/ray_engine.md).
+or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
+client, which takes a second to load.
 """
 
+import http.client
 import json
 import logging
 import os
 import secrets
 import shlex
 import sys
+import urllib.error
+import urllib.request
 
 LEAST_VERSION = (2, 9)  # of Ray, on both sides: older ones are never tried
 FEW_JOBS = 4  # are asked for one by one; more come in one answer
 LINES_OF_MESSAGE = 5
+PATIENCE = 25  # seconds for one answer
+MOST_ERROR = 65536  # bytes of an answer that is an error
 FORBIDDEN = ("status code 401", "status code 403")
 
 
@@ -65,15 +72,147 @@ def entrypoint(asked, job, after):
     return f"{found}; exec sh {script} {job} {after}".rstrip()
 
 
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def own_token():
+    """Returns the token that Ray's settings name, as its own commands read it: for RAY_AUTH_MODE=token."""
+    if token := os.environ.get("RAY_AUTH_TOKEN", "").strip():
+        return token
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError as error:
+        raise Failure(
+            "refused", f"RAY_AUTH_MODE is token, and there is none: neither RAY_AUTH_TOKEN nor a file ({error})"
+        ) from error
+
+
+class Dashboard:
+    """Ray's dashboard over HTTP, without anything of Ray."""
+
+    def __init__(self, address):
+        self.address = address.rstrip("/")
+        self.headers = {"Content-Type": "application/json"}
+        try:
+            self.headers.update(json.loads(os.environ.get("RAY_JOB_HEADERS") or "{}"))
+        except (ValueError, TypeError) as error:
+            raise Failure("refused", f"RAY_JOB_HEADERS isn't a JSON object: {error}") from error
+        has_own = any(name.lower() == "authorization" for name in self.headers)
+        if os.environ.get("RAY_AUTH_MODE", "").lower() == "token" and not has_own:
+            self.headers["Authorization"] = f"Bearer {own_token()}"
+
+    @staticmethod
+    def takes(address):
+        mode = os.environ.get("RAY_AUTH_MODE", "").lower()
+        return address.startswith("http://") and mode in ("", "disabled", "token")
+
+    def ask(self, method, path, body=None):
+        """Returns the answer; None if there is no such thing."""
+        request = urllib.request.Request(
+            self.address + path,
+            method=method,
+            headers=self.headers,
+            data=json.dumps(body).encode() if body is not None else None,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            text = error.read(MOST_ERROR).decode("utf-8", "replace")
+            kind = "refused" if error.code in (401, 403) else "failed"
+            raise Failure(kind, f"status code {error.code}: {last_line(text)}") from error
+        except ValueError as error:
+            raise Failure("unreachable", f"what answers there isn't a dashboard of Ray: {error}") from error
+        except urllib.error.URLError as error:
+            raise Failure("unreachable", str(error.reason)) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Failure("unreachable", f"{type(error).__name__}: {error}") from error
+
+    def version(self):
+        answer = self.ask("GET", "/api/version")
+        if not isinstance(answer, dict) or "ray_version" not in answer:
+            raise Failure("unreachable", "what answers there isn't a dashboard of Ray: it has no /api/version")
+        return answer["ray_version"]
+
+    def submit(self, job, command, metadata):
+        body = {"entrypoint": command, "submission_id": job, "metadata": metadata}
+        if self.ask("POST", "/api/jobs/", body) is None:
+            raise Failure("failed", "status code 404: it takes no jobs")
+
+    def job(self, job):
+        return self.ask("GET", f"/api/jobs/{job}")
+
+    def jobs(self):
+        return self.ask("GET", "/api/jobs/") or []
+
+    def stop(self, job):
+        self.ask("POST", f"/api/jobs/{job}/stop")
+
+
+class RaysClient:
+    """The same by Ray's own client: for addresses of a cluster ("auto"), of other schemes, and its other ways to log
+    in."""
+
+    def __init__(self, address):
+        try:
+            import ray
+            from ray.job_submission import JobSubmissionClient
+        except ImportError as error:
+            raise Failure("no_ray", str(error)) from error
+        check_version(ray.__version__, sys.executable)
+        self.client = JobSubmissionClient(address)
+        self.own_version = ray.__version__
+
+    def version(self):
+        return str(getattr(self.client, "_server_ray_version", None) or self.own_version)
+
+    def submit(self, job, command, metadata):
+        self.client.submit_job(entrypoint=command, submission_id=job, metadata=metadata)
+
+    @staticmethod
+    def as_answer(job):
+        return {
+            "submission_id": job.submission_id,
+            "status": str(job.status.value),
+            "message": job.message,
+            "metadata": job.metadata,
+        }
+
+    def job(self, job):
+        try:
+            return self.as_answer(self.client.get_job_info(job))
+        except RuntimeError as error:
+            if is_unknown(error):
+                return None
+            raise
+
+    def jobs(self):
+        return [self.as_answer(job) for job in self.client.list_jobs()]
+
+    def stop(self, job):
+        try:
+            self.client.stop_job(job)
+        except RuntimeError as error:
+            if not is_unknown(error):
+                raise
+
+
 def submit(client, script, after):
     with open(script, encoding="utf-8") as file:
         asked = asked_of(file.read())
     job = f"muster-{asked['experiment']}-{secrets.token_hex(4)}"
-    client.submit_job(
-        entrypoint=entrypoint(asked, job, after),
-        submission_id=job,
-        metadata={"muster_experiment": asked["experiment"], "muster_project": asked["project"]},
-    )
+    metadata = {
+        "muster_experiment": asked["experiment"],
+        "muster_project": asked["project"],
+        "muster_folder": asked["folder"],
+    }
+    client.submit(job, entrypoint(asked, job, after), metadata)
     return {"id": job}
 
 
@@ -88,57 +227,55 @@ def own_lines(message):
 
 
 def look(client, ids):
-    found = {}
     if len(ids) > FEW_JOBS:
-        for job in client.list_jobs():
-            if job.submission_id in ids:
-                found[job.submission_id] = job
+        found = {job["submission_id"]: job for job in client.jobs() if job.get("submission_id") in ids}
     else:
-        for one in ids:
-            try:
-                found[one] = client.get_job_info(one)
-            except RuntimeError as error:
-                if not is_unknown(error):
-                    raise
-    jobs = {one: {"status": str(job.status.value), "message": own_lines(job.message or "")} for one, job in found.items()}
+        found = {one: job for one in ids if (job := client.job(one)) is not None}
+    jobs = {one: {"status": job["status"], "message": own_lines(job.get("message") or "")} for one, job in found.items()}
     return {"jobs": jobs}
 
 
-def stop(client, job):
-    try:
-        client.stop_job(job)
-    except RuntimeError as error:
-        if not is_unknown(error):
-            raise
+def free(client, job):
+    """Tells the job's driver by a file in the folder of its experiment, which every command sees."""
+    found = client.job(job)
+    folder = ((found or {}).get("metadata") or {}).get("muster_folder")
+    if not folder:
+        raise Failure("failed", f"job {job} isn't one of muster, or Ray doesn't know it any more")
+    with open(os.path.join(folder, f"job_free.{job}"), "w", encoding="utf-8"):
+        return {"freed": True}
+
+
+def do(words):
+    command, address = words[0], words[1]
+    client = Dashboard(address) if Dashboard.takes(address) else RaysClient(address)
+    if command in ("version", "submit"):
+        version = client.version()
+        check_version(version, address)
+        if command == "version":
+            return {"version": version}
+        return submit(client, words[2], words[3] if len(words) > 3 else "")
+    if command == "look":
+        return look(client, words[2:])
+    if command == "free":
+        return free(client, words[2])
+    client.stop(words[2])
     return {"stopped": True}
 
 
 def answer(words):
     try:
-        import ray
-        from ray.job_submission import JobSubmissionClient
-    except ImportError as error:
-        raise Failure("no_ray", str(error)) from error
-    check_version(ray.__version__, sys.executable)
-    command, address = words[0], words[1]
-    try:
-        client = JobSubmissionClient(address)
-        cluster = str(getattr(client, "_server_ray_version", None) or ray.__version__)
-        check_version(cluster, address)
-        if command == "version":
-            return {"version": cluster}
-        if command == "submit":
-            return submit(client, words[2], words[3] if len(words) > 3 else "")
-        if command == "look":
-            return look(client, words[2:])
-        return stop(client, words[2])
+        return do(words)
     except ConnectionError as error:
         raise Failure("unreachable", str(error)) from error
     except RuntimeError as error:
         forbidden = any(sign in str(error) for sign in FORBIDDEN)
         raise Failure("refused" if forbidden else "failed", str(error)) from error
-    except (OSError, ValueError) as error:  # what requests raises is an OSError
+    except (OSError, ValueError, KeyError, TypeError) as error:  # what requests raises is an OSError
         raise Failure("unreachable", f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        if type(error).__name__ != "AuthenticationError":  # of newer ones of Ray
+            raise
+        raise Failure("refused", str(error)) from error
 
 
 def main(words):

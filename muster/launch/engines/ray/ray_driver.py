@@ -25,7 +25,7 @@ import time
 
 sys.dont_write_bytecode = True  # it runs in the experiment's folder
 
-from ray_hosts import Cluster, Starts, write_own_file  # noqa: E402
+from ray_hosts import Cluster, NodesLost, Starts, await_ends, write_own_file  # noqa: E402
 from ray_texts import asked_of, one_line  # noqa: E402
 
 POLL = 0.2  # seconds between two looks at the supervisor's process
@@ -234,10 +234,11 @@ class Driver:
         os.umask(self.asked["umask"])
         try:
             self.forget(self.asked["waits"])
+            self.take_signals()
+            # A job that waits for others has no connection to Ray's nodes meanwhile, nor the memory for it.
+            await_ends(self.after, self.free_file(), self.waits)
             self.cluster.connect()
-            for number in (signal.SIGTERM, signal.SIGINT):  # Ray has its own until here
-                signal.signal(number, self.on_signal)
-            self.cluster.await_ends(self.after, self.waits)
+            self.take_signals()  # Ray has its own now
             if why := self.cluster.why_never():
                 return self.refuse(why)
             self.cluster.await_group(self.waits)
@@ -245,9 +246,20 @@ class Driver:
             self.forget(self.asked["waits"])
             self.socket = f"@muster-{self.job}-{secrets.token_hex(16)}"
             return self.supervise(hosts, addresses)
+        except NodesLost as lost:
+            return self.refuse(str(lost))
         finally:
             self.forget(self.asked["waits"])
+            self.forget(self.free_file())
             self.cluster.end()
+
+    def take_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.on_signal)
+
+    def free_file(self):
+        """Returns the file by which the job is told not to wait for others any more (ray_client.py free)."""
+        return os.path.join(self.asked["folder"], f"job_free.{self.job}")
 
     @staticmethod
     def forget(path):

@@ -13,7 +13,9 @@ import time
 
 from ray_texts import different_names, one_line, why_died, why_never, why_waits
 
+DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
+PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 
 
@@ -46,6 +48,28 @@ def forget_dead(folder):
 def digest_of(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
+
+
+def await_ends(jobs, free_file, waits, client=None):
+    """Waits until none of these jobs of Ray runs or waits, or this file is there. `client`: of Ray's jobs; None: that of
+    this job's cluster."""
+    if jobs and client is None:
+        from ray.job_submission import JobSubmissionClient
+
+        client = JobSubmissionClient()
+    for job in jobs:
+        while not os.path.exists(free_file):
+            try:
+                if client.get_job_status(job).is_terminal():
+                    break
+            except RuntimeError:  # Ray knows it no more
+                break
+            waits(f"waits for the end of job {job}")
+            time.sleep(PATIENCE_OF_JOBS)
+
+
+class NodesLost(Exception):
+    """Nodes that Ray has given are gone before the experiment has begun there."""
 
 
 class HostAgent:
@@ -84,23 +108,31 @@ class HostAgent:
             os.makedirs(os.path.dirname(self.muster), mode=0o700, exist_ok=True)
             write_own_file(self.muster, data, 0o700)
 
-    def start(self, key, arguments, rendezvous, cpus):
+    @staticmethod
+    def environment(cpus, gpus):
+        """Returns what the agent gets of this process's variables, whose bundle has so much."""
+        environment = dict(os.environ)
+        # Ray has set it for the actor, which computes nothing.
+        if environment.get("OMP_NUM_THREADS") == str(max(int(cpus), 1)):
+            del environment["OMP_NUM_THREADS"]
+        if gpus == 0:
+            # Ray leaves all devices of the node to an actor that has asked for none, and gives them to others.
+            environment.update({name: "" for name in DEVICES if name in environment or name == DEVICES[0]})
+        return environment
+
+    def start(self, key, arguments, rendezvous, cpus, gpus=0):
         run = arguments[arguments.index("--serve") + 1]
         forget_dead(own_folder())
         file = os.path.join(own_folder(), f"{run}-{os.getpid()}-{key}")
         with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as made:
             made.write(rendezvous.encode())
-        environment = dict(os.environ)
-        # Ray has set it for the actor, which computes nothing.
-        if environment.get("OMP_NUM_THREADS") == str(max(int(cpus), 1)):
-            del environment["OMP_NUM_THREADS"]
         program = subprocess.Popen(
             [self.muster, *arguments, "--rendezvous", file, "--until_closed"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
-            env=environment,
+            env=self.environment(cpus, gpus),
             start_new_session=True,
         )
         self.running[key] = (program, file)
@@ -203,21 +235,6 @@ class Cluster:
     def why_never(self):
         return why_never(self.bundle, self.asked["nodes"], self.nodes(), self.groups(), self.asked["autoscaler"])
 
-    def await_ends(self, jobs, waits):
-        """Waits until none of these jobs of Ray runs or waits."""
-        from ray.job_submission import JobSubmissionClient
-
-        client = JobSubmissionClient()
-        for job in jobs:
-            while True:
-                try:
-                    if client.get_job_status(job).is_terminal():
-                        break
-                except RuntimeError:  # Ray knows it no more
-                    break
-                waits(f"waits for the end of job {job}")
-                time.sleep(1)
-
     def await_group(self, waits):
         from ray.util.placement_group import placement_group
 
@@ -248,7 +265,10 @@ class Cluster:
         import ray
 
         hosts = [Host(index, self.new_actor(index)) for index in range(self.asked["nodes"])]
-        places = ray.get([host.actor.place.remote() for host in hosts])
+        try:
+            places = ray.get([host.actor.place.remote() for host in hosts])
+        except ray.exceptions.RayError as error:
+            raise NodesLost(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
         for host, name in zip(hosts, different_names(places)):
             host.name = name
         return hosts, [place["address"] for place in places]
@@ -268,9 +288,9 @@ class Cluster:
         ray.get(host.actor.take.remote(self.digest, self.muster_ref))
 
     def end(self):
-        from ray.util.placement_group import remove_placement_group
-
         if self.group is not None:
+            from ray.util.placement_group import remove_placement_group
+
             remove_placement_group(self.group)
 
 
@@ -339,12 +359,14 @@ class Starts:
                     self.cluster.bring_muster(host)
                     host.has_muster = True
                 self.running[key] = (host, actor)
-                cpus = self.cluster.bundle.get("CPU", 0)
-                ray.get(actor.start.remote(key, arguments, rendezvous, cpus))
-            except ray.exceptions.RayActorError as error:
+                bundle = self.cluster.bundle
+                ray.get(actor.start.remote(key, arguments, rendezvous, bundle.get("CPU", 0), bundle.get("GPU", 0)))
+            except ray.exceptions.RayTaskError as error:  # a full disk there, or a folder of somebody else
+                self.note(key, "ended", one_line(str(error)))
+            except ray.exceptions.RayError as error:
                 self.on_death(host, host.actor, why_died(str(error)))
                 self.note(key, "ended", why_died(str(error)))
-            except Exception as error:  # a full disk there, or a folder of somebody else
+            except Exception as error:  # of this process
                 self.note(key, "ended", one_line(str(error)))
 
     def replace_actor(self, key, host):

@@ -75,7 +75,7 @@ absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const 
   if (kind == "no_ray")
     return absl::NotFoundError(absl::StrCat(
         place.python, " has no Ray: pip install 'ray[default]' there, or say which python has it (ray: {python: …} or ",
-        "--ray python=…): ", text));
+        "--ray python=…); an address http://HOST:8265 needs it only where the job's driver runs: ", text));
   if (kind == "unreachable")
     return absl::UnavailableError(absl::StrCat(
         "no dashboard of Ray answers at ", place.address, " (", text, "); accepted: its address on port 8265 (ray: ",
@@ -167,6 +167,8 @@ absl::StatusOr<std::map<std::string, JobNews>> RayJobs::Look(const std::vector<s
 absl::Status RayJobs::End(const std::string& id, JobEnd /*how*/) {
   return Ask({"stop", place_.address, id}, kRayPatience).status();
 }
+
+absl::Status RayJobs::Free(const std::string& id) { return Ask({"free", place_.address, id}, kRayPatience).status(); }
 
 absl::StatusOr<OwnJob> RayJobs::Own() {
   ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment_));

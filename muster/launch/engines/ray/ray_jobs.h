@@ -33,8 +33,7 @@ class RayJobs final : public JobEngine {
   // Ray doesn't begin a job anew.
   absl::Status Requeue(const std::string& id) override;
   void Hasten(const std::string& /*id*/) override {}
-  // A job waits for the ends that its script names, whatever happens.
-  absl::Status Free(const std::string& /*id*/) override { return absl::OkStatus(); }
+  absl::Status Free(const std::string& id) override;
   std::optional<int> Restarts(const std::string& /*id*/) override { return 0; }
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
 

@@ -78,6 +78,13 @@ TEST_F(RayJobsTest, TheClientGetsNoOtherAddressAndNoSecret) {
   EXPECT_EQ(*Jobs(environment).Submit(scratch_ / "job.sh", ""), "001");
 }
 
+// Another job's end may leave a place that this one doesn't know of.
+TEST_F(RayJobsTest, AJobThatWaitsForOthersIsFreed) {
+  Python("echo '{\"freed\": true}'");
+  EXPECT_TRUE(Jobs().Free("muster-1.3-ab").ok());
+  EXPECT_THAT(scratch_.Read("words"), HasSubstr(" free http://h1:8265 muster-1.3-ab"));
+}
+
 TEST_F(RayJobsTest, OwnJobIsWhatItsDriverSays) {
   const auto own = Jobs({"MUSTER_DRIVER_JOB=muster-1-ab", "MUSTER_DRIVER_SOCKET=/tmp/s",
                          "MUSTER_DRIVER_HOSTS=h1=10.0.0.1,h2=10.0.0.2"})

@@ -1,8 +1,13 @@
 #include "muster/launch/engines/ray/ray_script.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/system/program_output.h"
 
 namespace muster::ray_script_test {
 namespace {
@@ -37,6 +42,29 @@ TEST(RayScriptTest, ANodeIsAskedForWhatItsTasksState) {
   EXPECT_THAT(RayResources(request), ElementsAre(Pair("TPU", 4)));
   request.setting.ray->resources.erase("TPU");
   EXPECT_THAT(RayResources(request), ElementsAre(Pair("CPU", 0.01)));
+}
+
+// The script ends with a line that Ray shows, and with 2, where a job's driver can't begin.
+TEST(RayScriptTest, ANodeWithoutMusterOrRaySaysSo) {
+  const ScratchFolder scratch;
+  const auto said = [&scratch](const std::string& muster) {
+    JobRequest request = Request();
+    request.muster = muster;
+    scratch.Write("job.sh", RayScript(request, {.address = "http://h1:8265", .python = scratch / "python"}));
+    const auto output = RunToItsEnd({"/bin/sh", scratch / "job.sh", "job-1"},
+                                    {absl::StrCat("PATH=", scratch.path(), ":/usr/bin:/bin")}, absl::Minutes(1));
+    EXPECT_TRUE(output.ok()) << output.status();
+    if (!output.ok()) return std::string();
+    EXPECT_EQ(output->status.code, 2) << output->err;
+    return output->err;
+  };
+  EXPECT_THAT(said("/nonexistent/muster"), HasSubstr(" has no /nonexistent/muster: put muster into a folder that"));
+  // No python here has Ray.
+  for (const char* name : {"python", "python3"}) {
+    scratch.Write(name, "#!/bin/sh\nexit 1\n");
+    chmod((scratch / name).c_str(), 0700);
+  }
+  EXPECT_THAT(said("/bin/true"), HasSubstr(absl::StrCat(" has no ", scratch / "python", " with Ray, where the job's")));
 }
 
 TEST(RayPlaceTest, IsReadAsItIsWritten) {
