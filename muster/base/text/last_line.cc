@@ -4,14 +4,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "muster/base/absl_view.h"
+#include "absl/strings/string_view.h"
 #include "muster/base/text/one_line.h"
 
 namespace muster {
 
 std::string LastLineOf(std::string_view text) {
   const std::vector<std::string> lines =
-      absl::StrSplit(AbslView(text), absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
+      absl::StrSplit(absl::string_view(text.data(), text.size()), absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
   return lines.empty() ? "" : OneLine(std::string(absl::StripAsciiWhitespace(lines.back())));
 }
 

@@ -5,6 +5,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/hosts/hosts_backend.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/command/command_engine.h"
 #include "muster/launch/engines/contact/contact_engine.h"
 #include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/slurm/slurm_engine.h"
@@ -26,6 +27,16 @@ std::unique_ptr<Backend> MakeSsh(const BackendOptions& options, FdLoop& loop, Ba
                          .muster_path = options.plan.muster};
   return std::make_unique<HostsBackend>(
       options, std::make_unique<ContactEngine>(std::move(contact), loop, *options.clock), loop, events);
+}
+
+std::unique_ptr<Backend> MakeCommand(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  ContactOptions contact{.environment = options.environment,
+                         .job = options.run_id,
+                         .grace = options.plan.grace,
+                         .muster_path = options.plan.muster};
+  auto engine = std::make_unique<CommandEngine>(options.plan.command.value_or(CommandHosts()), std::move(contact), loop,
+                                                *options.clock);
+  return std::make_unique<HostsBackend>(options, std::move(engine), loop, events);
 }
 
 std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
@@ -61,10 +72,8 @@ constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
-    {kThisMachine, Make<LocalBackend>},
-    {kSshEngine, MakeSsh},
-    {kSlurmEngine, MakeSlurm},
-    {kRayEngine, MakeRay},
+    {kThisMachine, Make<LocalBackend>}, {kSshEngine, MakeSsh}, {kCommandEngine, MakeCommand},
+    {kSlurmEngine, MakeSlurm},          {kRayEngine, MakeRay},
 };
 
 }  // namespace

@@ -64,7 +64,8 @@ void HostContact::OnTime() {
 void HostContact::Dial() {
   contact_ = FirstContact();
   errors_.clear();
-  absl::StatusOr<PipedProgram> program = PipedProgram::Start(options_.way->WordsFor(host_), options_.environment);
+  absl::StatusOr<PipedProgram> program =
+      PipedProgram::Start(options_.way->WordsFor(host_), options_.environment, options_.folder);
   if (!program.ok()) return Finish(program.status());
   program_.emplace(*std::move(program));
   outgoing_ = FirstContactLine(options_.muster, options_.job, options_.grace);
@@ -143,9 +144,9 @@ void HostContact::OnEnd() {
   const ExitStatus status = program_->Wait();
   const WayEnd end = options_.way->WhyEnded(host_, status, errors_);
   if (end.again && clock_.Now() < give_up_) return Redial();
-  if (!end.why.empty()) return Finish(absl::UnavailableError(end.why));
   if (contact_.state() == FirstContact::State::kFailed)
     return Finish(absl::UnavailableError(absl::StrCat(host_, " can't keep a copy of muster", ItsLastWords())));
+  if (!end.why.empty()) return Finish(absl::UnavailableError(end.why));
   Finish(absl::UnavailableError(
       absl::StrCat(host_, ": its shell ", status.ToString(), " before an agent spoke", ItsLastWords())));
 }

@@ -31,6 +31,7 @@ struct ContactStream {
 struct ContactOptions {
   std::shared_ptr<const ContactWay> way;     // must be set
   std::vector<std::string> environment;      // of the way's program, "NAME=VALUE"
+  std::string folder = "";                   // in which that runs; empty: this process's
   std::string job;                           // letters, digits and '-'
   absl::Duration grace = absl::Seconds(30);  // of the agent, in whole seconds
   MusterFile muster;
