@@ -261,6 +261,9 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   if (!hosts.host_file.empty()) {
     ASSIGN_OR_RETURN(hosts.host_file, PathInFolder("--host_file", hosts.host_file, folder.folder));
   }
+  if (!hosts.hosts_by.empty()) {
+    ASSIGN_OR_RETURN(hosts.hosts_by, PathInFolder("--hosts_by", hosts.hosts_by, folder.folder));
+  }
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
   for (const std::string& one : hosts.slurm) add("--slurm", one);
   for (const std::string& one : hosts.ray) add("--ray", one);
@@ -346,6 +349,11 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
   return 0;
 }
 
+// Returns whether the hosts get a copy of the code, as they don't see this machine's disks.
+bool GetsCode(const HostSetting& hosts) {
+  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value();
+}
+
 absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
@@ -387,7 +395,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
   // What hosts see nothing of goes to each of them.
-  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value()) {
+  if (GetsCode(flags.options.hosts)) {
     ASSIGN_OR_RETURN(const ProjectFiles code,
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/hosts/foreground_hosts.h"
 #include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
@@ -74,6 +75,7 @@ Examples:
   muster run --hosts h1,h2:4 --ps 2 --workers 6 -- build/release/bin/digits
   muster run --hosts h1,h2 --copy . --ps 1 --workers 2 -- ./train.sh
   muster run --layout node --hosts h1,h2 --devices 8 -- ./experiment
+  muster run --on command --hosts_by pbs.yml --hosts 2 --ps 1 --workers 2 -- ./train
   salloc -N 2 muster run --on slurm --ps 1 --workers 4 -- ./train
 
 The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
@@ -230,12 +232,15 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   const std::string muster = request.muster_command;
   request.directory = std::filesystem::current_path().string();
   request.muster_command = "muster";  // each agent has its own first in the PATH
+  std::optional<CommandHosts> command = std::move(options.plan.command);
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
+  options.plan.command = std::move(command);
   options.plan.placement = request.hosts;
   options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
   // The nodes of a job of Slurm share the folder that it begins in.
-  const std::string unshared = options.engine == kSshEngine ? UnsharedModelFolderText(request) : "";
+  const std::string unshared =
+      options.engine == kSshEngine || options.engine == kCommandEngine ? UnsharedModelFolderText(request) : "";
   if (!unshared.empty()) std::fprintf(stderr, "muster run: %s\n", unshared.c_str());
   if (options.engine != kSlurmEngine) return absl::OkStatus();
   options.plan.muster = muster;
@@ -357,8 +362,16 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
   return absl::ErrnoToStatus(errno, path);
 }
 
-// Unavailable: a line for each mistake in a host file, as for hosts that can't be used.
-absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, const std::vector<std::string>& environment) {
+// Unavailable: a line for each mistake in a host file, as for hosts that can't be used. `held`: gets the hosts that
+// commands have got.
+absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, const std::vector<std::string>& environment,
+                                             std::unique_ptr<HeldHosts>& held) {
+  ASSIGN_OR_RETURN(const std::optional<CommandSetting> commands, CommandsOf(flags.hosts, {}, ""));
+  if (commands.has_value() && flags.dry_run) return HostsToShow(*commands);
+  if (commands.has_value()) {
+    ASSIGN_OR_RETURN(held, AcquireForForeground(*commands, environment));
+    return held->hosts();
+  }
   absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, environment);
   if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
   return hosts;
@@ -376,7 +389,9 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options.environment));
+  std::unique_ptr<HeldHosts> held;  // gives them back at the end
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options.environment, held));
+  if (held != nullptr) options.plan.command = held->ForEngine();
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)
