@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<HeldHosts>> AcquireForForeground(const CommandSet
                                    {"gpus", "0"},
                                    {"experiment", name},
                                    {"project", "muster-run"}},
-                        .environment = environment};
+                        .environment = environment,
+                        .say_at_end = SayOnStderr};
   FdLoop loop(RealClock());
   EndingSignals signals;
   int interrupts = 0;

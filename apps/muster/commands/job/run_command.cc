@@ -347,11 +347,6 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
   return absl::OkStatus();
 }
 
-// A program that is only asked for its flags trains nothing; in a cluster every task would print them.
-bool AsksForHelp(const std::vector<std::string>& program) {
-  return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
-}
-
 // Replaces this process by the program; returns only on failure.
 absl::Status BecomeProgram(std::vector<std::string> program, const std::string& search_path) {
   ASSIGN_OR_RETURN(const std::string path, FindProgram(program[0], search_path));
@@ -362,36 +357,45 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
   return absl::ErrnoToStatus(errno, path);
 }
 
+// A program that is only asked for its flags trains nothing; in a cluster every task would print them.
+bool AsksForHelp(const std::vector<std::string>& program) {
+  return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
+}
+
 // Unavailable: a line for each mistake in a host file, as for hosts that can't be used. `held`: gets the hosts that
 // commands have got.
-absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, const std::vector<std::string>& environment,
+absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, ForegroundOptions& options,
                                              std::unique_ptr<HeldHosts>& held) {
   ASSIGN_OR_RETURN(const std::optional<CommandSetting> commands, CommandsOf(flags.hosts, {}, ""));
-  if (commands.has_value() && flags.dry_run) return HostsToShow(*commands);
+  if (commands.has_value() && (flags.dry_run || AsksForHelp(flags.request.program))) return HostsToShow(*commands);
   if (commands.has_value()) {
-    ASSIGN_OR_RETURN(held, AcquireForForeground(*commands, environment));
+    ASSIGN_OR_RETURN(held, AcquireForForeground(*commands, options.environment));
+    options.plan.command = held->ForEngine();
     return held->hosts();
   }
-  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, environment);
+  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, options.environment);
   if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
   return hosts;
+}
+
+std::vector<std::string> FlagNames(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
 }
 
 absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ClusterRequest& request = flags.request;
   RETURN_IF_ERROR(TakeCounts(flags, request));
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), names));
+  ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), FlagNames(command)));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
   std::unique_ptr<HeldHosts> held;  // gives them back at the end
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options.environment, held));
-  if (held != nullptr) options.plan.command = held->ForEngine();
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options, held));
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)

@@ -113,9 +113,7 @@ std::string GiveBackOne(const std::string& path, const std::vector<std::string>&
 HeldHosts::HeldHosts(const HeldOrder& order, const Clock& clock)
     : order_(order), clock_(clock), mark_(RandomHex(kMarkOfHeldBytes)) {}
 
-HeldHosts::~HeldHosts() {
-  GiveBack([](const std::string&) {});
-}
+HeldHosts::~HeldHosts() { GiveBack(order_.say_at_end); }
 
 absl::StatusOr<std::unique_ptr<HeldHosts>> HeldHosts::Acquire(const HeldOrder& order, const HeldCalls& calls,
                                                               FdLoop& loop, const Clock& clock) {

@@ -28,6 +28,8 @@ struct HeldOrder {
   CommandSetting setting;
   CommandValues values;                  // of acquire
   std::vector<std::string> environment;  // "NAME=VALUE", of acquire and release
+  // Takes what release says in the destructor.
+  std::function<void(const std::string& line)> say_at_end = [](const std::string&) {};
 };
 
 struct HeldCalls {
@@ -46,7 +48,7 @@ class HeldHosts {
   // used during the call only.
   static absl::StatusOr<std::unique_ptr<HeldHosts>> Acquire(const HeldOrder& order, const HeldCalls& calls,
                                                             FdLoop& loop, const Clock& clock);
-  ~HeldHosts();  // gives back, saying nothing, unless GiveBack was called
+  ~HeldHosts();  // gives back unless GiveBack was called
   HeldHosts(const HeldHosts&) = delete;
   HeldHosts& operator=(const HeldHosts&) = delete;
 
