@@ -36,7 +36,7 @@ struct CommandTemplate {
   absl::Duration time_limit;
   std::vector<int> retry_exit;    // of acquire: not now, ask again
   std::vector<int> refused_exit;  // of acquire: not now and not later
-  std::vector<int> gone_exit;     // of state: the host isn't the run's any more
+  std::vector<int> gone_exit;     // of state: the host isn't the run's any more; of release: nothing is held any more
 
   bool operator==(const CommandTemplate&) const = default;
 };

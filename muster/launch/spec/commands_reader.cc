@@ -25,7 +25,7 @@ constexpr char kWordsAccepted[] = "a list of words, the program first: [./get_ho
 std::vector<std::string> KeysOfCommand(CommandPart part) {
   std::vector<std::string> keys = {"argv", "timeout"};
   if (part == CommandPart::kAcquire) keys.insert(keys.end(), {"retry_exit", "refused_exit"});
-  if (part == CommandPart::kState) keys.emplace_back("gone_exit");
+  if (part == CommandPart::kState || part == CommandPart::kRelease) keys.emplace_back("gone_exit");
   return keys;
 }
 

@@ -62,7 +62,8 @@ absl::Status RunRelease(const CommandSetting& setting, const CommandValues& valu
   ASSIGN_OR_RETURN(const CommandOutput output, RunCommand(order, clock, [&say](std::string_view line) {
                      say(absl::StrCat("release: ", std::string(line)));
                    }));
-  return output.end.status.ok() ? absl::OkStatus() : absl::UnavailableError(output.end.text);
+  const bool done = output.end.status.ok() || HasCode(setting.release.gone_exit, output.end.status);
+  return done ? absl::OkStatus() : absl::UnavailableError(output.end.text);
 }
 
 absl::StatusOr<HeldFile> ReadHeldFile(const std::string& path) {
