@@ -19,6 +19,11 @@ namespace {
 
 constexpr size_t kPieceOfOutput = 16 << 10;
 
+// The rest of a time is odd.
+std::string ShownLimit(absl::Duration limit) {
+  return absl::FormatDuration(absl::Ceil(limit, limit < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CommandRun>> CommandRun::Start(const CommandOrder& order, FdLoop& loop,
@@ -98,7 +103,7 @@ void CommandRun::OnEnd() {
   if (kill_at_ != absl::InfiniteFuture()) program_.Kill();
   CommandEnd end{.status = program_.Wait(), .time_over = time_over_, .text = ""};
   end.text = absl::StrCat(TypedCommand(order_.words),
-                          time_over_ ? absl::StrCat(" hasn't ended within ", absl::FormatDuration(order_.time_limit))
+                          time_over_ ? absl::StrCat(" hasn't ended within ", ShownLimit(order_.time_limit))
                                      : absl::StrCat(" ", end.status.ToString()),
                           last_error_.empty() ? "" : absl::StrCat(" (", last_error_, ")"));
   for (const int fd : {out_.fd, err_.fd, program_.end_fd()}) loop_.SetEvents(fd, 0);
