@@ -53,6 +53,8 @@ absl::StatusOr<std::unique_ptr<HeldHosts>> AcquireForForeground(const CommandSet
                                    {"project", "muster-run"}},
                         .environment = environment,
                         .say_at_end = SayOnStderr};
+  // Until the hosts are given back, a signal ends the run, and not this process alone.
+  BlockEndingSignals();
   FdLoop loop(RealClock());
   EndingSignals signals;
   int interrupts = 0;

@@ -159,6 +159,7 @@ absl::Status WaitingRun::End(const absl::Status& why) {
 
 absl::StatusOr<std::unique_ptr<HeldHosts>> AcquireForRun(const AcquireOrder& order, Registry& registry,
                                                          RunRecord& run) {
+  BlockEndingSignals();
   return WaitingRun(order, registry, run).Acquire();
 }
 

@@ -64,6 +64,8 @@ environment travels but what the file's env sets. docs/clusters.md has more.
 in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
 which the nodes must see. docs/slurm.md has more.
 --on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
+--on command, or on: command: commands of your own get the hosts, lead to them and give them back: hosts_by in the file, or
+--hosts_by FILE; --hosts N says how many. docs/command_engine.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -80,6 +82,7 @@ Examples:
   muster train --hosts h1,h2:4
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on ray --ray nodes=2 --ray address=http://head:8265
+  muster train --on command --hosts_by pbs.yml --hosts 2
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 

@@ -95,6 +95,9 @@ environment travels but what --env sets. A broken connection costs nothing for -
 gone for longer, the tasks end by themselves. When a host is lost, its tasks but chief and evaluator go to others that
 have slots left.
 
+--on command: commands of your own get the hosts when the run starts, lead to them, and give them back when it has ended:
+--hosts_by FILE names them, --hosts N says how many hosts. docs/command_engine.md has more.
+
 Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, or a host that can't be used: nothing
 started; 1 starting failed half-way.)";
 
