@@ -165,6 +165,9 @@ absl::StatusOr<HeldHosts::Try> HeldHosts::TryOnce(const HeldCalls& calls, FdLoop
                      .environment = order_.environment,
                      .folder = order_.setting.folder,
                      .time_limit = until - clock_.Now()};
+  std::erase_if(order.environment, [](const std::string& variable) {
+    return absl::StartsWith(variable, absl::StrCat(kRunIdVariable, "="));
+  });
   order.environment.push_back(absl::StrCat(kRunIdVariable, "=", mark_));
   std::optional<CommandEnd> end;
   absl::Status wrong;
