@@ -13,10 +13,12 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
+#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/backends/local/run_processes.h"
+#include "muster/launch/engines/command/held_hosts.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/registry/files/private_files.h"
 
@@ -76,6 +78,7 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
   ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry, Registry::Open(*home, RealClock()));
   const absl::Status reconciled = ReconcileAloud(*registry).status();
   if (!reconciled.ok()) UsageError("", reconciled);
+  GiveBackLeftAloud(*home);
   auto jobs = std::make_unique<JobWatch>(*home, *registry, [](const std::string& name, const std::string& at) {
     return MakeJobEngine(name, at, OwnEnvironment());
   });
@@ -94,6 +97,12 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
 }
 
 }  // namespace
+
+void GiveBackLeftAloud(const Home& home) {
+  const auto end_left = [](const std::string& run_id) { KillProcessesOfRun(run_id); };
+  for (const std::string& line : GiveBackLeft(home.held(), OwnEnvironment(), end_left, RealClock()))
+    std::fprintf(stderr, "muster: %s\n", line.c_str());
+}
 
 absl::StatusOr<OpenedHome> OpenHome() {
   ASSIGN_OR_RETURN(const std::string path, PathOfHome());

@@ -36,6 +36,9 @@ absl::StatusOr<OpenedHome> OpenHome();
 // The same for commands that only read; works without write permission, as in another user's home.
 absl::StatusOr<OpenedHome> OpenHomeToRead();
 
+// Gives back the hosts that killed processes of this machine have held, and says so on stderr (GiveBackLeft).
+void GiveBackLeftAloud(const Home& home);
+
 // Calls Registry::Reconcile and reports what it found on stderr; a grid in one line, not each run that waited.
 absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry);
 

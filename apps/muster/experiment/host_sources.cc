@@ -20,6 +20,7 @@ bool FileHas(const ExperimentFile& file, const std::string& key) {
 
 std::string EngineInEffect(const HostSetting& hosts) {
   if (!hosts.job_engine().empty()) return hosts.job_engine();
+  if (hosts.command.has_value()) return kCommandEngine;
   return hosts.hosts.empty() ? kThisMachine : kSshEngine;
 }
 
@@ -32,10 +33,12 @@ std::string HostsFlag(const GivenValues& given) {
 
 // Returns the keys of the file that an engine makes no use of.
 std::set<std::string> UnusedBy(const std::string& engine) {
-  if (engine == kThisMachine) return {"hosts", "host_file", "placement", "grace", "ssh_config", "slurm", "ray"};
-  if (engine == kSlurmEngine) return {"hosts", "host_file", "ssh_config", "ray"};
-  if (engine == kRayEngine) return {"hosts", "host_file", "ssh_config", "slurm"};
-  return {"slurm", "ray"};
+  if (engine == kThisMachine)
+    return {"hosts", "host_file", "placement", "grace", "ssh_config", "slurm", "ray", "hosts_by"};
+  if (engine == kSlurmEngine) return {"hosts", "host_file", "ssh_config", "ray", "hosts_by"};
+  if (engine == kRayEngine) return {"hosts", "host_file", "ssh_config", "slurm", "hosts_by"};
+  if (engine == kCommandEngine) return {"host_file", "ssh_config", "slurm", "ray"};
+  return {"slurm", "ray", "hosts_by"};
 }
 
 // Returns what puts a key of the file out of effect; "": nothing does.
@@ -47,7 +50,7 @@ std::string PutOutBy(const std::string& key, const GivenValues& given) {
     if (!hosts_flag.empty()) return hosts_flag;
     return absl::StrCat("on ", engine);
   }
-  if (hosts_flag.empty()) return "";
+  if (hosts_flag.empty() || engine == kCommandEngine) return "";
   const bool other_placement = key == "placement" && given.options.hosts.placement.empty();
   return key == "hosts" || key == "host_file" || other_placement ? hosts_flag : "";
 }

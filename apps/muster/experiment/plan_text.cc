@@ -82,6 +82,9 @@ std::string TasksText(const ExperimentFile& file, const ExperimentPlan& plan,
 
 // Returns "  h1: ps.1, master" for each host; "" without hosts.
 absl::StatusOr<std::string> HostsText(const ExperimentFile& file, const SubmitOptions& options) {
+  if (options.hosts.command.has_value())
+    return absl::StrCat("hosts: ", options.hosts.command->hosts, ", from ",
+                        TypedCommand(options.hosts.command->acquire.argv), "\n");
   if (options.hosts.hosts.empty()) return "";
   ASSIGN_OR_RETURN(const HostPlan plan, PlanHosts(file, options));
   std::map<std::string, std::vector<std::string>> tasks;

@@ -52,13 +52,14 @@ struct Started {
 // it for the grace; otherwise two attempts would write the same checkpoints.
 absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const InterruptFd& interrupt) {
   ASSIGN_OR_RETURN(const NewExperiment specification, registry.Specification(former.id.number));
-  if (specification.options.hosts.hosts.empty()) return absl::OkStatus();
+  const HostSetting& where = specification.options.hosts;
+  if (where.hosts.empty() && !where.command.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::vector<RunRecord> runs, registry.Runs(former.id.number));
   runs.push_back(former);
   absl::Time lost = absl::InfinitePast();
   for (const RunRecord& run : runs)
     if (WasLost(run)) lost = std::max(lost, run.ended);
-  const absl::Duration left = lost + specification.options.hosts.grace + kEndOnHosts - RealClock().Now();
+  const absl::Duration left = lost + where.grace + kEndOnHosts - RealClock().Now();
   if (left <= absl::ZeroDuration()) return absl::OkStatus();
   std::fprintf(stderr, "muster: its tasks on hosts may still run without their supervisor: waiting %s\n",
                absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))).c_str());
@@ -266,7 +267,7 @@ std::string OwnProgram() {
 std::string SleepText(const std::string& host, const HostSetting& hosts) {
   if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
   if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
-  if (hosts.hosts.empty()) return "";
+  if (!hosts.is_elsewhere()) return "";
   return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",
                       absl::FormatDuration(hosts.grace),
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");

@@ -13,7 +13,7 @@
 #include "apps/muster/terminal/shown_host.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
-#include "muster/launch/engines/ssh/first_contact.h"
+#include "muster/launch/engines/contact/first_contact.h"
 #include "muster/launch/engines/ssh/ssh_command.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/train/threads/error.h"

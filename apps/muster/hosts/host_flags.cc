@@ -13,8 +13,10 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/backends/choice/make_backend.h"
 #include "muster/launch/engines/slurm/allocation.h"
+#include "muster/launch/spec/commands_reader.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -66,6 +68,16 @@ absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFl
   return setting;
 }
 
+// What stands beside the commands of kCommandEngine.
+absl::StatusOr<HostSetting> SettingOfCommands(CommandSetting commands, const HostFlags& flags, const HostsSpec& spec) {
+  HostSetting setting{.hosts = {}, .command = std::move(commands), .placement = spec.placement};
+  setting.grace = spec.grace.value_or(setting.grace);
+  if (!flags.grace.empty()) {
+    ASSIGN_OR_RETURN(setting.grace, ParseGrace(flags.grace));
+  }
+  return setting;
+}
+
 absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
   const std::vector<std::string> names = BackendNames();
   if (std::find(names.begin(), names.end(), flags.on) == names.end())
@@ -80,9 +92,20 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
     return absl::InvalidArgumentError(
         "--on slurm: the hosts are the nodes of the allocation; accepted without --hosts, --host_file and "
         "--ssh_config");
+  if (flags.on == kCommandEngine)
+    return absl::InvalidArgumentError("--on command: accepted with muster run and muster train");
   if (flags.on == kRayEngine)
     return absl::InvalidArgumentError("--on ray: a job of Ray holds a whole experiment; accepted with muster train");
   return absl::OkStatus();
+}
+
+// Returns how many hosts a text asks for.
+absl::StatusOr<int> CountOfHosts(const std::string& text) {
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 1 && count <= kMostCommandHosts) return count;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--on command: hosts is '", OneLine(text), "'; accepted: how many hosts acquire shall get, a whole number from ",
+      "1 to ", kMostCommandHosts, ", in --hosts or in `hosts` of the experiment file"));
 }
 
 // As many tasks as there are go to each node: how many a program wants for its CPUs is not Slurm's to say.
@@ -108,6 +131,10 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
   HostFlags wanted = flags;
   const bool flags_have_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   const bool file_has_hosts = !spec.hosts.empty() || !spec.host_file.empty();
+  if (flags.on.empty() && spec.on.empty() && spec.command.has_value() && flags.hosts.empty())
+    return absl::InvalidArgumentError(
+        "the experiment file has `hosts_by`, but nothing says that its commands shall get the hosts; accepted: `on: "
+        "command` there or --on command; --on local runs it here");
   if (flags.on.empty() && spec.on.empty() && !flags_have_hosts) {
     const std::string engine = spec.slurm != SlurmSetting() ? kSlurmEngine : spec.ray != RaySetting() ? kRayEngine : "";
     if (!engine.empty())
@@ -123,6 +150,8 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
   if (wanted.on != kRayEngine && !flags.ray.empty())
     return absl::InvalidArgumentError("--ray: accepted with --on ray only");
   if (wanted.on == kSlurmEngine || wanted.on == kRayEngine) return JobSettingOf(wanted.on, flags, spec);
+  ASSIGN_OR_RETURN(std::optional<CommandSetting> commands, CommandsOf(flags, spec, folder));
+  if (commands.has_value()) return SettingOfCommands(*std::move(commands), flags, spec);
   HostSetting setting;
   if (!flags_have_hosts && wanted.on == kThisMachine) return setting;
   if (!flags_have_hosts && !file_has_hosts && wanted.on == kSshEngine)
@@ -172,6 +201,11 @@ void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm)
       ->type_name("ENGINE");
   AddHostListFlags(command, flags);
   command
+      ->add_option("--hosts_by,--hosts-by", flags.hosts_by,
+                   "With --on command: a file of the commands that get hosts and reach them (docs/command_engine.md); "
+                   "--hosts N says how many")
+      ->type_name("FILE");
+  command
       ->add_option(
           "--grace", flags.grace,
           "How long tasks on hosts go on when this command can't reach them any more (default 30, at least 10)")
@@ -205,6 +239,34 @@ void AddJobFlags(CLI::App* command, HostFlags& flags) {
       ->allow_extra_args(false);
 }
 
+absl::StatusOr<std::optional<CommandSetting>> CommandsOf(const HostFlags& flags, const HostsSpec& spec,
+                                                         const std::string& folder) {
+  const std::string& on = flags.on.empty() ? spec.on : flags.on;
+  if (on != kCommandEngine) {
+    if (flags.hosts_by.empty()) return std::nullopt;
+    return absl::InvalidArgumentError("--hosts_by: accepted with --on command only");
+  }
+  if (!flags.host_file.empty() || !flags.ssh_config.empty() || !spec.host_file.empty())
+    return absl::InvalidArgumentError(
+        "--on command: acquire says which hosts there are; accepted without --host_file and --ssh_config");
+  std::optional<CommandSetting> setting = spec.command;
+  if (setting.has_value()) setting->folder = std::filesystem::absolute(folder).lexically_normal().string();
+  if (!flags.hosts_by.empty()) {
+    ASSIGN_OR_RETURN(setting, ReadCommandsFile(flags.hosts_by));
+  }
+  if (!setting.has_value())
+    return absl::InvalidArgumentError(
+        "--on command: by which commands? accepted with --hosts_by FILE, or `hosts_by` in the experiment file, which "
+        "say acquire, start, state and release");
+  if (!flags.hosts.empty()) {
+    ASSIGN_OR_RETURN(setting->hosts, CountOfHosts(flags.hosts));
+  } else if (!spec.hosts.empty()) {
+    const bool one = spec.hosts.size() == 1 && spec.hosts.front() == Host{.name = spec.hosts.front().name};
+    ASSIGN_OR_RETURN(setting->hosts, CountOfHosts(one ? spec.hosts.front().name : "several names"));
+  }
+  return setting;
+}
+
 absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vector<std::string>& environment) {
   const bool has_hosts = !flags.hosts.empty() || !flags.host_file.empty();
   if (!flags.on.empty())
@@ -223,8 +285,8 @@ absl::StatusOr<std::vector<Host>> HostsOf(const HostFlags& flags, const std::vec
 
 std::map<std::string, std::string> GivenHostFlags(const HostFlags& flags) {
   std::map<std::string, std::string> given = {
-      {"on", flags.on},       {"hosts", flags.hosts}, {"host_file", flags.host_file},
-      {"grace", flags.grace}, {"ports", flags.ports}, {"ssh_config", flags.ssh_config}};
+      {"on", flags.on},       {"hosts", flags.hosts},           {"host_file", flags.host_file}, {"grace", flags.grace},
+      {"ports", flags.ports}, {"ssh_config", flags.ssh_config}, {"hosts_by", flags.hosts_by}};
   std::erase_if(given, [](const auto& flag) { return flag.second.empty(); });
   return given;
 }

@@ -26,6 +26,7 @@ struct HostFlags {
   std::string ssh_config;
   std::string ports;               // as ParsePortRange; empty: any that are free
   std::string code_limit;          // as ParseMemory; empty: kUsualCodeLimit
+  std::string hosts_by;            // a file, as ReadCommandsFile
   std::vector<std::string> ray;    // "NAME=VALUE", as TakeRaySetting; "NAME=": as if it weren't stated
   std::vector<std::string> slurm;  // "NAME=VALUE" or "NAME", as TakeSlurmSetting; "NAME=" takes muster's own away
 };
@@ -36,6 +37,12 @@ void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm)
 void AddJobFlags(CLI::App* command, HostFlags& flags);
 // Those of them that only name the hosts.
 void AddHostListFlags(CLI::App* command, HostFlags& flags);
+
+// Returns the commands of --hosts_by, or those of an experiment file, with the number of hosts that --hosts or `hosts`
+// of the file says; nullopt: nothing says --on command. `folder`: of the experiment file. InvalidArgument and NotFound
+// as for HostsOf.
+absl::StatusOr<std::optional<CommandSetting>> CommandsOf(const HostFlags& flags, const HostsSpec& spec,
+                                                         const std::string& folder);
 
 // Returns the hosts that the flags name, with --on slurm those that Slurm has told this process in `environment`
 // ("NAME=VALUE"); none: this machine is meant. InvalidArgument, or NotFound for a host file that isn't there, names the

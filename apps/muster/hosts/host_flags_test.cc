@@ -55,6 +55,27 @@ TEST_F(HostSettingTest, AFlagWinsOverTheFile) {
   EXPECT_EQ(Of({}, file_)->grace, kUsualGrace);
 }
 
+TEST_F(HostSettingTest, CommandsGetTheirNumberOfHosts) {
+  HostsSpec spec{.on = "command", .hosts = {{.name = "3"}}, .grace = absl::Minutes(1)};
+  EXPECT_THAT(WhyNot({}, spec), HasSubstr("by which commands?"));
+  spec.command.emplace().acquire.argv = {"./get"};
+  const auto setting = Of({}, spec);
+  ASSERT_TRUE(setting.ok()) << setting.status();
+  ASSERT_TRUE(setting->command.has_value());
+  EXPECT_EQ(setting->command->hosts, 3);
+  EXPECT_EQ(setting->command->folder, folder_.path());
+  EXPECT_EQ(setting->grace, absl::Minutes(1));
+  EXPECT_TRUE(setting->is_elsewhere());
+  EXPECT_EQ(Of({.hosts = "5"}, spec)->command->hosts, 5);
+  EXPECT_FALSE(Of({.on = "local"}, spec)->is_elsewhere());
+  EXPECT_THAT(WhyNot({.hosts = "a,b"}, spec), HasSubstr("hosts is 'a,b'; accepted: how many hosts"));
+  EXPECT_THAT(WhyNot({.host_file = "hosts.txt"}, spec), HasSubstr("acquire says which hosts there are"));
+  spec.on.clear();
+  EXPECT_THAT(WhyNot({}, spec), HasSubstr("accepted: `on: command`"));
+  EXPECT_THAT(WhyNot({.hosts_by = "c.yml"}), HasSubstr("--hosts_by: accepted with --on command only"));
+  EXPECT_THAT(WhyNot({.on = "command", .hosts_by = "none.yml"}), HasSubstr("isn't there"));
+}
+
 TEST_F(HostSettingTest, PathsOfTheFileBeginInItsFolder) {
   const auto setting = Of({}, {.host_file = "hosts.txt", .ssh_config = "ssh_config"});
   EXPECT_THAT(NamesOf(setting), ElementsAre("c"));

@@ -21,7 +21,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
-#include "muster/launch/engines/ssh/first_contact.h"
+#include "muster/launch/engines/contact/first_contact.h"
 #include "muster/launch/engines/ssh/ssh_command.h"
 
 namespace muster {

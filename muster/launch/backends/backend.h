@@ -23,6 +23,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/net/port_range.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/hosts/command_setting.h"
 #include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/task/exit_status.h"
 #include "muster/launch/task/gpus_in_use.h"
@@ -33,6 +34,7 @@ namespace muster {
 inline constexpr char kThisMachine[] = "local";
 // The engine that runs them on hosts that the user reaches by ssh (hosts/).
 inline constexpr char kSshEngine[] = "ssh";
+// kCommandEngine (command_setting.h) runs them on hosts that the user's own commands get and reach (hosts/).
 // kSlurmEngine and kRayEngine (host_setting.h) run them on the nodes of this process's job of Slurm or Ray (hosts/).
 
 // An unset field means no limit.
@@ -147,6 +149,8 @@ struct HostPlan {
   std::optional<PortRange> ports = std::nullopt;
   // Which supervisor of the run this is, from 1. From the second on, hosts have agents that may keep tasks.
   uint64_t supervisor = 1;
+  // How the commands of kCommandEngine reach the hosts that they have got.
+  std::optional<CommandHosts> command = std::nullopt;
   // This process is in the job that has the hosts: whoever signals the job signals this process, too, maybe twice.
   bool in_job = false;
 };

@@ -47,8 +47,9 @@ absl::Status CheckForHosts(const ExperimentFile& file, const SubmitOptions& opti
     return absl::InvalidArgumentError(absl::StrCat(
         file.version_place, ": a virtual environment is made on this machine, and hosts don't have it; accepted on ",
         "hosts: --no-venv, which uses the python on each host's PATH"));
-  // Each run of a grid has a job of its own there.
-  if (gpus && file.concurrency > 1 && options.hosts.job_engine().empty())
+  // Each run of a grid has a job, or hosts, of its own there.
+  const bool has_own = options.hosts.command.has_value() || !options.hosts.job_engine().empty();
+  if (gpus && file.concurrency > 1 && !has_own)
     return absl::InvalidArgumentError(absl::StrCat(
         file.name, ": train.concurrency: runs at the same time would get the same GPUs of a host; accepted with GPUs ",
         "on hosts: 1"));
@@ -62,7 +63,12 @@ absl::Status WriteMarks(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run) {
-  const HostSetting& setting = options.hosts;
+  HostSetting setting = options.hosts;
+  // Their names aren't known before they are there.
+  if (setting.hosts.empty() && setting.command.has_value()) {
+    for (int i = 1; i <= setting.command->hosts; ++i) setting.hosts.push_back({.name = absl::StrCat("host", i)});
+    setting.placement.clear();
+  }
   if (setting.hosts.empty()) return HostPlan{.ports = setting.ports};
   PlacementRequest request{.tasks = {}, .hosts = setting.hosts, .explicit_hosts = setting.placement};
   // Otherwise the runs of a grid would all be on the first host.

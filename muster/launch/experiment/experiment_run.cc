@@ -82,15 +82,6 @@ bool CanBeTriedAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
-// Fails a run whose file can't be parsed, though it could when it was started: by an older muster, say.
-absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord run, const absl::Status& why) {
-  run.state = RunState::kFailed;
-  run.reason = std::string(why.message());
-  run.exit_code = 2;
-  RETURN_IF_ERROR(registry.SetRun(run));
-  return ExperimentEnd{.exit_code = run.exit_code};
-}
-
 }  // namespace
 
 ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
@@ -118,8 +109,11 @@ ExperimentEnd ExperimentRun::Run() {
   progress_.run().supervisor = getpid();
   progress_.run().run_id = run_id_;
   const Handover* const left = LeftTo(order_);
-  if (left == nullptr) logs_.AddState(RunState::kCreated);
-  if (left == nullptr) DropRequests(order_.home.requests(order_.run.id));
+  // A run that has waited for its hosts is PENDING already.
+  if (left == nullptr && order_.run.state == RunState::kCreated) {
+    logs_.AddState(RunState::kCreated);
+    DropRequests(order_.home.requests(order_.run.id));
+  }
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
   if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);
@@ -128,6 +122,7 @@ ExperimentEnd ExperimentRun::Run() {
   FetchOutput();
   const int strays = tasks_.Stop();
   if (strays > 0) logs_.Say(absl::StrCat("killed ", strays, " processes that the tasks had left behind"));
+  if (order_.give_back) order_.give_back([this](const std::string& line) { logs_.Say(line); });
   End(went);
   end_.exit_code = progress_.run().exit_code;
   return end_;
@@ -552,40 +547,6 @@ void ExperimentRun::WaitUntil(absl::Time deadline) {
   tasks_.RunRound(std::min({deadline, progress_.deadline(), pulse_.deadline(), job_ends_at}));
   progress_.OnTime();
   pulse_.OnTime();
-}
-
-absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
-                                            const SupervisorSetting& setting) {
-  fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
-  ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
-  ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
-  absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);
-  if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
-  if (setting.job.has_value()) experiment.options.hosts.hosts = setting.job->hosts;
-  // Another attempt uses the same folder as the one before.
-  if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
-  absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options, static_cast<int>(id.run));
-  if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
-  if (setting.job.has_value()) {
-    hosts->muster = setting.muster_command;
-    hosts->shared_folder = home.folder(id);
-    hosts->in_job = true;
-    if (setting.job->left.has_value()) {
-      hosts->supervisor = setting.job->left->supervisor;
-      hosts->placement = setting.job->left->placement;
-    }
-  }
-  RunOrder order = {.home = home,
-                    .run = std::move(run),
-                    .file = *std::move(file),
-                    .options = experiment.options,
-                    .setting = setting,
-                    .hosts = *std::move(hosts)};
-  order.setting.environment = WithKeptVariables(setting.environment, experiment.environment);
-  ExperimentRun running(std::move(order), *registry);
-  experiment = {};  // frees the runs of a grid, which are large
-  return running.Run();
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ struct RunOrder {
   SubmitOptions options;
   SupervisorSetting setting;
   HostPlan hosts;  // without hosts: this machine
+  // Gives the hosts back once no task is left; nullptr: nobody waits for them. `say` takes lines for the user.
+  std::function<void(const std::function<void(const std::string& line)>& say)> give_back = nullptr;
 };
 
 // Returns the engine that runs the tasks (MakeBackend).

@@ -18,7 +18,8 @@ constexpr absl::Duration kAskAgain = absl::Minutes(10);
 }  // namespace
 
 std::string EngineOf(const RunOrder& order) {
-  return order.hosts.hosts.empty() || order.setting.job.has_value() ? order.setting.engine : kSshEngine;
+  if (order.hosts.hosts.empty() || order.setting.job.has_value()) return order.setting.engine;
+  return order.hosts.command.has_value() ? kCommandEngine : kSshEngine;
 }
 
 void ExperimentRun::MindTheJob() {

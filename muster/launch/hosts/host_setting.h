@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "muster/base/net/port_range.h"
+#include "muster/launch/hosts/command_setting.h"
 #include "muster/launch/hosts/host_list.h"
 #include "muster/launch/hosts/ray_setting.h"
 #include "muster/launch/hosts/slurm_setting.h"
@@ -25,9 +26,10 @@ inline constexpr char kSlurmEngine[] = "slurm";
 inline constexpr char kRayEngine[] = "ray";
 
 struct HostSetting {
-  std::vector<Host> hosts;                                    // none: this machine, or the nodes of the job
-  std::optional<SlurmSetting> slurm;                          // a job of Slurm is to have the tasks
+  std::vector<Host> hosts;            // none: this machine, the nodes of the job, or those that `command` gets
+  std::optional<SlurmSetting> slurm;  // a job of Slurm is to have the tasks
   std::optional<RaySetting> ray = std::nullopt;               // one of Ray
+  std::optional<CommandSetting> command = std::nullopt;       // these commands get the hosts
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   absl::Duration grace = kUsualGrace;
   std::string ssh_config;          // a file for `ssh -F`, absolute; empty: the user's own
@@ -36,7 +38,7 @@ struct HostSetting {
   // Returns the engine of whose job the experiment is to be; "": of none.
   std::string job_engine() const { return slurm.has_value() ? kSlurmEngine : ray.has_value() ? kRayEngine : ""; }
   // Whether the tasks run on other machines than the one that is asked to start them.
-  bool is_elsewhere() const { return !hosts.empty() || !job_engine().empty(); }
+  bool is_elsewhere() const { return !hosts.empty() || command.has_value() || !job_engine().empty(); }
 
   bool operator==(const HostSetting&) const = default;
 };

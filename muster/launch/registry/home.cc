@@ -98,6 +98,8 @@ std::string Home::trees() const { return JoinPath(path_, "code"); }
 std::string Home::builds() const { return JoinPath(path_, "builds"); }
 std::string Home::environments() const { return JoinPath(path_, "environments"); }
 
+std::string Home::held() const { return JoinPath(path_, "held"); }
+
 std::string Home::folder(const ExperimentId& id) const {
   const std::string whole = JoinPath(experiments(), absl::StrCat(id.number));
   return id.run == 0 ? whole : JoinPath(whole, absl::StrCat("runs/", id.run));

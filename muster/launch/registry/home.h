@@ -33,6 +33,7 @@ class Home {
   std::string trees() const;                              // code/: one folder per content hash
   std::string builds() const;                             // builds/: the same, after `install`
   std::string environments() const;                       // environments/: "tensorflow-2.15.0", virtual environments
+  std::string held() const;                               // held/: hosts that the user's own commands have got
   std::string folder(const ExperimentId& id) const;       // experiments/4, experiments/4/runs/3
   std::string work(const ExperimentId& id) const;         // folder/work: the tasks' working directory
   std::string logs(const ExperimentId& id) const;         // folder/logs

@@ -8,6 +8,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/quoted.h"
+#include "muster/launch/hosts/command_json.h"
 #include "muster/launch/registry/index_schema.h"
 
 namespace muster {
@@ -75,6 +76,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
   if (setting.slurm.has_value()) object["slurm"] = JsonOf(*setting.slurm);
   if (setting.ports.has_value()) object["ports"] = {setting.ports->first, setting.ports->count};
   if (setting.ray.has_value()) object["ray"] = JsonOf(*setting.ray);
+  if (setting.command.has_value()) object["command"] = JsonOfCommands(*setting.command);
   return object;
 }
 
@@ -98,6 +100,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
     setting.ports = {.first = object.at("ports").at(0).get<uint16_t>(),
                      .count = object.at("ports").at(1).get<uint16_t>()};
   if (object.contains("ray")) setting.ray = RaySettingOf(object.at("ray"));
+  if (object.contains("command")) setting.command = CommandsOfJson(object.at("command"));
   return setting;
 }
 

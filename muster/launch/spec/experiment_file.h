@@ -83,6 +83,8 @@ struct HostsSpec {
   std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
   SlurmSetting slurm;      // of a job of Slurm, if `on` or a flag says so
   RaySetting ray;          // of a job of Ray, likewise
+  // The commands of `hosts_by`; their number of hosts and their folder are those that a flag or `hosts` says.
+  std::optional<CommandSetting> command = std::nullopt;
 };
 
 // One value as it stands in the file; of a list of plain values all of them.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/hosts/host_setting.h"
+#include "muster/launch/spec/commands_reader.h"
 #include "muster/launch/spec/key_check.h"
 
 namespace muster {
@@ -111,6 +112,8 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
   }
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
   if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
+  if (const YamlNode* commands = tree.Find("hosts_by"); commands != nullptr && commands->kind == YamlKind::kMap)
+    spec.command = ReadCommands(*commands, "hosts_by.", mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)
     spec.placement = ReadPlacement(*placement, mistakes);
   if (const YamlNode* ports = tree.Find("ports"); ports != nullptr && ports->kind == YamlKind::kScalar) {

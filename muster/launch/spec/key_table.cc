@@ -85,6 +85,18 @@ KeyRow VersionRow(const std::string& meaning) {
           meaning};
 }
 
+KeyRow HostsByRow() {
+  const KeyForm words = ListOf({AnyTextForm()}, "a list of words");
+  return {"hosts_by",
+          {NamesForm("^(acquire|start|state|release)$",
+                     {NamesForm("^(argv|timeout|retry_exit|refused_exit|gone_exit)$", {AnyTextForm(), words},
+                                "a map of argv, timeout and exit codes")},
+                     "a map of acquire, start, state and release to {argv, timeout, …}")},
+          "",
+          "with on: command: the commands that get hosts, reach them, ask for them and give them back "
+          "(command_engine.md)"};
+}
+
 KeySection FileKeys() {
   return {
       kFileSection,
@@ -95,15 +107,15 @@ KeySection FileKeys() {
         "required",
         "the project of the experiments; commands without an id mean its last one"},
        {"on",
-        {WordForm({"local", "ssh", "slurm", "ray"})},
+        {WordForm({"local", "ssh", "slurm", "ray", "command"})},
         "ssh if there are hosts, otherwise local",
-        "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), or in a job of Slurm "
-        "(slurm.md) or Ray (ray.md)"},
+        "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), in a job of Slurm "
+        "(slurm.md) or Ray (ray.md), or on hosts that your own commands get (command_engine.md)"},
        {"hosts",
         {TextOf(absl::StrCat("a text: ", kHostListForms)),
          ListOf({TextOf(kHostLineForms)}, absl::StrCat("a list of ", kHostLineForms))},
         "",
-        "the hosts; slots are the most tasks that train on one"},
+        "the hosts; slots are the most tasks that train on one; with on: command, how many"},
        {"host_file", {TextOf("a path")}, "", "a file of such hosts, one a line, in place of hosts"},
        {"placement",
         {NamesForm("^(ps|worker|master|evaluator)$", {TextOf("a host"), ListOf({TextOf("a host")}, "a list of hosts")},
@@ -137,6 +149,7 @@ KeySection FileKeys() {
         "nodes "
         "that Ray doesn't know, and what is asked for on each node by Ray's names in the place of what the tasks "
         "state"},
+       HostsByRow(),
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }

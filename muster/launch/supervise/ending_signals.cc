@@ -7,6 +7,13 @@
 
 namespace muster {
 
+void BlockEndingSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 EndingSignals::EndingSignals(bool passed_on) : echo_(passed_on ? static_cast<uint32_t>(getpid()) : 0) {
   sigset_t set;
   sigemptyset(&set);

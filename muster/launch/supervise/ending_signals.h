@@ -29,4 +29,8 @@ class EndingSignals {
   void (*pipe_before_)(int);
 };
 
+// Blocks SIGINT, SIGTERM and SIGHUP from now on, outside of EndingSignals, too: one that comes between two of these
+// waits for the second.
+void BlockEndingSignals();
+
 }  // namespace muster

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/system/awaited_children.h"
@@ -43,10 +44,11 @@ class StreamPipes {
 // What posix_spawn needs, freed at the end.
 class SpawnSettings {
  public:
-  explicit SpawnSettings(const StreamPipes& pipes) {
+  SpawnSettings(const StreamPipes& pipes, const std::string& directory) {
     posix_spawn_file_actions_init(&actions);
     for (int stream = 0; stream < 3; ++stream)
       posix_spawn_file_actions_adddup2(&actions, pipes.ChildEnd(stream), stream);
+    if (!directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     sigset_t none, all;
@@ -92,11 +94,15 @@ ExitStatus StatusOf(int wait_status) {
 }  // namespace
 
 absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>& arguments,
-                                                 const std::vector<std::string>& environment) {
-  ASSIGN_OR_RETURN(const std::string file, FindProgram(arguments.front(), SearchPathIn(environment)));
+                                                 const std::vector<std::string>& environment,
+                                                 const std::string& directory) {
+  const std::string& name = arguments.front();
+  const bool is_below = !directory.empty() && name.find('/') != std::string::npos && name.front() != '/';
+  ASSIGN_OR_RETURN(const std::string file,
+                   FindProgram(is_below ? JoinPath(directory, name) : name, SearchPathIn(environment)));
   StreamPipes pipes;
   RETURN_IF_ERROR(pipes.Open());
-  const SpawnSettings settings(pipes);
+  const SpawnSettings settings(pipes, directory);
   std::vector<char*> words = Pointers(arguments), variables = Pointers(environment);
   PipedProgram program;
   const int failed =
@@ -143,6 +149,10 @@ ExitStatus PipedProgram::Wait() {
 
 void PipedProgram::Signal(int number) const {
   if (pid_ != 0) kill(pid_, number);
+}
+
+void PipedProgram::SignalAll(int number) const {
+  if (pid_ != 0) kill(-pid_, number);
 }
 
 void PipedProgram::Kill() {

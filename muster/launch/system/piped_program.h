@@ -17,9 +17,11 @@ namespace muster {
 class PipedProgram {
  public:
   // Searches `arguments[0]` in the PATH of `environment` ("NAME=VALUE"), which the program gets with the default
-  // handling of all signals. NotFound or PermissionDenied names the program.
+  // handling of all signals. `directory`: in which it runs; empty: this process's. NotFound or PermissionDenied names
+  // the program.
   static absl::StatusOr<PipedProgram> Start(const std::vector<std::string>& arguments,
-                                            const std::vector<std::string>& environment);
+                                            const std::vector<std::string>& environment,
+                                            const std::string& directory = "");
 
   PipedProgram(PipedProgram&& other) noexcept { *this = std::move(other); }
   PipedProgram& operator=(PipedProgram&& other) noexcept;
@@ -38,6 +40,8 @@ class PipedProgram {
   ExitStatus Wait();
   // Sends a signal to it alone. Has no effect after Wait.
   void Signal(int number) const;
+  // Sends a signal to it and its process group. Has no effect after Wait.
+  void SignalAll(int number) const;
   // Kills it and its process group. Has no effect after Wait.
   void Kill();
 

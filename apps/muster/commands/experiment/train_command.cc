@@ -64,6 +64,8 @@ environment travels but what the file's env sets. docs/clusters.md has more.
 in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
 which the nodes must see. docs/slurm.md has more.
 --on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
+--on command, or on: command: commands of your own get the hosts, lead to them and give them back: hosts_by in the file, or
+--hosts_by FILE; --hosts N says how many. docs/command_engine.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -80,6 +82,7 @@ Examples:
   muster train --hosts h1,h2:4
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on ray --ray nodes=2 --ray address=http://head:8265
+  muster train --on command --hosts_by pbs.yml --hosts 2
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
@@ -261,6 +264,9 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   if (!hosts.host_file.empty()) {
     ASSIGN_OR_RETURN(hosts.host_file, PathInFolder("--host_file", hosts.host_file, folder.folder));
   }
+  if (!hosts.hosts_by.empty()) {
+    ASSIGN_OR_RETURN(hosts.hosts_by, PathInFolder("--hosts_by", hosts.hosts_by, folder.folder));
+  }
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
   for (const std::string& one : hosts.slurm) add("--slurm", one);
   for (const std::string& one : hosts.ray) add("--ray", one);
@@ -346,6 +352,11 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
   return 0;
 }
 
+// Returns whether the hosts get a copy of the code, as they don't see this machine's disks.
+bool GetsCode(const HostSetting& hosts) {
+  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value();
+}
+
 absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const std::optional<Draw> draw, ParseDraw(flags));
@@ -387,7 +398,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
   // What hosts see nothing of goes to each of them.
-  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value()) {
+  if (GetsCode(flags.options.hosts)) {
     ASSIGN_OR_RETURN(const ProjectFiles code,
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);

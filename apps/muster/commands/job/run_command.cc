@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/hosts/foreground_hosts.h"
 #include "apps/muster/hosts/host_flags.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/own_environment.h"
@@ -74,6 +75,7 @@ Examples:
   muster run --hosts h1,h2:4 --ps 2 --workers 6 -- build/release/bin/digits
   muster run --hosts h1,h2 --copy . --ps 1 --workers 2 -- ./train.sh
   muster run --layout node --hosts h1,h2 --devices 8 -- ./experiment
+  muster run --on command --hosts_by pbs.yml --hosts 2 --ps 1 --workers 2 -- ./train
   salloc -N 2 muster run --on slurm --ps 1 --workers 4 -- ./train
 
 The tasks that compute divide the processors of this machine (those that taskset, a container's quota or Slurm leave to
@@ -92,6 +94,9 @@ Workers take turns on the hosts, within their slots; so do parameter servers, wh
 environment travels but what --env sets. A broken connection costs nothing for --grace seconds; when this command is
 gone for longer, the tasks end by themselves. When a host is lost, its tasks but chief and evaluator go to others that
 have slots left.
+
+--on command: commands of your own get the hosts when the run starts, lead to them, and give them back when it has ended:
+--hosts_by FILE names them, --hosts N says how many hosts. docs/command_engine.md has more.
 
 Exit codes: the chief's (128 + N if signal N ended it); 2 wrong usage, or a host that can't be used: nothing
 started; 1 starting failed half-way.)";
@@ -230,12 +235,14 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   const std::string muster = request.muster_command;
   request.directory = std::filesystem::current_path().string();
   request.muster_command = "muster";  // each agent has its own first in the PATH
+  std::optional<CommandHosts> command = std::move(options.plan.command);
   ASSIGN_OR_RETURN(options.plan, HostPlanOf(flags.hosts, std::move(hosts)));
+  options.plan.command = std::move(command);
   options.plan.placement = request.hosts;
   options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
   // The nodes of a job of Slurm share the folder that it begins in.
-  if (options.engine == kSshEngine) {
+  if (options.engine == kSshEngine || options.engine == kCommandEngine) {
     for (const std::string& line : UnsharedModelFolderLines(request))
       std::fprintf(stderr, "muster run: %s\n", line.c_str());
   }
@@ -346,11 +353,6 @@ absl::Status PrintPlan(const RunFlags& flags, ClusterRequest request, const Fore
   return absl::OkStatus();
 }
 
-// A program that is only asked for its flags trains nothing; in a cluster every task would print them.
-bool AsksForHelp(const std::vector<std::string>& program) {
-  return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
-}
-
 // Replaces this process by the program; returns only on failure.
 absl::Status BecomeProgram(std::vector<std::string> program, const std::string& search_path) {
   ASSIGN_OR_RETURN(const std::string path, FindProgram(program[0], search_path));
@@ -361,26 +363,45 @@ absl::Status BecomeProgram(std::vector<std::string> program, const std::string& 
   return absl::ErrnoToStatus(errno, path);
 }
 
-// Unavailable: a line for each mistake in a host file, as for hosts that can't be used.
-absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, const std::vector<std::string>& environment) {
-  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, environment);
+// A program that is only asked for its flags trains nothing; in a cluster every task would print them.
+bool AsksForHelp(const std::vector<std::string>& program) {
+  return program.size() == 2 && (program[1] == "--help" || program[1] == "-h");
+}
+
+// Unavailable: a line for each mistake in a host file, as for hosts that can't be used. `held`: gets the hosts that
+// commands have got.
+absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, ForegroundOptions& options,
+                                             std::unique_ptr<HeldHosts>& held) {
+  ASSIGN_OR_RETURN(const std::optional<CommandSetting> commands, CommandsOf(flags.hosts, {}, ""));
+  if (commands.has_value() && (flags.dry_run || AsksForHelp(flags.request.program))) return HostsToShow(*commands);
+  if (commands.has_value()) {
+    ASSIGN_OR_RETURN(held, AcquireForForeground(*commands, options.environment));
+    options.plan.command = held->ForEngine();
+    return held->hosts();
+  }
+  absl::StatusOr<std::vector<Host>> hosts = HostsOf(flags.hosts, options.environment);
   if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
   return hosts;
+}
+
+std::vector<std::string> FlagNames(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
 }
 
 absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ClusterRequest& request = flags.request;
   RETURN_IF_ERROR(TakeCounts(flags, request));
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), names));
+  ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), FlagNames(command)));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();
-  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options.environment));
+  std::unique_ptr<HeldHosts> held;  // gives them back at the end
+  ASSIGN_OR_RETURN(const std::vector<Host> hosts, HostsOfRun(flags, options, held));
   RETURN_IF_ERROR(TakeLayout(flags, options.environment, hosts, request));
   RETURN_IF_ERROR(ValidateRequest(request));
   if (AsksForHelp(request.program) && !flags.dry_run)

@@ -70,9 +70,9 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (IsOnHosts()) {  // but for ssh, Slurm and Ray themselves
+    } else if (IsOnHosts()) {  // but for ssh, commands, Slurm and Ray themselves
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
-      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() != kSshEngine);
+      auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, /*over_tcp=*/IsOverTcp());
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
     } else {
       backend_ = MakeBackend(GetParam(), options, loop_, *this).value();
@@ -81,8 +81,9 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     ASSERT_EQ(backend_->Start(), absl::OkStatus());
   }
   void TearDown() override { backend_->Stop(); }
-  // Agents of Slurm and Ray connect to their supervisor over TCP.
   static bool IsOnHosts() { return GetParam() != kThisMachine && GetParam() != "fake"; }
+  // Agents of Slurm and Ray connect to their supervisor.
+  static bool IsOverTcp() { return GetParam() == kSlurmEngine || GetParam() == kRayEngine; }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
     EXPECT_FALSE(in_call_);
@@ -372,8 +373,8 @@ TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
   } events;
   EXPECT_THAT(std::string(MakeBackend("locla", {}, loop, events).status().message()),
               AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"),
-                    HasSubstr("accepted: local, ssh, slurm, ray")));
-  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine, kRayEngine));
+                    HasSubstr("accepted: local, ssh, command, slurm, ray")));
+  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kCommandEngine, kSlurmEngine, kRayEngine));
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/launch/backends/hosts/hosts_backend.h"
 #include "muster/launch/backends/local/local_backend.h"
+#include "muster/launch/engines/command/command_engine.h"
+#include "muster/launch/engines/contact/contact_engine.h"
 #include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/slurm/slurm_engine.h"
-#include "muster/launch/engines/ssh/ssh_engine.h"
+#include "muster/launch/engines/ssh/ssh_way.h"
 
 namespace muster {
 namespace {
@@ -18,13 +20,23 @@ std::unique_ptr<Backend> Make(const BackendOptions& options, FdLoop& loop, Backe
 }
 
 std::unique_ptr<Backend> MakeSsh(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
-  ContactOptions contact{.ssh = {.config = options.plan.ssh_config},
+  ContactOptions contact{.way = std::make_shared<SshWay>(SshSettings{.config = options.plan.ssh_config}),
                          .environment = options.environment,
                          .job = options.run_id,
                          .grace = options.plan.grace,
                          .muster_path = options.plan.muster};
-  return std::make_unique<HostsBackend>(options, std::make_unique<SshEngine>(std::move(contact), loop, *options.clock),
-                                        loop, events);
+  return std::make_unique<HostsBackend>(
+      options, std::make_unique<ContactEngine>(std::move(contact), loop, *options.clock), loop, events);
+}
+
+std::unique_ptr<Backend> MakeCommand(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  ContactOptions contact{.environment = options.environment,
+                         .job = options.run_id,
+                         .grace = options.plan.grace,
+                         .muster_path = options.plan.muster};
+  auto engine = std::make_unique<CommandEngine>(options.plan.command.value_or(CommandHosts()), std::move(contact), loop,
+                                                *options.clock);
+  return std::make_unique<HostsBackend>(options, std::move(engine), loop, events);
 }
 
 std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
@@ -61,10 +73,8 @@ constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
-    {kThisMachine, Make<LocalBackend>},
-    {kSshEngine, MakeSsh},
-    {kSlurmEngine, MakeSlurm},
-    {kRayEngine, MakeRay},
+    {kThisMachine, Make<LocalBackend>}, {kSshEngine, MakeSsh}, {kCommandEngine, MakeCommand},
+    {kSlurmEngine, MakeSlurm},          {kRayEngine, MakeRay},
 };
 
 }  // namespace

@@ -5,9 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
-#include "muster/base/text/one_line.h"
+#include "muster/base/text/last_line.h"
 
 namespace muster {
 namespace {
@@ -67,12 +66,6 @@ std::string WhatToDo(SshFailure failure, const std::string& host) {
 }
 
 }  // namespace
-
-std::string LastLineOf(std::string_view text) {
-  const std::vector<std::string> lines =
-      absl::StrSplit(AbslView(text), absl::ByAnyChar("\r\n"), absl::SkipWhitespace());
-  return lines.empty() ? "" : OneLine(std::string(absl::StripAsciiWhitespace(lines.back())));
-}
 
 std::vector<std::string> SshArguments(const SshSettings& settings, const std::string& host,
                                       const std::string& command) {

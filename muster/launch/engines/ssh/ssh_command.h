@@ -44,7 +44,4 @@ SshFailure WhySshFailed(const ExitStatus& status, std::string_view errors);
 // ssh. Not for kNone.
 std::string ExplainSshFailure(SshFailure failure, const std::string& host, std::string_view errors);
 
-// Returns the last line that has words, without control characters; "" if there is none.
-std::string LastLineOf(std::string_view text);
-
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "muster/launch/engines/ssh/first_contact.h"
+#include "muster/launch/engines/contact/first_contact.h"
 
 #include <algorithm>
 #include <vector>
@@ -67,6 +67,8 @@ std::string OwnCommandThere(const MusterFile& muster, const std::pair<std::strin
 }
 
 std::string FirstContactCommand() { return absl::StrCat("exec sh -c '", kBegin, kIsOwn, kCopyAndStart, "'"); }
+
+std::vector<std::string> FirstContactWords() { return {"sh", "-c", absl::StrCat(kBegin, kIsOwn, kCopyAndStart)}; }
 
 std::string FirstContactLine(const MusterFile& muster, const std::string& job, absl::Duration grace) {
   return absl::StrCat(muster.hash, " ", muster.bytes, " ", job, " ", absl::ToInt64Seconds(grace), "\n");

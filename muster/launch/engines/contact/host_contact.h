@@ -1,5 +1,5 @@
-// Brings up an agent on one host: dials ssh, copies muster there if the host doesn't have it, and hands over the stream
-// once the agent speaks. Dials again where sshd drops connections (MaxStartups). Single-threaded, on an FdLoop.
+// Brings up an agent on one host: goes the way there, copies muster if the host doesn't have it, and hands over the
+// stream once the agent speaks. Dials again where the way says that this helps. Single-threaded, on an FdLoop.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/base/retry_pause.h"
-#include "muster/launch/engines/ssh/first_contact.h"
-#include "muster/launch/engines/ssh/ssh_command.h"
+#include "muster/launch/engines/contact/contact_way.h"
+#include "muster/launch/engines/contact/first_contact.h"
 #include "muster/launch/system/elf_needs.h"
 #include "muster/launch/system/fd_loop.h"
 #include "muster/launch/system/piped_program.h"
@@ -22,15 +22,16 @@ namespace muster {
 
 // An agent's stream: what is read from the program's stdout belongs to the agent, and so does what is written to its
 // stdin.
-struct SshStream {
-  PipedProgram ssh;
+struct ContactStream {
+  PipedProgram program;
   std::string read_already;  // the first bytes of the agent
   std::string banner;        // what the host's shell printed before; for the user if something goes wrong
 };
 
 struct ContactOptions {
-  SshSettings ssh;
-  std::vector<std::string> environment;      // of ssh, "NAME=VALUE"
+  std::shared_ptr<const ContactWay> way;     // must be set
+  std::vector<std::string> environment;      // of the way's program, "NAME=VALUE"
+  std::string folder = "";                   // in which that runs; empty: this process's
   std::string job;                           // letters, digits and '-'
   absl::Duration grace = absl::Seconds(30);  // of the agent, in whole seconds
   MusterFile muster;
@@ -42,7 +43,7 @@ struct ContactOptions {
 class HostContact {
  public:
   // Called once, from the loop: the stream, or why there is none, in a sentence that begins with the host.
-  using Done = absl::AnyInvocable<void(absl::StatusOr<SshStream> stream)>;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<ContactStream> stream)>;
 
   // Begins at once. Borrows `options`, `loop` and `clock`, which must outlive it.
   HostContact(std::string host, const ContactOptions& options, FdLoop& loop, const Clock& clock, Done done);
@@ -52,7 +53,7 @@ class HostContact {
 
   const std::string& host() const { return host_; }
   bool done() const { return done_ == nullptr; }
-  // What ssh or the host has said last, or what is done there.
+  // What the way's program or the host has said last, or what is done there.
   std::string last_words() const;
   // When OnTime has something to do; InfiniteFuture if never.
   absl::Time deadline() const;
@@ -68,7 +69,7 @@ class HostContact {
   // Writes what the pipe takes of the first line and of the file.
   void Write();
   void Redial();
-  void Finish(absl::StatusOr<SshStream> stream);
+  void Finish(absl::StatusOr<ContactStream> stream);
   void Forget();
   std::string ItsLastWords() const;
 
@@ -80,7 +81,7 @@ class HostContact {
 
   Done done_;
   absl::Time give_up_;  // moves on while the file is taken
-  std::optional<PipedProgram> ssh_;
+  std::optional<PipedProgram> program_;
   FirstContact contact_;
   std::string errors_;
   std::string dropped_;   // the last of the dial before

@@ -1,4 +1,4 @@
-#include "muster/launch/engines/ssh/first_contact.h"
+#include "muster/launch/engines/contact/first_contact.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// The engine for hosts that the user reaches by OpenSSH: dials a few at a time, copies muster to a host that doesn't
-// have it, starts the agent there and gives the stream. Used by the loop's thread.
+// The engine for hosts to which there is a way (contact_way.h): dials a few at a time, copies muster to a host that
+// doesn't have it, starts the agent there and gives the stream. Used by the loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/launch/engines/contact/host_contact.h"
 #include "muster/launch/engines/engine.h"
-#include "muster/launch/engines/ssh/host_contact.h"
 #include "muster/launch/system/fd_loop.h"
 
 namespace muster {
 
-class SshEngine final : public Engine {
+class ContactEngine final : public Engine {
  public:
   static constexpr size_t kAtOnce = 8;
 
   // `options.muster` and `muster_needs` are found by Start if they are empty. Borrows `loop` and `clock`.
-  SshEngine(ContactOptions options, FdLoop& loop, const Clock& clock);
+  ContactEngine(ContactOptions options, FdLoop& loop, const Clock& clock);
 
   // NotFound or PermissionDenied: the file of muster can't be read.
   absl::Status Start(EngineEvents& events) override;
@@ -30,7 +30,7 @@ class SshEngine final : public Engine {
   void OnTime() override;
 
  private:
-  void OnContact(const std::string& host, absl::StatusOr<SshStream> stream);
+  void OnContact(const std::string& host, absl::StatusOr<ContactStream> stream);
 
   ContactOptions options_;  // constant after Start
   FdLoop& loop_;

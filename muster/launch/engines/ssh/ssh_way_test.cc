@@ -1,5 +1,5 @@
 // With a program in the place of ssh that runs the command on this machine, or fails as the real one does.
-#include "muster/launch/engines/ssh/host_contact.h"
+#include "muster/launch/engines/ssh/ssh_way.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -19,10 +19,11 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/launch/engines/ssh/ssh_engine.h"
+#include "muster/launch/engines/contact/contact_engine.h"
+#include "muster/launch/engines/contact/host_contact.h"
 #include "muster/launch/testing/piped_program_text.h"
 
-namespace muster::host_contact_test {
+namespace muster::ssh_way_test {
 namespace {
 
 using ::testing::AllOf, ::testing::Each, ::testing::HasSubstr, ::testing::Le, ::testing::Not;
@@ -82,7 +83,7 @@ class HostContactTest : public ::testing::Test {
     MakeProgram("muster", content);
     options_.muster.bytes = content.size();
     options_.muster_path = folder_.path() + "/muster";
-    options_.ssh.program = folder_.path() + "/ssh";
+    ssh_.program = folder_.path() + "/ssh";
     utsname here;
     uname(&here);
     options_.muster_needs.machine = here.machine;
@@ -101,7 +102,8 @@ class HostContactTest : public ::testing::Test {
     std::map<std::string, AgentStream> streams;
     std::map<std::string, std::string> failures;
     Answers answers(streams, failures);
-    SshEngine engine(options_, loop_, RealClock());
+    options_.way = std::make_shared<SshWay>(ssh_);
+    ContactEngine engine(options_, loop_, RealClock());
     EXPECT_EQ(engine.Start(answers), absl::OkStatus());
     for (const std::string& host : hosts) engine.Connect(host);
     while (streams.size() + failures.size() < hosts.size()) {
@@ -132,6 +134,7 @@ class HostContactTest : public ::testing::Test {
   ScratchFolder folder_;
   FdLoop loop_{RealClock()};
   std::function<void(size_t streams)> after_round_;
+  SshSettings ssh_;
   ContactOptions options_{.environment = {kUsualPath}, .job = "job-1", .muster = {.hash = "0123abcd"}};
 };
 
@@ -227,9 +230,9 @@ TEST_F(HostContactTest, ManyHostsAreDialledEightAtATime) {
 }
 
 TEST_F(HostContactTest, AMissingSshIsNamed) {
-  options_.ssh.program = "muster-no-such-ssh";
+  ssh_.program = "muster-no-such-ssh";
   EXPECT_THAT(MessageOf({"a"}), HasSubstr("muster-no-such-ssh"));
 }
 
 }  // namespace
-}  // namespace muster::host_contact_test
+}  // namespace muster::ssh_way_test

@@ -1,4 +1,4 @@
-#include "muster/launch/engines/ssh/ssh_engine.h"
+#include "muster/launch/engines/contact/contact_engine.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -14,26 +14,27 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/last_line.h"
 #include "muster/launch/project/sha256.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMostKept = 4 << 10;  // of what ssh writes; the beginning is dropped
+constexpr size_t kMostKept = 4 << 10;  // of what the program writes; the beginning is dropped
 
-// An ssh that carries a stream. Its stderr is read, so that it never waits for a reader.
-class SshCarrier {
+// A program that carries a stream. Its stderr is read, so that it never waits for a reader.
+class StreamCarrier {
  public:
   // `banner`: what the host's shell has printed, for the case that nothing better comes.
-  SshCarrier(PipedProgram ssh, std::string banner, FdLoop& loop)
-      : ssh_(std::move(ssh)), loop_(loop), errors_(std::move(banner)) {
-    loop_.Watch(ssh_.stderr_fd(), POLLIN, [this](short) { ReadErrors(); });
+  StreamCarrier(PipedProgram program, std::string banner, FdLoop& loop)
+      : program_(std::move(program)), loop_(loop), errors_(std::move(banner)) {
+    loop_.Watch(program_.stderr_fd(), POLLIN, [this](short) { ReadErrors(); });
   }
-  ~SshCarrier() { loop_.Forget(ssh_.stderr_fd()); }
-  SshCarrier(const SshCarrier&) = delete;
-  SshCarrier& operator=(const SshCarrier&) = delete;
+  ~StreamCarrier() { loop_.Forget(program_.stderr_fd()); }
+  StreamCarrier(const StreamCarrier&) = delete;
+  StreamCarrier& operator=(const StreamCarrier&) = delete;
 
-  const PipedProgram& ssh() const { return ssh_; }
+  const PipedProgram& program() const { return program_; }
   std::string LastWords() {
     ReadErrors();
     const std::string line = LastLineOf(errors_);
@@ -43,23 +44,23 @@ class SshCarrier {
  private:
   void ReadErrors() {
     std::array<char, kMostKept> piece;
-    const ssize_t got = Uninterrupted([&] { return read(ssh_.stderr_fd(), piece.data(), piece.size()); });
+    const ssize_t got = Uninterrupted([&] { return read(program_.stderr_fd(), piece.data(), piece.size()); });
     if (got > 0) errors_.append(piece.data(), static_cast<size_t>(got));
     if (errors_.size() > kMostKept) errors_.erase(0, errors_.size() - kMostKept);
-    if (got == 0) loop_.SetEvents(ssh_.stderr_fd(), 0);
+    if (got == 0) loop_.SetEvents(program_.stderr_fd(), 0);
   }
 
-  PipedProgram ssh_;
+  PipedProgram program_;
   FdLoop& loop_;
   std::string errors_;
 };
 
 }  // namespace
 
-SshEngine::SshEngine(ContactOptions options, FdLoop& loop, const Clock& clock)
+ContactEngine::ContactEngine(ContactOptions options, FdLoop& loop, const Clock& clock)
     : options_(std::move(options)), loop_(loop), clock_(clock) {}
 
-absl::Status SshEngine::Start(EngineEvents& events) {
+absl::Status ContactEngine::Start(EngineEvents& events) {
   events_ = &events;
   if (!options_.muster.hash.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string program, PosixFileSystem().ReadFile(options_.muster_path));
@@ -68,19 +69,19 @@ absl::Status SshEngine::Start(EngineEvents& events) {
   return absl::OkStatus();
 }
 
-void SshEngine::Connect(const std::string& host) {
+void ContactEngine::Connect(const std::string& host) {
   MUSTER_CHECK(events_ != nullptr);
   waiting_.push_back(host);
 }
 
-std::string SshEngine::LastWords(const std::string& host) const {
+std::string ContactEngine::LastWords(const std::string& host) const {
   for (const auto& contact : contacts_)
     if (contact->host() == host && !contact->done()) return contact->last_words();
   const bool waits = std::find(waiting_.begin(), waiting_.end(), host) != waiting_.end();
   return waits ? absl::StrCat("it isn't dialled yet, as ", kAtOnce, " others are") : "";
 }
 
-absl::Time SshEngine::deadline() const {
+absl::Time ContactEngine::deadline() const {
   if (!waiting_.empty() && contacts_.size() < kAtOnce) return absl::InfinitePast();
   absl::Time first = absl::InfiniteFuture();
   for (const auto& contact : contacts_)
@@ -88,7 +89,7 @@ absl::Time SshEngine::deadline() const {
   return first;
 }
 
-void SshEngine::OnTime() {
+void ContactEngine::OnTime() {
   for (const auto& contact : contacts_) contact->OnTime();
   std::erase_if(contacts_, [](const auto& contact) { return contact->done(); });
   while (!waiting_.empty() && contacts_.size() < kAtOnce) {
@@ -96,16 +97,16 @@ void SshEngine::OnTime() {
     waiting_.pop_front();
     contacts_.push_back(std::make_unique<HostContact>(
         host, options_, loop_, clock_,
-        [this, host](absl::StatusOr<SshStream> stream) { OnContact(host, std::move(stream)); }));
+        [this, host](absl::StatusOr<ContactStream> stream) { OnContact(host, std::move(stream)); }));
     contacts_.back()->OnTime();
   }
 }
 
-void SshEngine::OnContact(const std::string& host, absl::StatusOr<SshStream> stream) {
+void ContactEngine::OnContact(const std::string& host, absl::StatusOr<ContactStream> stream) {
   if (!stream.ok()) return events_->OnNoStream(host, stream.status());
-  const auto carrier = std::make_shared<SshCarrier>(std::move(stream->ssh), std::move(stream->banner), loop_);
-  events_->OnStream(host, {.in_fd = carrier->ssh().stdout_fd(),
-                           .out_fd = carrier->ssh().stdin_fd(),
+  const auto carrier = std::make_shared<StreamCarrier>(std::move(stream->program), std::move(stream->banner), loop_);
+  events_->OnStream(host, {.in_fd = carrier->program().stdout_fd(),
+                           .out_fd = carrier->program().stdin_fd(),
                            .read_already = std::move(stream->read_already),
                            .carrier = carrier,
                            .last_words = [carrier] { return carrier->LastWords(); }});

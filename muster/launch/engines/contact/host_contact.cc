@@ -1,4 +1,4 @@
-#include "muster/launch/engines/ssh/host_contact.h"
+#include "muster/launch/engines/contact/host_contact.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/os/uninterrupted.h"
+#include "muster/base/text/last_line.h"
 
 namespace muster {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Seconds(3);
 constexpr size_t kPiece = 64 << 10;
-constexpr size_t kMostErrors = 16 << 10;  // of what ssh writes; the beginning is dropped
+constexpr size_t kMostErrors = 16 << 10;  // of what the program writes; the beginning is dropped
 
 // Appends what is there now; returns false once the stream has ended.
 bool ReadAvailable(int fd, std::string& into) {
@@ -63,20 +64,20 @@ void HostContact::OnTime() {
 void HostContact::Dial() {
   contact_ = FirstContact();
   errors_.clear();
-  absl::StatusOr<PipedProgram> ssh =
-      PipedProgram::Start(SshArguments(options_.ssh, host_, FirstContactCommand()), options_.environment);
-  if (!ssh.ok()) return Finish(ssh.status());
-  ssh_.emplace(*std::move(ssh));
+  absl::StatusOr<PipedProgram> program =
+      PipedProgram::Start(options_.way->WordsFor(host_), options_.environment, options_.folder);
+  if (!program.ok()) return Finish(program.status());
+  program_.emplace(*std::move(program));
   outgoing_ = FirstContactLine(options_.muster, options_.job, options_.grace);
-  loop_.Watch(ssh_->stdin_fd(), POLLOUT, [this](short) { Write(); });
-  loop_.Watch(ssh_->stdout_fd(), POLLIN, [this](short) { OnOutput(); });
-  loop_.Watch(ssh_->stderr_fd(), POLLIN, [this](short) { OnErrors(); });
-  loop_.Watch(ssh_->end_fd(), POLLIN, [this](short) { OnEnd(); });
+  loop_.Watch(program_->stdin_fd(), POLLOUT, [this](short) { Write(); });
+  loop_.Watch(program_->stdout_fd(), POLLIN, [this](short) { OnOutput(); });
+  loop_.Watch(program_->stderr_fd(), POLLIN, [this](short) { OnErrors(); });
+  loop_.Watch(program_->end_fd(), POLLIN, [this](short) { OnEnd(); });
 }
 
 void HostContact::OnOutput() {
   std::string bytes;
-  if (!ReadAvailable(ssh_->stdout_fd(), bytes)) loop_.SetEvents(ssh_->stdout_fd(), 0);
+  if (!ReadAvailable(program_->stdout_fd(), bytes)) loop_.SetEvents(program_->stdout_fd(), 0);
   const FirstContact::State before = contact_.state();
   const size_t used = contact_.Take(bytes);
   if (contact_.state() != before) OnAnswer(std::string_view(bytes).substr(used));
@@ -86,8 +87,9 @@ void HostContact::OnAnswer(std::string_view rest) {
   switch (contact_.state()) {
     case FirstContact::State::kStarted: {
       Forget();
-      SshStream stream{.ssh = *std::move(ssh_), .read_already = std::string(rest), .banner = contact_.banner()};
-      ssh_.reset();
+      ContactStream stream{
+          .program = *std::move(program_), .read_already = std::string(rest), .banner = contact_.banner()};
+      program_.reset();
       return Finish(std::move(stream));
     }
     case FirstContact::State::kSend: {
@@ -109,7 +111,7 @@ void HostContact::BeginSending() {
   if (file_ < 0)
     return Finish(
         absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", options_.muster_path, "' to copy it to ", host_)));
-  loop_.SetEvents(ssh_->stdin_fd(), POLLOUT);
+  loop_.SetEvents(program_->stdin_fd(), POLLOUT);
 }
 
 void HostContact::Write() {
@@ -120,18 +122,18 @@ void HostContact::Write() {
       outgoing_.resize(got > 0 ? static_cast<size_t>(got) : 0);
       if (got <= 0) close(std::exchange(file_, -1));
     }
-    if (outgoing_.empty()) return loop_.SetEvents(ssh_->stdin_fd(), 0);
-    const ssize_t put = Uninterrupted([&] { return write(ssh_->stdin_fd(), outgoing_.data(), outgoing_.size()); });
-    // A broken pipe is told by ssh's end.
-    if (put < 0) return errno == EAGAIN ? void() : loop_.SetEvents(ssh_->stdin_fd(), 0);
+    if (outgoing_.empty()) return loop_.SetEvents(program_->stdin_fd(), 0);
+    const ssize_t put = Uninterrupted([&] { return write(program_->stdin_fd(), outgoing_.data(), outgoing_.size()); });
+    // A broken pipe is told by the program's end.
+    if (put < 0) return errno == EAGAIN ? void() : loop_.SetEvents(program_->stdin_fd(), 0);
     outgoing_.erase(0, static_cast<size_t>(put));
-    // The host takes the file, which may be long; what is written before may only be in ssh's own pipe.
+    // The host takes the file, which may be long; what is written before may only be in the program's own pipe.
     if (contact_.state() == FirstContact::State::kSend) give_up_ = std::max(give_up_, clock_.Now() + options_.patience);
   }
 }
 
 void HostContact::OnErrors() {
-  if (!ReadAvailable(ssh_->stderr_fd(), errors_)) loop_.SetEvents(ssh_->stderr_fd(), 0);
+  if (!ReadAvailable(program_->stderr_fd(), errors_)) loop_.SetEvents(program_->stderr_fd(), 0);
   if (errors_.size() > kMostErrors) errors_.erase(0, errors_.size() - kMostErrors);
 }
 
@@ -139,12 +141,12 @@ void HostContact::OnEnd() {
   OnErrors();
   OnOutput();
   if (done()) return;
-  const ExitStatus status = ssh_->Wait();
-  const SshFailure failure = WhySshFailed(status, errors_);
-  if (failure == SshFailure::kDropped && clock_.Now() < give_up_) return Redial();
-  if (failure != SshFailure::kNone) return Finish(absl::UnavailableError(ExplainSshFailure(failure, host_, errors_)));
+  const ExitStatus status = program_->Wait();
+  const WayEnd end = options_.way->WhyEnded(host_, status, errors_);
+  if (end.again && clock_.Now() < give_up_) return Redial();
   if (contact_.state() == FirstContact::State::kFailed)
     return Finish(absl::UnavailableError(absl::StrCat(host_, " can't keep a copy of muster", ItsLastWords())));
+  if (!end.why.empty()) return Finish(absl::UnavailableError(end.why));
   Finish(absl::UnavailableError(
       absl::StrCat(host_, ": its shell ", status.ToString(), " before an agent spoke", ItsLastWords())));
 }
@@ -152,7 +154,7 @@ void HostContact::OnEnd() {
 void HostContact::Redial() {
   dropped_ = LastLineOf(errors_);
   Forget();
-  ssh_.reset();
+  program_.reset();
   redial_at_ = clock_.Now() + pause_.Next();
 }
 
@@ -160,7 +162,7 @@ std::string HostContact::last_words() const {
   if (contact_.state() == FirstContact::State::kSend) return "muster is being copied there";
   const std::string line = LastLineOf(errors_);
   if (!line.empty()) return line;
-  return dropped_.empty() ? "ssh hasn't got through yet" : dropped_;
+  return dropped_.empty() ? absl::StrCat(options_.way->name(), " hasn't got through yet") : dropped_;
 }
 
 // Returns " (LINE)": the last that was written to stderr, or else to stdout.
@@ -169,16 +171,17 @@ std::string HostContact::ItsLastWords() const {
   return line.empty() ? "" : absl::StrCat(" (", line, ")");
 }
 
-void HostContact::Finish(absl::StatusOr<SshStream> stream) {
+void HostContact::Finish(absl::StatusOr<ContactStream> stream) {
   Forget();
-  ssh_.reset();
+  program_.reset();
   std::exchange(done_, nullptr)(std::move(stream));
 }
 
 void HostContact::Forget() {
   if (file_ >= 0) close(std::exchange(file_, -1));
-  if (!ssh_.has_value()) return;
-  for (const int fd : {ssh_->stdin_fd(), ssh_->stdout_fd(), ssh_->stderr_fd(), ssh_->end_fd()}) loop_.Forget(fd);
+  if (!program_.has_value()) return;
+  for (const int fd : {program_->stdin_fd(), program_->stdout_fd(), program_->stderr_fd(), program_->end_fd()})
+    loop_.Forget(fd);
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// What is said on a new ssh connection before the agent's frames: which muster to run, and whether it has to be copied
-// first. One connection does all of it, so reaching a host costs one login. A state machine over bytes; not
-// thread-safe.
+// What is said on a new connection to a shell of a host before the agent's frames: which muster to run, and whether it
+// has to be copied first. One connection does all of it, so reaching a host costs one login. A state machine over
+// bytes; not thread-safe.
 //
 //   here → host    "HASH SIZE JOB GRACE\n" (GRACE: seconds)
 //   host → here    "muster-start\n", and the agent's frames follow; or, if there is no muster of this hash,
@@ -42,6 +42,8 @@ std::string OwnCommandThere(const MusterFile& muster, const std::pair<std::strin
 // Returns the command for the login shell of the host: plain POSIX sh, the same for all jobs, without characters that
 // bash, zsh, fish or csh read differently within single quotes.
 std::string FirstContactCommand();
+// Returns the same as the words of a program, for a way that has no shell of its own there: sh -c SCRIPT.
+std::vector<std::string> FirstContactWords();
 
 // Returns the first line for the host. `job` has letters, digits and '-' only. `grace`: how long the agent goes on
 // without a supervisor, in whole seconds.

@@ -1,0 +1,91 @@
+// With small scripts in the places of commands.
+#include "muster/launch/engines/command/command_run.h"
+
+#include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/testing/piped_program_text.h"
+
+namespace muster::command_run_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::SizeIs;
+
+// `pid`: as a script has written it. A zombie is dead.
+bool IsAlive(const std::string& pid) {
+  if (pid.empty()) return false;
+  std::ifstream stat("/proc/" + std::to_string(std::stoi(pid)) + "/stat");
+  std::string number, name, state;
+  return stat >> number >> name >> state && state != "Z";
+}
+
+class CommandRunTest : public ::testing::Test {
+ protected:
+  // Runs a script to its end.
+  CommandOutput Run(const std::string& script, absl::Duration time_limit = absl::Hours(1)) {
+    const CommandOrder order{
+        .words = {"sh", "-c", script}, .environment = {kUsualPath}, .folder = folder_.path(), .time_limit = time_limit};
+    const auto output = RunCommand(order, RealClock(), [this](std::string_view line) { errors_.emplace_back(line); });
+    EXPECT_TRUE(output.ok()) << output.status();
+    return output.value_or(CommandOutput());
+  }
+
+  const ScratchFolder folder_;
+  std::vector<std::string> errors_;
+};
+
+TEST_F(CommandRunTest, CutsWhatItWritesIntoLines) {
+  const CommandOutput output = Run("printf 'a\\n\\nb\\r\\nlast'; echo why >&2");
+  EXPECT_THAT(output.lines, ElementsAre("a", "b", "last"));
+  EXPECT_THAT(errors_, ElementsAre("why"));
+  EXPECT_TRUE(output.end.status.ok());
+}
+
+TEST_F(CommandRunTest, RunsInItsFolderWithTheProgramThere) {
+  folder_.Write("here", "#!/bin/sh\npwd\n");
+  ASSERT_EQ(chmod((folder_ / "here").c_str(), 0700), 0);
+  const CommandOrder order{
+      .words = {"./here"}, .environment = {kUsualPath}, .folder = folder_.path(), .time_limit = absl::Hours(1)};
+  const auto output = RunCommand(order, RealClock(), [](std::string_view) {});
+  ASSERT_TRUE(output.ok()) << output.status();
+  ASSERT_THAT(output->lines, SizeIs(1));
+  EXPECT_THAT(output->lines.front(), HasSubstr("muster_test_"));
+}
+
+TEST_F(CommandRunTest, AFailureHasTheCommandItsExitAndItsLastLine) {
+  EXPECT_EQ(Run("echo first >&2; echo 'no such queue' >&2; exit 3").end.text,
+            "sh -c 'echo first >&2; echo '\\''no such queue'\\'' >&2; exit 3' exited with 3 (no such queue)");
+}
+
+// Its child ignores SIGTERM, and would keep a scheduler's door open for ever.
+TEST_F(CommandRunTest, TheTimeLimitEndsAllThatItHasStarted) {
+  const CommandOutput output = Run(
+      "sh -c 'trap \"\" TERM; echo $$ >child; exec sleep 1000' & while ! [ -s child ]; do :; done; echo ready; wait",
+      absl::Milliseconds(300));
+  EXPECT_TRUE(output.end.time_over);
+  EXPECT_THAT(output.end.text, HasSubstr("hasn't ended within 300ms"));
+  // A test that hangs here has found a child that was left.
+  while (IsAlive(folder_.Read("child"))) sched_yield();
+}
+
+TEST_F(CommandRunTest, ALineWithoutEndIsCut) {
+  const CommandOutput output = Run("head -c 100000 /dev/zero | tr '\\0' x");
+  ASSERT_THAT(output.lines, SizeIs(2));
+  EXPECT_THAT(output.lines.front(), SizeIs(CommandRun::kLongestLine));
+}
+
+TEST_F(CommandRunTest, AProgramThatThereIsntIsNamed) {
+  const CommandOrder order{
+      .words = {"./none", "7"}, .environment = {kUsualPath}, .folder = folder_.path(), .time_limit = absl::Hours(1)};
+  const absl::Status status = RunCommand(order, RealClock(), [](std::string_view) {}).status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("./none 7: "));
+}
+
+}  // namespace
+}  // namespace muster::command_run_test
