@@ -46,10 +46,10 @@ OrderedJson Secret(const ManifestRequest& request) {
 
 // The names of pods resolve before they are ready, as ps and workers wait for each other.
 OrderedJson Service(const ManifestRequest& request) {
-  OrderedJson spec = {{"clusterIP", "None"},
-                      {"publishNotReadyAddresses", true},
-                      {"selector",
-                       {{"app.kubernetes.io/name", "muster"}, {"app.kubernetes.io/instance", request.name}}}};
+  OrderedJson spec = {
+      {"clusterIP", "None"},
+      {"publishNotReadyAddresses", true},
+      {"selector", {{"app.kubernetes.io/name", "muster"}, {"app.kubernetes.io/instance", request.name}}}};
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
           {"metadata", ObjectMetadata(request, request.name)},
@@ -79,8 +79,7 @@ OrderedJson JobSpec(const ManifestRequest& request, const ManifestRole& role) {
                       {"completions", role.count},
                       {"parallelism", role.count},
                       {"backoffLimit", RestartsOf(role)}};
-  if (role.restart.when != RestartWhen::kNever)
-    spec["podFailurePolicy"] = PodFailurePolicy(request, role.restart.when);
+  if (role.restart.when != RestartWhen::kNever) spec["podFailurePolicy"] = PodFailurePolicy(request, role.restart.when);
   spec["template"] = PodTemplate(request, role);
   return spec;
 }
@@ -97,8 +96,7 @@ OrderedJson JobSet(const ManifestRequest& request) {
     jobs.push_back(std::move(job));
   }
   OrderedJson spec = OrderedJson::object();
-  spec["network"] = {
-      {"enableDNSHostnames", true}, {"subdomain", request.name}, {"publishNotReadyAddresses", true}};
+  spec["network"] = {{"enableDNSHostnames", true}, {"subdomain", request.name}, {"publishNotReadyAddresses", true}};
   spec["successPolicy"] = {{"operator", "All"}, {"targetReplicatedJobs", std::move(awaited)}};
   spec["failurePolicy"]["maxRestarts"] = 0;
   spec["replicatedJobs"] = std::move(jobs);

@@ -35,7 +35,8 @@ void CheckManifestName(const ManifestRequest& request, ManifestMistakes& mistake
     if (host.size() > kLongestHostName) added = std::max(added, host.size() - request.name.size());
   }
   if (added > 0)
-    mistakes.push_back(absl::StrCat("--name ", Quoted(request.name), ": with what follows it in the tasks' names it is ",
+    mistakes.push_back(absl::StrCat("--name ", Quoted(request.name),
+                                    ": with what follows it in the tasks' names it is ",
                                     "longer than 63 characters; accepted are at most ", kLongestHostName - added));
 }
 
@@ -51,7 +52,8 @@ void CheckNames(const ManifestRequest& request, ManifestMistakes& mistakes) {
     Note(CheckLabelKey("--label", key), mistakes);
     Note(CheckLabelValue(absl::StrCat("--label ", key), value), mistakes);
     if (absl::StartsWith(key, "app.kubernetes.io/"))
-      mistakes.push_back(absl::StrCat("--label ", key, ": muster's own, by which its pods are found; accepted: others"));
+      mistakes.push_back(
+          absl::StrCat("--label ", key, ": muster's own, by which its pods are found; accepted: others"));
   }
   for (const auto& [key, value] : request.node_selector) {
     Note(CheckLabelKey("--node_selector", key), mistakes);
@@ -85,16 +87,17 @@ void CheckMemory(const ManifestRequest& request, ManifestMistakes& mistakes) {
   for (const ManifestRole& role : request.roles) {
     if (!request.shm_bytes.has_value() || !role.resources.mem_bytes.has_value()) continue;
     if (*request.shm_bytes >= *role.resources.mem_bytes)
-      mistakes.push_back(absl::StrCat("--shm ", MemoryText(*request.shm_bytes), ": what is in /dev/shm counts as memory ",
-                                      "of the ", role.job, ", which has ", MemoryText(*role.resources.mem_bytes),
-                                      "; accepted: less than that, or more mem"));
+      mistakes.push_back(absl::StrCat(
+          "--shm ", MemoryText(*request.shm_bytes), ": what is in /dev/shm counts as memory ", "of the ", role.job,
+          ", which has ", MemoryText(*role.resources.mem_bytes), "; accepted: less than that, or more mem"));
   }
 }
 
 void CheckForm(const ManifestRequest& request, ManifestMistakes& mistakes) {
   if (request.form != ManifestForm::kTfJob) return;
   if (request.naming == TaskNaming::kTorchrun)
-    mistakes.push_back("--form tfjob: its operator writes TF_CONFIG, which torchrun doesn't read; accepted: jobset, job");
+    mistakes.push_back(
+        "--form tfjob: its operator writes TF_CONFIG, which torchrun doesn't read; accepted: jobset, job");
   if (!request.model_dir.empty())
     mistakes.push_back(
         "--form tfjob: its operator writes TF_CONFIG, without --model_dir; accepted: the program's own "
@@ -108,7 +111,8 @@ absl::Status CheckManifest(const ManifestRequest& request) {
   CheckManifestName(request, mistakes);
   if (request.image.empty())
     mistakes.push_back(
-        "no image; accepted: --image NAME, or train.image of the file: one that has the program, such as docs/containers.md "
+        "no image; accepted: --image NAME, or train.image of the file: one that has the program, such as "
+        "docs/containers.md "
         "makes");
   CheckNames(request, mistakes);
   CheckPaths(request, mistakes);

@@ -1,4 +1,5 @@
-// What `muster manifest` turns into YAML for Kubernetes: the roles of a run, and how their pods are to be. Plain values.
+// What `muster manifest` turns into YAML for Kubernetes: the roles of a run, and how their pods are to be. Plain
+// values.
 #pragma once
 
 #include <cstdint>

@@ -141,13 +141,12 @@ nlohmann::ordered_json PodTemplate(const ManifestRequest& request, const Manifes
   if (!request.service_account.empty()) spec["serviceAccountName"] = request.service_account;
   spec["automountServiceAccountToken"] = !request.service_account.empty();
   spec["enableServiceLinks"] = false;
-  // Another process reaps what tasks leave behind, and SIGTERM ends also a program that has no handler for it, which the
-  // first process of a container must have.
+  // Another process reaps what tasks leave behind, and SIGTERM ends also a program that has no handler for it, which
+  // the first process of a container must have.
   spec["shareProcessNamespace"] = true;
   spec["terminationGracePeriodSeconds"] = absl::ToInt64Seconds(absl::Ceil(request.stop_grace, absl::Seconds(1)));
   AddPlace(request, spec);
-  if (!request.pull_secret.empty())
-    spec["imagePullSecrets"] = OrderedJson::array({{{"name", request.pull_secret}}});
+  if (!request.pull_secret.empty()) spec["imagePullSecrets"] = OrderedJson::array({{{"name", request.pull_secret}}});
   spec["containers"] = OrderedJson::array({TaskContainer(request, role)});
   spec["volumes"] = Volumes(request, role);
   return {{"metadata", {{"labels", ManifestLabels(request, role.job)}, {"annotations", PodAnnotations(request)}}},

@@ -20,7 +20,8 @@ using OrderedJson = nlohmann::ordered_json;
 // Where the controller of Jobs writes a pod's index, before it starts.
 constexpr char kIndexPath[] = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 constexpr char kIndexVariable[] = "MUSTER_TASK_INDEX";
-// How long a task waits for the ps at its start: pods begin minutes apart where an image must be pulled or a node comes.
+// How long a task waits for the ps at its start: pods begin minutes apart where an image must be pulled or a node
+// comes.
 constexpr char kPodJoinTimeout[] = "1800";
 // How long a ps answers after the end, so that a worker whose pod is replaced then learns of it: until it is ended by
 // the success policy, or, where there is none, for a minute.

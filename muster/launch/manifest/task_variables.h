@@ -1,5 +1,5 @@
-// The environment variables of a role's containers: all tasks of a role have one description, so what differs among them
-// refers to the pod's index. Pure, thread-safe.
+// The environment variables of a role's containers: all tasks of a role have one description, so what differs among
+// them refers to the pod's index. Pure, thread-safe.
 #pragma once
 
 #include <nlohmann/json.hpp>

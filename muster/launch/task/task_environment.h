@@ -34,8 +34,8 @@ inline constexpr char kDetachedVariable[] = "MUSTER_DETACHED";
 // How often the run has started this task, 1 at first. A ps gives a task's place to a later start at once, also where
 // it still hears the earlier one.
 inline constexpr char kTaskLifeVariable[] = "MUSTER_TASK_LIFE";
-// How many seconds a task waits for the ps at its start, in the place of the minute that it waits for them later: the value
-// of --join_timeout.
+// How many seconds a task waits for the ps at its start, in the place of the minute that it waits for them later: the
+// value of --join_timeout.
 inline constexpr char kJoinTimeoutVariable[] = "MUSTER_JOIN_TIMEOUT";
 // How many seconds a ps answers after the end of training: the value of --linger.
 inline constexpr char kLingerVariable[] = "MUSTER_LINGER";
