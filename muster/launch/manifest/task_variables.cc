@@ -109,6 +109,7 @@ nlohmann::ordered_json TaskVariables(const ManifestRequest& request, const Manif
   variables.push_back(TokenVariable(request));
   if (request.naming != TaskNaming::kAlone && !HasVariable(role, kJoinTimeoutVariable))
     add(kJoinTimeoutVariable, kPodJoinTimeout);
+  if (request.naming != TaskNaming::kAlone && !HasVariable(role, kOnSignalVariable)) add(kOnSignalVariable, "leave");
   if (role.job == kPsJob && !HasVariable(role, kLingerVariable))
     add(kLingerVariable, request.form == ManifestForm::kJob ? kLingerOfJob : kLingerUntilEnded);
   for (const auto& [name, value] : role.environment) add(name, KeptFromExpansion(value));

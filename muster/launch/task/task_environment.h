@@ -39,6 +39,8 @@ inline constexpr char kTaskLifeVariable[] = "MUSTER_TASK_LIFE";
 inline constexpr char kJoinTimeoutVariable[] = "MUSTER_JOIN_TIMEOUT";
 // How many seconds a ps answers after the end of training: the value of --linger.
 inline constexpr char kLingerVariable[] = "MUSTER_LINGER";
+// "leave": SIGTERM isn't the end of training, because the task is started again: the value of --on_signal.
+inline constexpr char kOnSignalVariable[] = "MUSTER_ON_SIGNAL";
 
 // The path at which the agent of a host keeps the addresses of all tasks once a task has moved to another host, in the
 // form of transport/tcp/moved_addresses.h.

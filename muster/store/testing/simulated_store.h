@@ -135,6 +135,7 @@ class SimulatedStore {
   // These are about ps that are started from now on. Makes the handler between a ps and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
   std::function<std::optional<uint64_t>()> supervisor_count;  // as StoreOptions
+  absl::Duration linger = kUsualLinger;                       // likewise
   // They don't give their memory away.
   void KeepMemories() { direct_ = false; }
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
@@ -148,6 +149,7 @@ class SimulatedStore {
                            .workers = workers_,
                            .lease = lease_,
                            .incarnation = ++incarnations_,
+                           .linger = linger,
                            .files = files != nullptr ? files : &this->files,
                            .model_dir = model_dir,
                            .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
