@@ -136,8 +136,7 @@ class SimulatedStore {
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
   std::function<std::optional<uint64_t>()> supervisor_count;  // as StoreOptions
   absl::Duration linger = kUsualLinger;                       // likewise
-  // They don't give their memory away.
-  void KeepMemories() { direct_ = false; }
+  void KeepMemories() { direct_ = false; }                    // they don't give their memory away
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr, const std::string& model_dir = "") {
     Server& server = servers_[ps];
@@ -175,7 +174,6 @@ class SimulatedStore {
   std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
     return std::make_unique<StoreClient>(client_transport(script), addresses_, Complete(task, std::move(options)));
   }
-
   // For other kinds of clients: the network, without faults or with those of `script`, which must outlive the store.
   Transport& client_transport() { return clients_; }
   Transport& client_transport(FaultScript& script) {
