@@ -25,6 +25,15 @@ using ManifestVariables = std::vector<std::pair<std::string, std::string>>;
 constexpr char kMusterInImage[] = "muster";
 constexpr char kOutputInContainer[] = "/tmp/output";
 constexpr char kMakeOutput[] = "mkdir -p \"$OUTPUT_DIR\" || exit\n";
+// Runs the commands that follow it as $1. Kubernetes asks only a container's first process to end: a shell, which would
+// wait for the program that it runs. This one tells all.
+constexpr char kPassOn[] =
+    "trap 'told=1; trap \"\" TERM; kill -TERM 0' TERM\n"
+    "/bin/sh -c \"$1\" &\n"
+    "wait $!\n"
+    "code=$?\n"
+    "[ -z \"$told\" ] || { wait $!; code=$?; }\n"
+    "exit $code\n";
 
 bool IsTorchrunVariable(const std::string& name) {
   static const std::set<std::string> names = {"RANK",       "LOCAL_RANK",       "WORLD_SIZE",     "LOCAL_WORLD_SIZE",
@@ -48,6 +57,14 @@ ManifestVariables CommonVariables(const ExperimentFile& file, const ManifestRequ
     common.emplace_back(std::move(name), std::move(value));
   }
   return common;
+}
+
+// Returns the command of a container that runs a plan's shell with its script.
+std::vector<std::string> ShellOfPod(const std::vector<std::string>& planned) {
+  const std::string& script = planned.back();
+  // The program becomes the container's first process, and hears itself.
+  if (absl::StartsWith(script, "exec ")) return {planned[0], "-c", absl::StrCat(kMakeOutput, script)};
+  return {planned[0], "-c", absl::StrCat(kMakeOutput, kPassOn), "sh", script};
 }
 
 std::string ManifestOutput(const ExperimentFile& file, const ManifestRequest& request) {
@@ -133,8 +150,8 @@ absl::Status TakeFile(const ExperimentFile& file, const ParameterValues& paramet
       continue;
     }
     ManifestRole role{.job = job, .count = 1, .resources = planned.resources, .restart = planned.restart};
-    role.command = planned.process.arguments;
-    if (role.command.front() != kMusterInImage) role.command.back().insert(0, kMakeOutput);
+    const std::vector<std::string>& arguments = planned.process.arguments;
+    role.command = arguments.front() == kMusterInImage ? arguments : ShellOfPod(arguments);
     role.environment = CommonVariables(file, request, planned.process.environment);
     request.roles.push_back(std::move(role));
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace muster {
 namespace {
@@ -28,7 +29,7 @@ bool IsPlainYaml(const std::string& text) {
 }
 
 bool IsBlockOfYaml(const std::string& text) {
-  if (!absl::StrContains(text, '\n') || text[0] == ' ' || text[0] == '\n' || text.back() == '\n') return false;
+  if (!absl::StrContains(text, '\n') || text[0] == ' ' || text[0] == '\n' || absl::EndsWith(text, "\n\n")) return false;
   return std::all_of(text.begin(), text.end(), [](char c) { return IsPrintable(c) || c == '\n'; });
 }
 
@@ -40,8 +41,9 @@ std::string YamlScalar(const nlohmann::ordered_json& value, size_t indent) {
   const std::string& text = value.get_ref<const std::string&>();
   if (IsPlainYaml(text)) return text;
   if (IsBlockOfYaml(text)) {
-    std::string block = "|-";
-    for (const absl::string_view line : absl::StrSplit(text, '\n'))
+    const bool ends_a_line = text.back() == '\n';
+    std::string block = ends_a_line ? "|" : "|-";
+    for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'))
       absl::StrAppend(&block, "\n", line.empty() ? "" : std::string(indent, ' '), line);
     return block;
   }
