@@ -13,9 +13,9 @@ RUN CI=true tools/build.py command muster_command && strip build/command/bin/mus
 FROM debian:12.12-slim@sha256:d5d3f9c23164ea16f31852f95bd5959aad1c5e854332fe00f7b3a20fcc9f635c
 # The command needs no library but glibc, which the base has.
 COPY --from=build /muster/build/command/bin/muster /usr/local/bin/muster
-RUN useradd --uid 1000 --create-home muster
+RUN useradd --uid 1000 --home-dir /muster --create-home muster
 # A number, by which Kubernetes sees that it isn't root.
 USER 1000:1000
-WORKDIR /home/muster
+WORKDIR /muster
 ENTRYPOINT ["muster"]
 CMD ["--help"]
