@@ -67,7 +67,7 @@ TEST_F(ManifestCommandTest, MistakesSayWhatIsAccepted) {
   EXPECT_THAT(Mistake({"--param=rate=1", "--workers=2"}), HasSubstr("--workers: for a PROGRAM behind --"));
   EXPECT_THAT(Mistake({"--param=rate=1", "--", "train"}), HasSubstr("--param: accepted without a PROGRAM"));
   EXPECT_THAT(Mistake({"--", "train"}), HasSubstr("no image; accepted: --image NAME"));
-  EXPECT_THAT(Mistake({"train"}), HasSubstr("put the program and its arguments after --"));
+  EXPECT_THAT(Mistake({"digits"}), HasSubstr("put the program and its arguments after --"));
   EXPECT_THAT(Mistake({"--image=i", "--resources=cpu=1", "--", "train"}), HasSubstr("\"cpu=1\"; accepted: cpus=N"));
 }
 

@@ -222,15 +222,14 @@ absl::Status TakeProgram(const ManifestFlags& flags, std::vector<std::string> pr
   return TakeCluster(cluster, resources, of_ps, request);
 }
 
-absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request) {
+absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request, std::vector<std::string>& notes) {
   if (const std::vector<std::string> given = FlagsOfCluster(flags); !given.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(absl::StrJoin(given, ", "),
                      ": for a PROGRAM behind --; accepted for an experiment: what the file "
                      "says"));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
-  for (const std::string& warning : folder.file.warnings)
-    std::fprintf(stderr, "muster manifest: %s\n", warning.c_str());
+  notes = folder.file.warnings;
   ASSIGN_OR_RETURN(const std::vector<ParameterSpec> parameters,
                    WithOverrides(folder.file.parameters, flags.parameters));
   ASSIGN_OR_RETURN(const std::vector<ParameterValues> runs, AllCombinations(parameters));
@@ -241,8 +240,7 @@ absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request
   if (request.image.empty()) request.image = folder.file.image;
   request.name = flags.name.value_or(DnsLabelOf(folder.file.project));
   RETURN_IF_ERROR(TakeFile(folder.file, runs.front(), request));
-  for (const std::string& note : NotesOfFile(folder.file, request))
-    std::fprintf(stderr, "muster manifest: %s\n", note.c_str());
+  for (std::string& note : NotesOfFile(folder.file, request)) notes.push_back(std::move(note));
   return absl::OkStatus();
 }
 
@@ -258,21 +256,25 @@ absl::StatusOr<std::vector<std::string>> ProgramBehind(std::vector<std::string> 
   return remaining;
 }
 
-absl::StatusOr<std::string> Manifest(const ManifestFlags& flags, const CLI::App& command) {
+// Adds lines for the user to `notes`.
+absl::StatusOr<std::string> Manifest(const ManifestFlags& flags, const CLI::App& command,
+                                     std::vector<std::string>& notes) {
   ManifestRequest request = flags.request;
   RETURN_IF_ERROR(TakeForm(flags.form, request));
   RETURN_IF_ERROR(TakePods(flags, request));
   ASSIGN_OR_RETURN(std::vector<std::string> program, ProgramBehind(command.remaining()));
   if (program.empty())
-    RETURN_IF_ERROR(TakeExperiment(flags, request));
+    RETURN_IF_ERROR(TakeExperiment(flags, request, notes));
   else
     RETURN_IF_ERROR(TakeProgram(flags, std::move(program), request));
   return ManifestText(request);
 }
 
 int PrintManifest(const ManifestFlags& flags, const CLI::App& command) {
-  const absl::StatusOr<std::string> text = Manifest(flags, command);
+  std::vector<std::string> notes;
+  const absl::StatusOr<std::string> text = Manifest(flags, command, notes);
   if (!text.ok()) return ReportError("manifest", text.status());
+  for (const std::string& note : notes) std::fprintf(stderr, "muster manifest: %s\n", note.c_str());
   std::fputs(text->c_str(), stdout);
   return 0;
 }
@@ -316,8 +318,8 @@ void AddObjectFlags(CLI::App* command, ManifestFlags& flags) {
       ->type_name("IMAGE");
   command
       ->add_option("--token_secret,--token-secret", flags.token_secret,
-                   "A Secret that exists and has the job's token under KEY (default token)")
-      ->type_name("NAME[:KEY]");
+                   "NAME or NAME:KEY of a Secret that exists and has the job's token (default key: token)")
+      ->type_name("SECRET");
   command
       ->add_option("--pull_secret,--pull-secret", flags.request.pull_secret,
                    "A Secret that exists, with which the image is pulled")
@@ -336,9 +338,11 @@ void AddObjectFlags(CLI::App* command, ManifestFlags& flags) {
 
 void AddPodFlags(CLI::App* command, ManifestFlags& flags) {
   command
-      ->add_option("--claim", flags.claims,
-                   "A PersistentVolumeClaim that each task sees at PATH, with :ro only to read; may be repeated")
-      ->type_name("NAME:PATH[:ro]")
+      ->add_option(
+          "--claim", flags.claims,
+          "NAME:PATH, a PersistentVolumeClaim that each task sees at PATH, or NAME:PATH:ro, only to read; may be "
+          "repeated")
+      ->type_name("CLAIM")
       ->allow_extra_args(false);
   command
       ->add_option("--node_selector,--node-selector", flags.node_selector,
@@ -346,8 +350,10 @@ void AddPodFlags(CLI::App* command, ManifestFlags& flags) {
                    "repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--toleration", flags.tolerations, "A taint that nodes may have; may be repeated")
-      ->type_name("KEY[=VALUE][:EFFECT]")
+  command
+      ->add_option("--toleration", flags.tolerations,
+                   "KEY[=VALUE][:EFFECT], a taint that nodes may have; may be repeated")
+      ->type_name("TAINT")
       ->allow_extra_args(false);
   command
       ->add_option("--gpu_resource,--gpu-resource", flags.request.gpu_resource,
@@ -357,8 +363,10 @@ void AddPodFlags(CLI::App* command, ManifestFlags& flags) {
       ->type_name("DIR");
   command->add_option("--shm", flags.shm, "Size of /dev/shm, which is part of mem (default: half of mem)")
       ->type_name("SIZE");
-  command->add_option("--user", flags.user, "Run as this user, with claims' files of this group (default: the image's)")
-      ->type_name("UID[:GID]");
+  command
+      ->add_option("--user", flags.user,
+                   "UID or UID:GID to run as, with claims' files of this group (default: the image's)")
+      ->type_name("USER");
   command
       ->add_option("--stop-grace,--stop_grace", flags.stop_grace,
                    "How long tasks may take to end when asked to, for a last checkpoint say (default 30)")
