@@ -56,6 +56,9 @@ def problems(root=ROOT):
     texts = [(root / name).read_text(encoding="utf-8") for name in ("Dockerfile", ".gitignore", ".dockerignore")]
     yield from dockerfile_problems(texts[0])
     yield from ignore_problems(texts[1], texts[2])
+    if not PROGRAM.exists():
+        yield "hadolint isn't there; tools/setup.sh --no-torch --for check installs it"
+        return
     done = subprocess.run([PROGRAM, "--no-color", root / "Dockerfile"], capture_output=True, text=True)
     if done.returncode or done.stdout:
         yield from (done.stdout + done.stderr).strip().splitlines() or ["hadolint failed"]
