@@ -56,6 +56,7 @@ def parts(how_much):
         Part("public", "users include what muster/PUBLIC lists", tool("check_public.py")),
         Part("forbidden", "forbidden words and calls", tool("check_forbidden.py")),
         Part("docs", "snippets and links", tool("check_docs.py")),
+        Part("docker", "the Dockerfile is pinned, isn't root, and hadolint is content", tool("check_docker.py")),
         Part("headers", "each compiles by itself", tool("check_headers.py", *how_much)),
         Part("locks", "the torch-free part built by clang, thread-safety analysis on", tool("build.py", "notorch", "tests")),
         Part("tests", "unit tests of the torch-free part", tool("check.py", "--run-tests")),

@@ -425,7 +425,9 @@ def notebooks_part(report):
 
 def tools_part(report):
     for title, name in (("structure", "layers, sizes, names and words"), ("pages", "pages against programs"), ("lint", "lint"),
-                        ("commands", "./dev"), ("ray_client", "the program that asks Ray"), ("ray_driver", "the programs beside Ray"),
+                        ("commands", "./dev"), ("ray_client", "the program that asks Ray"),
+                        ("ray_driver", "the programs beside Ray"),
+                        ("manifest", "manifests against the models of Kubernetes"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 

@@ -3,7 +3,7 @@
 #   setup.sh [--quiet] [--no-torch] [--for user|build|check|test]
 # What each needs: `build` what compiles and runs the programs; `user` (the default) TensorBoard besides, for `muster
 # tensorboard` and `muster run --tensorboard`; `check` clang and the Python packages of tools/requirements.txt; `test` a
-# browser and Ray, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
+# browser, Ray and the models of Kubernetes, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
 # dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -169,7 +169,7 @@ see_to_torch() {
 # The files that list the Python packages which are asked for.
 test_requirements() {
   echo tools/requirements.txt
-  [ $for != test ] || echo tools/requirements-ray.txt
+  [ $for != test ] || echo tools/requirements-ray.txt tools/requirements-kubernetes.txt
 }
 
 have_requirements() {

@@ -9,6 +9,7 @@ import unittest
 import unittest.mock
 
 from tree import ROOT, Tree
+import check_docker
 import check_headers
 import check_tidy
 import compile_commands
@@ -29,6 +30,38 @@ class ChangedFilesTest(Tree):
         self.write("muster/base/c.h", "\n")
         found = {str(p) for p in sources.changed_files(self.root)}
         self.assertEqual(found, {"muster/base/a.h", "muster/base/b.h", "muster/base/c.h"})
+
+
+class DockerTest(unittest.TestCase):
+    BASE = "debian:12-slim@sha256:" + "0" * 64
+
+    def problems(self, text):
+        return list(check_docker.dockerfile_problems(textwrap.dedent(text)))
+
+    def test_a_pinned_image_that_isnt_root_is_right(self):
+        self.assertEqual(self.problems(f"""\
+            # FROM scratch
+            FROM {self.BASE} AS build
+            RUN a && \\
+              USER=0 b
+            FROM build
+            USER 1000:1000
+            """), [])
+
+    def test_what_isnt_pinned(self):
+        for base in ("debian", "debian:12-slim", "debian@sha256:" + "0" * 64):
+            found = self.problems(f"FROM --platform=linux/amd64 {base} AS build\nUSER 1\n")
+            self.assertEqual(found, [f"Dockerfile:1: {base} isn't pinned; accepted: NAME:TAG@sha256:DIGEST"])
+
+    def test_who_is_root(self):
+        for users in ("", "USER 0\n", "USER muster\n", f"USER 1\nFROM {self.BASE}\n"):
+            self.assertIn("its last stage runs as", self.problems(f"FROM {self.BASE}\n{users}")[0])
+
+    def test_what_git_ignores_stays_out(self):
+        git = "/build/\n*.pyc\n"
+        self.assertEqual(list(check_docker.ignore_problems(git, "/build/\n**/*.pyc\n")), [])
+        self.assertEqual(list(check_docker.ignore_problems(git, "/build/\n*.pyc\n")),
+                         [".dockerignore: lacks **/*.pyc, which .gitignore has"])
 
 
 class DueFilesTest(Tree):

@@ -22,6 +22,7 @@ class App;
   COMMAND(Tensorboard)           \
   COMMAND(Gc)                    \
   COMMAND(Schema)                \
+  COMMAND(Manifest)              \
   COMMAND(Run)                   \
   COMMAND(Ps)                    \
   COMMAND(Cluster)               \

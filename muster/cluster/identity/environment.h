@@ -24,6 +24,9 @@ struct Environment {
   std::optional<std::string> task_life;     // MUSTER_TASK_LIFE: how often the job's launcher has started this task
   std::optional<std::string> trace;         // MUSTER_TRACE: the default of --trace
   std::optional<std::string> status_port;   // MUSTER_STATUS_PORT: the default of --status_port
+  std::optional<std::string> join_timeout;  // MUSTER_JOIN_TIMEOUT: the default of --join_timeout
+  std::optional<std::string> linger;        // MUSTER_LINGER: the default of --linger
+  std::optional<std::string> on_signal;     // MUSTER_ON_SIGNAL: the default of --on_signal
 
   // How many processors and threads (compute_threads.h).
   std::optional<std::string> processors;           // MUSTER_PROCESSORS: of this host, for all tasks of the job

@@ -203,6 +203,33 @@ absl::StatusOr<absl::Duration> ReadStallLimit(const std::string& text) {
       absl::StrCat("--stall_limit: ", Quoted(text), " is no number of seconds; accepted: 0 (never) and more"));
 }
 
+absl::StatusOr<absl::Duration> ReadSeconds(const char* flag, const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds) && seconds >= 0) return absl::Seconds(seconds);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, ": ", Quoted(text), " is no number of seconds; accepted: 0 and more"));
+}
+
+absl::StatusOr<bool> ReadOnSignal(const std::string& text) {
+  if (text == "end" || text == "leave") return text == "leave";
+  return absl::InvalidArgumentError(absl::StrCat("--on_signal: ", Quoted(text), "; accepted: end, leave"));
+}
+
+// Reads the flags about how a task begins and ends.
+absl::Status ReadLife(const TaskFlags& flags, std::optional<absl::Duration>& join_timeout,
+                      std::optional<absl::Duration>& linger, bool& leaves_on_signal) {
+  if (flags.join_timeout) {
+    ASSIGN_OR_RETURN(join_timeout, ReadSeconds("join_timeout", *flags.join_timeout));
+  }
+  if (flags.linger) {
+    ASSIGN_OR_RETURN(linger, ReadSeconds("linger", *flags.linger));
+  }
+  if (flags.on_signal) {
+    ASSIGN_OR_RETURN(leaves_on_signal, ReadOnSignal(*flags.on_signal));
+  }
+  return absl::OkStatus();
+}
+
 // Asks where the role comes from, and puts what it is in place of what flags and TF_CONFIG say, if it comes from
 // elsewhere.
 absl::StatusOr<Role> ResolveRole(const TaskConfigInputs& inputs, bool tf_config_says, Sayings& sayings) {
@@ -226,10 +253,16 @@ absl::StatusOr<Role> ResolveRole(const TaskConfigInputs& inputs, bool tf_config_
   return role;
 }
 
-// A launcher sets how a task is watched by environment variables, because the flags belong to the program.
+// A launcher sets how a task is watched and ended by environment variables, because the flags belong to the program.
 TaskConfigInputs InputsOf(TaskFlags flags, const Environment& environment) {
-  if (!flags.trace && !environment.trace.value_or("").empty()) flags.trace = environment.trace;
-  if (!flags.status_port && !environment.status_port.value_or("").empty()) flags.status_port = environment.status_port;
+  const auto take = [](std::optional<std::string>& flag, const std::optional<std::string>& variable) {
+    if (!flag && !variable.value_or("").empty()) flag = variable;
+  };
+  take(flags.trace, environment.trace);
+  take(flags.status_port, environment.status_port);
+  take(flags.join_timeout, environment.join_timeout);
+  take(flags.linger, environment.linger);
+  take(flags.on_signal, environment.on_signal);
   return {environment.tf_config, std::move(flags), environment.roles};
 }
 
@@ -262,6 +295,7 @@ absl::StatusOr<TaskConfig> ResolveTaskConfig(const TaskConfigInputs& inputs) {
   if (inputs.flags.stall_limit) {
     ASSIGN_OR_RETURN(config.stall_limit_, ReadStallLimit(*inputs.flags.stall_limit));
   }
+  RETURN_IF_ERROR(ReadLife(inputs.flags, config.join_timeout_, config.linger_, config.leaves_on_signal_));
   if (!sayings.cluster || sayings.cluster->empty()) {
     RETURN_IF_ERROR(ValidateAlone(sayings));
     return config;

@@ -63,6 +63,14 @@ class TaskConfig {
 
   // On a ps: LeaseOptions::stall_limit (store/gates/client_table.h); nullopt: not given.
   const std::optional<absl::Duration>& stall_limit() const { return stall_limit_; }
+  // How long the ps may be out of reach before this task has joined: where tasks start minutes apart, longer than
+  // later. nullopt: not given.
+  const std::optional<absl::Duration>& join_timeout() const { return join_timeout_; }
+  // On a ps: StoreOptions::linger; nullopt: not given.
+  const std::optional<absl::Duration>& linger() const { return linger_; }
+  // Whether SIGTERM is no end of training, as something starts the task again: a drained node, say. A worker that gets
+  // it ends with exit code 138, a chief after a last checkpoint, without telling the ps that it is done.
+  bool leaves_on_signal() const { return leaves_on_signal_; }
 
   bool is_chief() const { return task_ == chief_; }
   bool is_ps() const { return task_.job == kPsJob; }
@@ -108,6 +116,9 @@ class TaskConfig {
   std::string trace_;
   std::optional<StatusAddress> status_address_;
   std::optional<absl::Duration> stall_limit_;
+  std::optional<absl::Duration> join_timeout_;
+  std::optional<absl::Duration> linger_;
+  bool leaves_on_signal_ = false;
   std::string notice_;
   int first_port_ = 0;  // where the ports of the tasks begin, if they were computed
 };

@@ -32,6 +32,12 @@ constexpr Flag kFlags[] = {
     {"status_port", &TaskFlags::status_port, "[HOST:]PORT", "status page and Prometheus metrics; 0: any free port"},
     {"stall_limit", &TaskFlags::stall_limit, "SECONDS",
      "on a ps: how long elastic rounds wait for a worker that hangs (default 10, or 5 of its steps); 0: for ever"},
+    {"join_timeout", &TaskFlags::join_timeout, "SECONDS",
+     "how long the ps may be out of reach when this task starts (default 60)"},
+    {"linger", &TaskFlags::linger, "SECONDS",
+     "on a ps: how long it tells late workers that training has ended (default 0.3)"},
+    {"on_signal", &TaskFlags::on_signal, "end|leave",
+     "what SIGTERM means: training ends (default), or this task leaves it to its next start"},
 };
 
 std::optional<KnownFlag> FindTaskFlag(const std::string& name) {

@@ -24,10 +24,13 @@ struct TaskFlags {
   std::optional<std::string> ps;          // a number; see role_source.h
   std::optional<std::string> first_port;  // a number; see role_source.h
   std::optional<std::string> model_dir;
-  std::optional<std::string> trace;        // a file
-  std::optional<std::string> status_port;  // see StatusAddress
-  std::optional<std::string> device;       // see ComputeDevice
-  std::optional<std::string> stall_limit;  // seconds; see TaskConfig::stall_limit
+  std::optional<std::string> trace;         // a file
+  std::optional<std::string> status_port;   // see StatusAddress
+  std::optional<std::string> device;        // see ComputeDevice
+  std::optional<std::string> stall_limit;   // seconds; see TaskConfig::stall_limit
+  std::optional<std::string> join_timeout;  // seconds; see TaskConfig::join_timeout
+  std::optional<std::string> linger;        // seconds; see TaskConfig::linger
+  std::optional<std::string> on_signal;     // end or leave; see TaskConfig::leaves_on_signal
 };
 
 // Takes those flags out of `arguments` (without the program's name) and leaves the others in order. Stops at "--",

@@ -36,7 +36,8 @@ TEST(TaskFlags, AFlagNeedsAValue) {
 }
 
 TEST(TaskFlags, AnEmptyNumberOrChoiceIsAMistake) {
-  for (const char* flag : {"job_name", "task_index", "device", "status_port", "stall_limit"}) {
+  for (const char* flag :
+       {"job_name", "task_index", "device", "status_port", "stall_limit", "join_timeout", "linger", "on_signal"}) {
     std::vector<std::string> arguments = {std::string("--") + flag + "="};
     EXPECT_THAT(std::string(TakeTaskFlags(arguments).status().message()),
                 HasSubstr(std::string("--") + flag + " has no value; accepted: "));
@@ -68,8 +69,9 @@ TEST(TaskFlags, ASimilarFlagIsTheProgramsOwn) {
 }
 
 TEST(TaskFlags, HelpNamesEveryFlag) {
-  for (const char* flag : {"--ps_hosts", "--worker_hosts", "--chief_hosts", "--job_name", "--task_index", "--model_dir",
-                           "--trace", "--status_port", "--device", "--stall_limit"}) {
+  for (const char* flag :
+       {"--ps_hosts", "--worker_hosts", "--chief_hosts", "--job_name", "--task_index", "--model_dir", "--trace",
+        "--status_port", "--device", "--stall_limit", "--join_timeout", "--linger", "--on_signal"}) {
     EXPECT_THAT(TaskFlagsHelp(), HasSubstr(flag));
   }
 }

@@ -51,6 +51,22 @@ TEST(TaskWatchingTest, AStallLimitIsANumberOfSecondsFromZero) {
   }
 }
 
+TEST(TaskWatchingTest, ALauncherSaysHowATaskBeginsAndEnds) {
+  EXPECT_EQ(Config({})->join_timeout(), std::nullopt);
+  EXPECT_EQ(Config({})->linger(), std::nullopt);
+  EXPECT_FALSE(Config({})->leaves_on_signal());
+  const Environment environment = {.join_timeout = "1800", .linger = "600", .on_signal = "leave"};
+  EXPECT_EQ(Config({}, environment)->join_timeout(), absl::Minutes(30));
+  EXPECT_EQ(Config({}, environment)->linger(), absl::Minutes(10));
+  EXPECT_TRUE(Config({}, environment)->leaves_on_signal());
+  EXPECT_EQ(Config({"--join_timeout=5"}, environment)->join_timeout(), absl::Seconds(5));
+  EXPECT_EQ(Config({"--linger=0.5"}, environment)->linger(), absl::Milliseconds(500));
+  EXPECT_FALSE(Config({"--on_signal=end"}, environment)->leaves_on_signal());
+  EXPECT_THAT(Config({"--join_timeout=soon"}).status().message(), HasSubstr("--join_timeout: \"soon\""));
+  EXPECT_THAT(Config({"--linger=-1"}).status().message(), HasSubstr("--linger: \"-1\""));
+  EXPECT_THAT(Config({"--on_signal=stay"}).status().message(), HasSubstr("\"stay\"; accepted: end, leave"));
+}
+
 TEST(TaskWatchingDeathTest, AProgramWithoutFlagsOfItsOwnRefusesOthersAndShowsWhatThereIs) {
   const auto run = [](std::string word) {
     std::string program = "train";

@@ -34,6 +34,13 @@ inline constexpr char kDetachedVariable[] = "MUSTER_DETACHED";
 // How often the run has started this task, 1 at first. A ps gives a task's place to a later start at once, also where
 // it still hears the earlier one.
 inline constexpr char kTaskLifeVariable[] = "MUSTER_TASK_LIFE";
+// How many seconds a task waits for the ps at its start, in the place of the minute that it waits for them later: the
+// value of --join_timeout.
+inline constexpr char kJoinTimeoutVariable[] = "MUSTER_JOIN_TIMEOUT";
+// How many seconds a ps answers after the end of training: the value of --linger.
+inline constexpr char kLingerVariable[] = "MUSTER_LINGER";
+// "leave": SIGTERM isn't the end of training, because the task is started again: the value of --on_signal.
+inline constexpr char kOnSignalVariable[] = "MUSTER_ON_SIGNAL";
 
 // The path at which the agent of a host keeps the addresses of all tasks once a task has moved to another host, in the
 // form of transport/tcp/moved_addresses.h.

@@ -21,6 +21,8 @@ struct StoreClientOptions {
   uint64_t life = 0;  // of the task: see JoinRequest
   // How long a ps may be unreachable, or silent about one request, before the operation fails with Unavailable.
   absl::Duration patience = absl::Seconds(60);
+  // The same until this client has joined for the first time: the ps may still be starting. Counts if it is longer.
+  absl::Duration first_patience = absl::ZeroDuration();
   // How long it may be silent about requests that move or write the whole model: initialisation, parts of checkpoints,
   // their commit. For being unreachable, `patience` holds even then.
   absl::Duration transfer_patience = absl::Minutes(30);

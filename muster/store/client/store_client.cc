@@ -42,7 +42,7 @@ absl::Status StoreClient::JoinOne(int ps, bool chief, bool last) {
         .method = StoreMethod::kJoin,
         .control = Encode(JoinRequest{options_.task, options_.incarnation, chief, options_.where, options_.life})};
     const absl::Status status =
-        ps_calls_.ExchangeOne(call, last ? kLastJoinPatience : options_.patience, /*stoppable=*/!last);
+        ps_calls_.ExchangeOne(call, last ? kLastJoinPatience : JoinPatience(), /*stoppable=*/!last);
     if (status.ok()) return Decode(call.answer->control, ps_calls_.joined(ps));
     // An earlier life of this task may still look alive; its lease tells within seconds.
     if (last || !absl::IsAlreadyExists(status) || ps_calls_.loop().Now() >= give_up) return status;
@@ -56,7 +56,11 @@ absl::Status StoreClient::AwaitAllServers() {
   if (num_ps() == 1) return absl::OkStatus();
   std::vector<StoreCall> calls;
   for (int ps = 0; ps < num_ps(); ++ps) calls.push_back({.ps = ps, .method = StoreMethod::kStatus});
-  return ps_calls_.Exchange(calls, ps_calls_.loop().Now() + options_.patience, /*stoppable=*/true);
+  return ps_calls_.Exchange(calls, ps_calls_.loop().Now() + JoinPatience(), /*stoppable=*/true);
+}
+
+absl::Duration StoreClient::JoinPatience() const {
+  return was_joined_ ? options_.patience : std::max(options_.patience, options_.first_patience);
 }
 
 absl::Status StoreClient::Join(bool chief) {
@@ -75,6 +79,7 @@ absl::Status StoreClient::Join(bool chief) {
     if (ps_calls_.joined(ps).ended) return absl::OkStatus();
     sequence_ = std::max(sequence_, ps_calls_.joined(ps).last_sequence);
   }
+  was_joined_ = was_joined_ || stopped.ok();
   return stopped.ok() ? work_.Joined() : stopped;
 }
 

@@ -114,6 +114,7 @@ class StoreClient {
   };
 
   [[nodiscard]] absl::Status AwaitAllServers();
+  absl::Duration JoinPatience() const;
   [[nodiscard]] absl::Status JoinOne(int ps, bool chief, bool last);
   [[nodiscard]] absl::Status InitializeOne(int ps, int64_t global_step, int64_t minibatches, const RestoredPart* part);
   absl::StatusOr<StepResult> PushPullAll(absl::FunctionRef<ByteSpan(size_t)> gradient,
@@ -135,6 +136,7 @@ class StoreClient {
   uint64_t sequence_ = 0;
   uint64_t round_ = 0;
   uint64_t clock_ = 0;
+  bool was_joined_ = false;
   uint64_t generation_ = 0;  // of the pulled values
   int64_t global_step_ = 0;  // from ps 0's last answer
   std::string load_request_;

@@ -253,6 +253,19 @@ TEST_P(FaultTest, APsThatWasNeverThereIsNamedWithinThePatience) {
   ExpectGivesUpOnPs1([&] { return chief_->Join(true); });
 }
 
+TEST_P(FaultTest, ATaskThatStartsWaitsLongerIfItIsTold) {
+  StoreClientOptions options = Options();
+  options.first_patience = absl::Minutes(30);
+  auto early = store_.Client("chief:0", script_, options);
+  store_.KillPs(1);
+  const absl::Time begin = store_.loop.Now();
+  store_.loop.CallAt(begin + absl::Minutes(29), [this] { store_.StartPs(1); });
+  ASSERT_EQ(early->Join(true), absl::OkStatus());
+  EXPECT_GE(store_.loop.Now(), begin + absl::Minutes(29));
+  store_.KillPs(1);
+  ExpectGivesUpOnPs1([&] { return early->Join(true); });
+}
+
 TEST_P(FaultTest, APsThatDiesInTrainingIsNamedWithinThePatience) {
   Start();
   ASSERT_EQ(Push(), absl::OkStatus());

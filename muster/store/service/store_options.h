@@ -20,14 +20,16 @@
 
 namespace muster {
 
+inline constexpr absl::Duration kUsualLinger = absl::Milliseconds(300);
+
 struct StoreOptions {
   std::string task = "ps:0";         // for messages and the status page
   bool lead = true;                  // ps 0: counts the global step and commits checkpoints
   std::vector<std::string> workers;  // the tasks that may join, the chief among them: "chief:0", "worker:0", …
   LeaseOptions lease;
   uint64_t incarnation = 1;  // of this process
-  // How long the store answers late questions after the end.
-  absl::Duration linger = absl::Milliseconds(300);
+  // How long the store answers late questions after the end; after a shutdown, kUsualLinger at most.
+  absl::Duration linger = kUsualLinger;
   // How long a shutdown waits, before that, for those who are training: they learn of it with their next push, and the
   // chief then saves its last checkpoint.
   absl::Duration shutdown_grace = absl::Seconds(20);

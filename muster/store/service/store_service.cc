@@ -501,8 +501,12 @@ void StoreService::CheckLeaving() {
   const absl::Time last_leaves = ps_.clients.LastLeaves(now);
   if (last_leaves > now && now < give_up) return CheckEndAt(std::min(last_leaves, give_up));
   lingering_ = true;
+  Linger(was_shut_down_ ? std::min(ps_.options.linger, kUsualLinger) : ps_.options.linger);
+}
+
+void StoreService::Linger(absl::Duration linger) {
   if (end_timer_) ps_.loop.CancelTimer(*end_timer_);
-  end_timer_ = ps_.loop.CallAt(now + ps_.options.linger, [this] {
+  end_timer_ = ps_.loop.CallAt(ps_.loop.Now() + linger, [this] {
     end_timer_.reset();
     AnswerKept();
     part_saver_.FailAll(absl::UnavailableError("this ps has ended: it waits for nobody any longer"));
@@ -519,7 +523,9 @@ void StoreService::AnswerKept() {
 }
 
 void StoreService::Shutdown(const std::string& reason) {
-  if (ps_.ending.empty()) End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
+  was_shut_down_ = true;
+  if (ps_.ending.empty()) return End(absl::OkStatus(), absl::StrCat("shut down: ", reason));
+  if (lingering_ && !finished_ && ps_.options.linger > kUsualLinger) Linger(kUsualLinger);
 }
 
 bool StoreService::IsInUse() const {

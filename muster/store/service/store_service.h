@@ -117,6 +117,7 @@ class StoreService final : public RequestHandler {
   void RecordChief();
   void CheckEnd();
   void CheckLeaving();
+  void Linger(absl::Duration linger);
   void CheckEndAt(absl::Time when);
   void AnswerKept();  // fails every open request when training, and then the ps, has ended
   void End(absl::Status outcome, const std::string& why);
@@ -140,6 +141,7 @@ class StoreService final : public RequestHandler {
   std::function<Listener::Stats()> listener_stats_;
   absl::Time ended_at_;
   bool lingering_ = false;
+  bool was_shut_down_ = false;
   bool finished_ = false;
   absl::Status outcome_;
   std::optional<EventLoop::TimerId> end_timer_;

@@ -72,6 +72,37 @@ TEST_F(StoreServiceTest, EndsWhenAllAreDoneAndTellsWhoComesLate) {
   EXPECT_EQ(store.service(0).outcome(), absl::OkStatus());
 }
 
+TEST_F(StoreServiceTest, LingersAsLongAsItIsToldUnlessItIsAskedToEnd) {
+  SimulatedStore store(1, kTasks);
+  store.linger = absl::Minutes(10);
+  store.KillPs(0);
+  store.StartPs(0);
+  auto chief = Chief(store);
+  auto worker = Worker(store);
+  EXPECT_EQ(worker->Done(), absl::OkStatus());
+  EXPECT_EQ(chief->Done(), absl::OkStatus());
+  store.Pass(absl::Minutes(9));
+  EXPECT_FALSE(store.service(0).finished());
+  auto late = store.Client("worker:1");
+  EXPECT_EQ(late->Join(false), absl::OkStatus());
+  EXPECT_TRUE(late->ended()) << "a worker whose pod was replaced learns that there is nothing to do";
+  store.service(0).Shutdown("a signal");
+  EXPECT_FALSE(store.service(0).finished());
+  store.Pass(absl::Milliseconds(300));
+  EXPECT_TRUE(store.service(0).finished());
+  EXPECT_EQ(store.service(0).outcome(), absl::OkStatus());
+}
+
+TEST_F(StoreServiceTest, AShutdownLingersNoLongerThanUsual) {
+  SimulatedStore store(1, kTasks);
+  store.linger = absl::Minutes(10);
+  store.KillPs(0);
+  store.StartPs(0);
+  store.service(0).Shutdown("a signal");
+  store.Pass(absl::Milliseconds(300));
+  EXPECT_TRUE(store.service(0).finished());
+}
+
 TEST_F(StoreServiceTest, ADeadWorkerHoldsTheEndUpForItsGraceOnly) {
   SimulatedStore store(1, kTasks, {.lease = absl::Hours(1), .disconnect_grace = absl::Seconds(3)});
   auto chief = Chief(store);

@@ -135,8 +135,8 @@ class SimulatedStore {
   // These are about ps that are started from now on. Makes the handler between a ps and its clients.
   std::function<std::unique_ptr<RequestHandler>(StoreService&)> wrap;
   std::function<std::optional<uint64_t>()> supervisor_count;  // as StoreOptions
-  // They don't give their memory away.
-  void KeepMemories() { direct_ = false; }
+  absl::Duration linger = kUsualLinger;                       // likewise
+  void KeepMemories() { direct_ = false; }                    // they don't give their memory away
   // Starts a new life under the old address. `files`: the disk that this ps sees, if not everybody's.
   void StartPs(int ps, FileSystem* files = nullptr, const std::string& model_dir = "") {
     Server& server = servers_[ps];
@@ -148,6 +148,7 @@ class SimulatedStore {
                            .workers = workers_,
                            .lease = lease_,
                            .incarnation = ++incarnations_,
+                           .linger = linger,
                            .files = files != nullptr ? files : &this->files,
                            .model_dir = model_dir,
                            .background = [this](absl::AnyInvocable<void()> task) { loop.Post(std::move(task)); },
@@ -173,7 +174,6 @@ class SimulatedStore {
   std::unique_ptr<StoreClient> Client(const std::string& task, FaultScript& script, StoreClientOptions options = {}) {
     return std::make_unique<StoreClient>(client_transport(script), addresses_, Complete(task, std::move(options)));
   }
-
   // For other kinds of clients: the network, without faults or with those of `script`, which must outlive the store.
   Transport& client_transport() { return clients_; }
   Transport& client_transport(FaultScript& script) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "muster/algo/algorithms/algorithm.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
@@ -33,6 +34,7 @@ struct SessionEnvironment {
   std::string target;  // the server's
   SessionPlace place;
   std::function<bool()> stop_requested = [] { return false; };
+  bool leaves_on_signal = false;       // TaskConfig::leaves_on_signal: a stop isn't the end of training
   TrainingMetrics* metrics = nullptr;  // null: nothing is kept
   // Called once the ps know the task: heartbeats begin.
   std::function<void()> on_joined = [] {};
@@ -41,5 +43,16 @@ struct SessionEnvironment {
   const WaitClock* wait_clock = &RealWaitClock();  // for the session's threads
   std::shared_ptr<const void> open;                // expires with the session: until then the server has no other
 };
+
+// Returns whether a session that ends now leaves training to its task's next start, without telling the ps that the
+// task is done.
+inline bool LeavesTraining(const SessionEnvironment& environment) {
+  return environment.leaves_on_signal && environment.stop_requested();
+}
+// Returns what such a session's end is.
+inline absl::Status LeftTraining() {
+  return absl::UnavailableError(
+      "this task was asked to end by a signal while it trained: it leaves training to its next start");
+}
 
 }  // namespace muster

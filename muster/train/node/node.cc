@@ -129,6 +129,7 @@ absl::Status Node::StartPs() {
                                                    .lead = task_.task().index == 0,
                                                    .workers = std::move(workers),
                                                    .lease = LeaseOfPs(),
+                                                   .linger = task_.linger().value_or(kUsualLinger),
                                                    .model_dir = task_.model_dir(),
                                                    .memory = std::move(memory),
                                                    .supervisor_count = SupervisorCountOf(task_, options_.heard_file)},
@@ -136,7 +137,7 @@ absl::Status Node::StartPs() {
                                          .direct = ApplyOf(options_) != ApplyChoice::kServer,
                                          .tracer = tracer_.get(),
                                          .status_address = task_.status_address(),
-                                         .has_launcher = options_.life > 0}));
+                                         .has_launcher = options_.life > 0 || task_.leaves_on_signal()}));
   return absl::OkStatus();
 }
 
@@ -167,22 +168,23 @@ absl::Status Node::StartLocalStore() {
 }
 
 void Node::StartClient(std::vector<std::string> ps_addresses) {
-  client_ =
-      std::make_unique<StoreClient>(*transport_, std::move(ps_addresses),
-                                    StoreClientOptions{.task = task_.task().ToString(),
-                                                       .where = ThisProcess(),
-                                                       .incarnation = NewIncarnation(),
-                                                       .life = options_.life,
-                                                       .patience = options_.patience,
-                                                       .join_patience = options_.lease.lease + absl::Seconds(2),
-                                                       .stop_requested = [this] { return stop_signal_->raised(); },
-                                                       .stop_patience = options_.stop_patience,
-                                                       .apply = ApplyOfClient(),
-                                                       .tcp_asked_for = options_.transport == TransportChoice::kTcp,
-                                                       .wire = WireOfClient(),
-                                                       .probe = options_.probe,
-                                                       .track = training_,
-                                                       .part_bytes = options_.part_bytes});
+  client_ = std::make_unique<StoreClient>(
+      *transport_, std::move(ps_addresses),
+      StoreClientOptions{.task = task_.task().ToString(),
+                         .where = ThisProcess(),
+                         .incarnation = NewIncarnation(),
+                         .life = options_.life,
+                         .patience = options_.patience,
+                         .first_patience = task_.join_timeout().value_or(options_.patience),
+                         .join_patience = options_.lease.lease + absl::Seconds(2),
+                         .stop_requested = [this] { return stop_signal_->raised(); },
+                         .stop_patience = options_.stop_patience,
+                         .apply = ApplyOfClient(),
+                         .tcp_asked_for = options_.transport == TransportChoice::kTcp,
+                         .wire = WireOfClient(),
+                         .probe = options_.probe,
+                         .track = training_,
+                         .part_bytes = options_.part_bytes});
 }
 
 bool Node::HasOwnCopy() const { return task_.distributed() && task_.num_ps() == 0; }
@@ -273,6 +275,7 @@ absl::StatusOr<SessionEnvironment> Node::MakeSessionEnvironment() {
                             .target = Target(),
                             .place = MakeSessionPlace(),
                             .stop_requested = [this] { return stop_signal_->raised(); },
+                            .leaves_on_signal = task_.leaves_on_signal(),
                             .metrics = &metrics_,
                             .on_joined = [this] { StartHeartbeats(); },
                             .tracer = tracer_.get(),

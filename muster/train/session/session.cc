@@ -427,7 +427,8 @@ absl::Status Session::StopThreads() {
 
 absl::Status Session::Close() {
   RETURN_IF_ERROR(CheckBetweenSteps("Close"));
-  if (std::exchange(closed_, true) || !manager_.joined()) return absl::OkStatus();
+  if (std::exchange(closed_, true)) return absl::OkStatus();
+  if (!manager_.joined()) return LeavesTraining(environment_) ? LeftTraining() : absl::OkStatus();
   stop_ = true;
   environment_.algorithm->End();
   // Whatever fails here, the ps must still hear that this task is done: they would wait for it otherwise.
@@ -443,7 +444,7 @@ absl::Status Session::Close() {
     LogWarning(
         "the loss is NaN: what was trained since it became so is worthless, and the last checkpoint may be; "
         "NanTensor ends training at the first NaN");
-  first_error.Update(environment_.client->Done());
+  first_error.Update(LeavesTraining(environment_) ? LeftTraining() : environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
   return first_error;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/checkpoint/checkpoint_directory.h"
+#include "muster/store/service/store_status.h"
 #include "muster/summary/event_file_reader.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/train/saving/saver.h"
@@ -195,6 +197,22 @@ TEST_P(SessionTest, ASignalBetweenTheQuestionAndTheRunIsNoMistake) {
   EXPECT_EQ(session.Run(), absl::OkStatus());
   EXPECT_TRUE(session.ShouldStop());
   EXPECT_EQ(session.Close(), absl::OkStatus());
+}
+
+// As in a pod of a node that is drained: the task begins again elsewhere.
+TEST_P(SessionTest, ATaskThatIsStartedAgainLeavesAtASignalWithoutAnEndOfTraining) {
+  chief_.leaves_on_signal = true;
+  Session session = chief_.MakeSession({.checkpoint_dir = "model"});
+  ASSERT_EQ(session.Start(), absl::OkStatus());
+  ASSERT_EQ(session.Run(), absl::OkStatus());
+  chief_.stop = true;
+  const absl::Status left = session.Close();
+  EXPECT_TRUE(absl::IsUnavailable(left)) << left;
+  EXPECT_THAT(left.message(), HasSubstr("it leaves training to its next start"));
+  EXPECT_EQ(session.last_checkpoint(), "model/model.ckpt-1");
+  const auto status = nlohmann::json::parse(StatusJson(store_.service(0).MakeView()));
+  EXPECT_NE(status["clients"][0]["state"], "done");
+  EXPECT_EQ(session.Close(), absl::OkStatus()) << "it is closed";
 }
 
 TEST_P(SessionTest, AnErrorInTheStepSkipsAfterRunAndIsGivenOn) {

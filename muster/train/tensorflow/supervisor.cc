@@ -275,7 +275,7 @@ absl::Status Supervisor::EndSession() {
   if (!manager_.joined()) return first_error;
   environment_.algorithm->End();
   if (prepared_) first_error.Update(manager_.FinishPending());
-  first_error.Update(environment_.client->Done());
+  first_error.Update(LeavesTraining(environment_) ? LeftTraining() : environment_.client->Done());
   watch_.Is(TrainingState::kEnded);
   return first_error;
 }

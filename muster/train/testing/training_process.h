@@ -62,6 +62,7 @@ class TrainingProcess {
             .is_chief = is_chief_,
             .target = "muster://here:1",
             .stop_requested = [this] { return stop; },
+            .leaves_on_signal = leaves_on_signal,
             .on_joined = [this] { ++joined; }};
   }
   Session MakeSession(SessionOptions options = {}, std::vector<std::shared_ptr<SessionHook>> hooks = {}) {
@@ -86,7 +87,8 @@ class TrainingProcess {
   std::unique_ptr<StoreClient> client;
   FileSystem& files;
   bool stop = false;  // set as a signal would
-  int joined = 0;     // how often on_joined was called
+  bool leaves_on_signal = false;
+  int joined = 0;  // how often on_joined was called
 
  private:
   StoreClientOptions ClientOptions(const UpdateWay& way) {
