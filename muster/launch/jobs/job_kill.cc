@@ -25,7 +25,13 @@ absl::Status JobKill::Begin(bool now) {
   run.job = job.value_or(run.job);
   run.job.killed = true;
   RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
-  return run.news.phase == JobPhase::kRuns ? Request(now) : Cancel();
+  // An engine that takes the job for gone may have lost the processes of its script, and the supervisor lives.
+  const bool is_gone = run.news.phase == JobPhase::kEnded || run.news.phase == JobPhase::kUnknown;
+  return run.news.phase == JobPhase::kRuns || (is_gone && !IsSilent()) ? Request(now) : Cancel();
+}
+
+bool JobKill::IsSilent() const {
+  return means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
 }
 
 absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
@@ -59,8 +65,7 @@ absl::Status JobKill::End(JobEnd how) {
     return absl::UnimplementedError(absl::StrCat("this muster has no engine '", target_.run.job.engine, "'"));
   const absl::Status ended = engine->End(target_.run.job.id, how);
   // An engine that has just said that the job waits isn't gone.
-  const bool is_gone = target_.run.news.phase != JobPhase::kWaits &&
-                       means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
+  const bool is_gone = target_.run.news.phase != JobPhase::kWaits && IsSilent();
   return absl::IsUnavailable(ended) && is_gone ? EndWithoutEngine(ended) : ended;
 }
 
