@@ -37,8 +37,8 @@ class JobKill {
   };
   JobKill(const Means& means, Target target) : means_(means), id_(target.id), target_(std::move(target)) {}
 
-  // Writes a request for a supervisor that may live; cancels the job otherwise, as while it waits. `now`: to kill the tasks without asking them. An error: the
-  // engine can't be told, or the run's folder can't be written.
+  // Writes a request for a supervisor that may live; cancels the job otherwise, as while it waits. `now`: to kill the
+  // tasks without asking them. An error: the engine can't be told, or the run's folder can't be written.
   [[nodiscard]] absl::Status Begin(bool now);
   // Returns whether the supervisor was asked.
   bool asked_supervisor() const { return asked_supervisor_; }
