@@ -13,8 +13,8 @@
 namespace muster::manifest_tasks_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
-    ::testing::Key, ::testing::Not, ::testing::Pair;
+using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Key,
+    ::testing::Not, ::testing::Pair;
 
 ManifestRequest NamedRequest(ManifestForm form = ManifestForm::kJob) {
   ManifestRequest request{.form = form, .name = "digits"};

@@ -161,7 +161,7 @@ TEST(ManifestTest, AllNamesOfTasksAreDnsLabels) {
   ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);
   request.name = longest;
   EXPECT_TRUE(ManifestText(request).ok());
-  request.name += "b";
+  request.name += 'b';
   EXPECT_THAT(MistakesOf(request), HasSubstr(absl::StrCat("accepted are at most ", longest.size())));
   for (const char* wrong : {"", "1st", "-a", "a-", "a_b", "A", "a.b"}) {
     request.name = wrong;

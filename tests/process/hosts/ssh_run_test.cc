@@ -190,10 +190,11 @@ TEST_F(SshRun, AHostThatDropsConnectionsIsTriedAgain) {
                             "/22; if read -r version <&$held; then n=$((n + 1)); fi; done; echo six; exec sleep 600"}));
   others.WaitForOut("six");
   ASSERT_EQ(mkfifo(Shared("dials").c_str(), 0600), 0);
-  Process dials({"/usr/bin/env", "sh", "-c",
-                 "exec 3<>\"$0\"; echo listens; for dial in one two three; do read -r line <&3; echo $dial; done; "
-                 "exec sleep infinity",
-                 Shared("dials")});
+  Process dials(
+      {"/usr/bin/env", "sh", "-c",
+       absl::StrCat("exec 3<>\"$0\"; echo listens; for dial in one two three; do read -r line <&3; echo $dial; ",
+                    "done; exec sleep infinity"),
+       Shared("dials")});
   dials.WaitForOut("listens\n");
   std::filesystem::create_directory(Shared("bin"));
   std::ofstream(Shared("bin/ssh")) << "#!/bin/sh\ncase \"$*\" in *\" h1 \"*) echo 1<>" << Shared("dials")
