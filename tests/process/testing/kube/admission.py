@@ -132,7 +132,7 @@ def admit_pod(cluster, resource, pod):
     for key in AWAY:
         if not any(one.get("key") in (None, "", key) and one.get("effect") in (None, "", "NoExecute") for one in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute",
-                                "tolerationSeconds": cluster.settings.node_eviction_s})
+                                "tolerationSeconds": int(cluster.settings.node_eviction_s)})
     pod["status"] = {"phase": "Pending", "qosClass": _quality(spec)}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",

@@ -21,7 +21,7 @@ import tunnel
 NODE_PORT = 10250
 VERB_OF = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 JSON = "application/json"
-OPENAPI = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+OPENAPI = "application/octet-stream"  # the true name, with an @, is none that kubectl can read
 
 
 class Target:

@@ -194,7 +194,8 @@ class Cluster:
                 changed = self.store.change(resource.key, namespace, name, change, version)
             except stores.Conflict as error:
                 raise errors.conflict(resource, name) from error
-            if changed["metadata"].get("deletionTimestamp") and not self._is_held(resource, changed):
+            grace = changed["metadata"].get("deletionGracePeriodSeconds") or 0
+            if changed["metadata"].get("deletionTimestamp") and not self._is_held(resource, changed, grace):
                 self.store.delete(resource.key, namespace, name)
             return changed
 
@@ -238,7 +239,7 @@ class Cluster:
                 return value, False
             if options.get("propagationPolicy") == "Orphan" or options.get("orphanDependents"):
                 self._orphan(value["metadata"]["uid"])
-            if grace == 0 and not self._is_held(resource, value):
+            if grace == 0 and not self._is_held(resource, value, grace):
                 return self.store.delete(resource.key, namespace, name), True
 
             def change(changed):
@@ -259,13 +260,13 @@ class Cluster:
         return value["spec"].get("terminationGracePeriodSeconds", 30) if asked is None else max(0, asked)
 
     @staticmethod
-    def _is_held(resource, value):
+    def _is_held(resource, value, grace):
         """Whether something has to happen before the object goes."""
         if value["metadata"].get("finalizers"):
             return True
         if resource.key == "namespaces":
             return bool(value.get("spec", {}).get("finalizers"))
-        return resource.key == "pods" and (value["metadata"].get("deletionGracePeriodSeconds") or 0) > 0
+        return resource.key == "pods" and grace > 0
 
     def _orphan(self, uid):
         for key in self.store.resources():

@@ -15,14 +15,21 @@ import volumes as volume_sets
 
 OWN = ("tmp", "run", "root", "home")  # top folders of which a container has its own, empty ones
 
-# $1: the container's folder; "$2" …: the command. A mount point that isn't there is made in a layer above the node's own
+# Runs the command as the first process of its namespace of processes, and ends as it ended, with 128 + N for signal N. What
+# this shell itself has to say isn't the container's.
+AROUND = 'setpriv --pdeathsig KILL bash -ec "$@"; exit $?'
+
+# For bash, as dash knows no descriptor above 9. $1: the container's folder; $2, $3: the descriptors of its outputs; "$4" …:
+# the command. A mount point that isn't there is made in a layer above the node's own
 # folder, so that the node keeps none.
 SCRIPT = r"""
+exec >&"$2" 2>&"$3"
+eval "exec $2>&- $3>&-"
 read -r pid rest </proc/self/stat
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 own=$1
 root=$own/root
-shift
+shift 3
 mount -t tmpfs -o mode=755 tmpfs "$root"
 layers=0
 place() { # where, what (a folder d or a file f), whether its parent is a volume's
@@ -106,7 +113,7 @@ def _identity(pod, container):
         return []
     group = context.get("runAsGroup", 0)
     groups = ",".join(map(str, [context["fsGroup"]] if context.get("fsGroup") else []))
-    return ["setpriv", f"--reuid={user}", f"--regid={group}", f"--groups={groups}" if groups else "--clear-groups"]
+    return ["setpriv", "--pdeathsig", "KILL", f"--reuid={user}", f"--regid={group}", f"--groups={groups}" if groups else "--clear-groups"]
 
 
 class Run:
@@ -128,15 +135,16 @@ class Run:
         self.started, self.ended, self.exit_code, self.killed_because = times.text(), None, None, ""
         inside = ["/usr/bin/env", "-i", *(f"{key}={value}" for key, value in variables.items()), *self.identity, "sh", "-c",
                   'cd "$0" && exec "$@"', container.get("workingDir") or "/", *words]
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
         # pylint: disable-next=consider-using-with
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *self.network, "unshare", "--mount", "--pid", "--uts", "--ipc", "--fork",
-             "--kill-child=KILL", "sh", "-ec", SCRIPT, "sh", self._folder, *inside],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, cwd="/")
-        pumps = [self.log.pump(os.dup(pipe.fileno()), stream)
-                 for pipe, stream in ((self._process.stdout, b"stdout"), (self._process.stderr, b"stderr"))]
-        self._process.stdout.close()
-        self._process.stderr.close()
+            ["setpriv", "--pdeathsig", "KILL", *self.network, "unshare", "--mount", "--pid", "--uts", "--ipc", "sh", "-c", AROUND,
+             "sh", SCRIPT, "bash", self._folder, str(out_end), str(err_end), *inside],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
+            pass_fds=(out_end, err_end))
+        os.close(out_end)
+        os.close(err_end)
+        pumps = [self.log.pump(out, b"stdout"), self.log.pump(err, b"stderr")]
         threading.Thread(target=self._await_end, args=(pumps, on_end), daemon=True).start()
 
     def _write(self, name, text):

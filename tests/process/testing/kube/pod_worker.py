@@ -205,7 +205,8 @@ class PodWorker:
             return
         try:
             self._check_image(slot)
-            variables = volume_sets.variables_of(self._kubelet.source, self.pod, slot.container)
+            status = {"podIP": self.address, "hostIP": self._kubelet.settings.address}
+            variables = volume_sets.variables_of(self._kubelet.source, dict(self.pod, status=status), slot.container)
         except Waiting as waiting:
             slot.waiting = (waiting.reason, waiting.message)
             return

@@ -15,7 +15,7 @@ def pod_state(pod):
     """The word for a pod's state that people know, such as ErrImagePull."""
     status, meta = pod.get("status", {}), pod["metadata"]
     word = status.get("reason") or status.get("phase", "Unknown")
-    for one in status.get("containerStatuses") or []:
+    for one in [] if status.get("reason") else status.get("containerStatuses") or []:
         state = one.get("state", {})
         if state.get("waiting", {}).get("reason"):
             word = state["waiting"]["reason"]
