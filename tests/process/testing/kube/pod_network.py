@@ -10,8 +10,7 @@ WAY_OUT = "169.254.1.1"
 JOIN = f"""
 ip link add "$3" type veth peer name eth0 netns "$1"
 ip link set "$3" up
-echo 1 >"/proc/sys/net/ipv4/conf/$3/proxy_arp"
-echo 0 >"/proc/sys/net/ipv4/neigh/$3/proxy_delay"
+ip addr add {WAY_OUT}/32 dev "$3"
 ip route add "$2/32" dev "$3"
 nsenter --net="/proc/$1/ns/net" sh -ec '
 ip link set lo up

@@ -2,7 +2,8 @@
 names no more than kubectl looks for, the paths that can be tried without effect (dryRun)."""
 
 import dataclasses
-import struct
+
+from protobuf import field
 
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
@@ -136,33 +137,19 @@ def resource_list(resources, group, version):
             "resources": entries}
 
 
-# Fields of the messages of gnostic's openapi_v2.proto that are written below.
-def _varint(number):
-    out = b""
-    while number > 0x7F:
-        out += struct.pack("B", number & 0x7F | 0x80)
-        number >>= 7
-    return out + struct.pack("B", number)
-
-
-def _field(number, value):
-    data = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
 def _query_parameter(name):
-    schema = _field(2, "query") + _field(4, name) + _field(6, "string")
-    return _field(8, _field(1, _field(2, _field(3, schema))))
+    schema = field(2, "query") + field(4, name) + field(6, "string")
+    return field(8, field(1, field(2, field(3, schema))))
 
 
 def openapi_v2(resources):
-    """The document as protobuf. kubectl finds no models in it, so it leaves it to the server to refuse unknown fields,
+    """The document as protobuf, of gnostic's openapi_v2.proto. kubectl finds no models in it, so it leaves it to the server to refuse unknown fields,
     which this server doesn't."""
     paths = b""
     for resource in resources:
         for version in (resource.version, *resource.older):
             kind = f'{{"group": "{resource.group}", "version": "{version}", "kind": "{resource.kind}"}}'
             patch = (_query_parameter("dryRun") + _query_parameter("fieldValidation") +
-                     _field(13, _field(1, "x-kubernetes-group-version-kind") + _field(2, _field(2, kind))))
-            paths += _field(2, _field(1, resource.path(version) + "/{name}") + _field(2, _field(8, patch)))
-    return _field(1, "2.0") + _field(2, _field(1, "Kubernetes") + _field(2, "v1.20.2")) + _field(8, paths)
+                     field(13, field(1, "x-kubernetes-group-version-kind") + field(2, field(2, kind))))
+            paths += field(2, field(1, resource.path(version) + "/{name}") + field(2, field(8, patch)))
+    return field(1, "2.0") + field(2, field(1, "Kubernetes") + field(2, "v1.20.2")) + field(8, paths)
