@@ -148,6 +148,9 @@ class PodWorker:
             self._stop(self.forced.get("grace", 0))
         elif self.pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             self._advance()
+        elif self._nothing_runs() and self._network is not None:
+            self._kubelet.network.disconnect(self._network)
+            self._network = None
         self._tell()
 
     def _nothing_runs(self):
