@@ -368,6 +368,7 @@ def notebooks_part(report):
 def tools_part(report):
     for title, name in (("structure", "layers, sizes, names and words"), ("pages", "pages against programs"), ("lint", "lint"),
                         ("commands", "./dev"), ("ray_driver", "the programs beside Ray"),
+                        ("kube_standin", "the stand-in for Kubernetes"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 

@@ -100,7 +100,8 @@ class Cluster:
         return json.loads(self.kubectl("get", *what, "-o", "json"))
 
     def script(self, path, **value):
-        return json.loads(self.run("python3", STANDIN, "script", self.folder, path, json.dumps(value)))
+        """As `standin.py script` does, but faster."""
+        return json.loads(self.kubectl("create", "--raw", "/standin/" + path, "-f", "-", text=json.dumps(value)))
 
     def end(self):
         for name in list(self._nodes):
@@ -129,8 +130,8 @@ class KubeStandInTest(unittest.TestCase):
         cls.kubectl, cls.get, cls.apply, cls.script = (cls.cluster.kubectl, cls.cluster.get, cls.cluster.apply, cls.cluster.script)
 
     def tearDown(self):
-        self.kubectl("delete", "pods,services,secrets,jobs,resourcequotas,persistentvolumeclaims", "--all", "--wait=false")
-        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        self.kubectl("delete", "jobs,pods,services,secrets,resourcequotas,persistentvolumeclaims", "--all", "--grace-period=0",
+                     "--force", "--wait=false")
         self.script("faults", images=["*"], forbid=[], unschedulable={}, dns_delay_s=0, apis=[])
 
     def await_pod(self, name, is_so):
@@ -268,7 +269,8 @@ class KubeStandInTest(unittest.TestCase):
         self.apply(*(pod(name, FOR_EVER) for name in ("evicted", "starved", "killed", "displaced")))
         for name in ("evicted", "starved", "killed", "displaced"):
             self.await_phase(name, "Running")
-        self.assertEqual(self.script("pods/evict", pod="evict*"), {"pods": ["evicted"]})
+        said = self.cluster.run("python3", STANDIN, "script", self.cluster.folder, "pods/evict", '{"pod": "evict*"}')
+        self.assertEqual(json.loads(said), {"pods": ["evicted"]})
         self.script("pods/oom", pod="starved")
         self.script("pods/kill", pod="killed")
         self.script("pods/preempt", pod="displaced")

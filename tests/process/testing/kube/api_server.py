@@ -76,7 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # ---- one request ----
 
     def _answer(self):
-        self._body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._body = self._read_body()
         split = urllib.parse.urlsplit(self.path)
         self._path = split.path
         self._queries = urllib.parse.parse_qs(split.query, keep_blank_values=True)
@@ -89,6 +89,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(404, errors.ApiError(404, "NotFound", f'"{error}" not found').status())
         except (BrokenPipeError, ConnectionError, ssl.SSLError):
             self.close_connection = True
+
+    def _read_body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
 
     def _query(self, name, default=""):
         return self._queries.get(name, [default])[0]
