@@ -21,7 +21,8 @@ std::string Pod(const std::string& name, const std::string& node, const std::str
                       R"(", "labels": {"app": "test"}}, "spec": {"restartPolicy": "Never", "hostname": ")", name,
                       R"(", "subdomain": "all", "terminationGracePeriodSeconds": 1, "nodeSelector": )",
                       R"({"kubernetes.io/hostname": ")", node,
-                      R"("}, "containers": [{"name": "main", "image": "any", "command": ["sh", "-c", ")", line, R"("]}]}})");
+                      R"("}, "containers": [{"name": "main", "image": "any", "command": ["sh", "-c", ")", line,
+                      R"("]}]}})");
 }
 
 class KubeClusterTest : public testing::Test {

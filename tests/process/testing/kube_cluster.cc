@@ -98,7 +98,8 @@ void KubeCluster::StartNode(const std::string& node) {
                                         "--visible=" + BinFolder()};
   if (!has.taint.empty()) arguments.push_back("--taint=" + has.taint);
   kubelets_[node] = std::make_unique<Process>(
-      hosts_.On(node, Joined({"unshare", "--mount", "sh", "-ec", kKubeletScript, "kubelet"}, Words("kubelet", arguments))),
+      hosts_.On(node,
+                Joined({"unshare", "--mount", "sh", "-ec", kKubeletScript, "kubelet"}, Words("kubelet", arguments))),
       ProcessOptions{.output_together = true});
   kubelets_[node]->WaitForOut("kubelet: ready\n");
 }

@@ -52,8 +52,8 @@ class KubeCluster {
   // The same with a text, such as a manifest in JSON, at stdin: `kubectl apply -f -`.
   std::string Apply(const std::string& manifest) const;
 
-  // Sets faults ("faults") or strikes pods ("pods/evict", "pods/oom", "pods/kill", "pods/preempt") by JSON, and returns the
-  // answer: {"images": ["muster:*"]}, {"pod": "a*"}.
+  // Sets faults ("faults") or strikes pods ("pods/evict", "pods/oom", "pods/kill", "pods/preempt") by JSON, and returns
+  // the answer: {"images": ["muster:*"]}, {"pod": "a*"}.
   std::string Script(const std::string& path, const std::string& json) const;
   // Kills the API server, and starts it again with what it knew. Pods go on meanwhile.
   void KillApi();

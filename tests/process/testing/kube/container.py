@@ -21,7 +21,7 @@ AROUND = 'setpriv --pdeathsig KILL bash -ec "$@"; exit $?'
 
 # For bash, as dash knows no descriptor above 9. $1: the container's folder; $2, $3: the descriptors of its outputs; "$4" …:
 # the command. A mount point that isn't there is made in a layer above the node's own
-# folder, so that the node keeps none.
+# folder, so that the node keeps none. A simulated host has a boot id of its own.
 SCRIPT = r"""
 exec >&"$2" 2>&"$3"
 eval "exec $2>&- $3>&-"
@@ -45,7 +45,9 @@ place() { # where, what (a folder d or a file f), whether its parent is a volume
 }
 . "$own/mounts"
 hostname "$(cat "$own/name")"
+cat /proc/sys/kernel/random/boot_id >"$own/boot_id"
 mount -t proc proc "$root/proc"
+mount --bind "$own/boot_id" "$root/proc/sys/kernel/random/boot_id"
 echo "$pid" >"$own/pid.new"
 mv "$own/pid.new" "$own/pid"
 exec chroot "$root" "$@"
