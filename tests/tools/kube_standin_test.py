@@ -319,6 +319,21 @@ class KubeStandInTest(unittest.TestCase):
         self.assertEqual(self.get("job", "bad")["status"]["conditions"][0]["reason"], "PodFailurePolicy")
         self.assertEqual(self.get("job", "held")["status"].get("active", 0), 0)
 
+    def test_objects_are_changed_in_every_way(self):
+        def some(**data):
+            return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "some"}, "data": data}
+
+        self.apply(some(old="1", kept="2"))
+        self.apply(some(kept="3"))
+        self.kubectl("label", "configmap", "some", "color=red")
+        self.kubectl("patch", "configmap", "some", "--type=json", "-p", '[{"op": "add", "path": "/data/new", "value": "4"}]')
+        self.kubectl("patch", "configmap", "some", "--type=merge", "-p", '{"data": {"kept": null}}')
+        self.assertEqual(self.get("configmap", "some")["data"], {"new": "4"})
+        self.assertEqual(len(self.get("configmaps", "-l", "color in (red)")["items"]), 1)
+        self.apply(pod("one", "true"))
+        self.assertIn("pod updates may not change fields", self.apply(pod("one", "false"), fails=True))
+        self.assertIn("configmap/some", self.kubectl("delete", "configmap", "some", "-o", "name"))
+
     def test_claims_are_shared_and_custom_objects_are_kept(self):
         self.script("faults", apis=["jobset"])
         self.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},

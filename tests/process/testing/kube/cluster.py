@@ -17,6 +17,7 @@ import times
 
 FAULTS = {"images": ["*"], "forbid": [], "apis": [], "unschedulable": {}, "hold_scheduling": False, "dns_delay_s": 0,
           "storage_classes": ["standard"]}
+SAME_EVENT_S = 3
 
 
 @dataclasses.dataclass
@@ -288,7 +289,7 @@ class Cluster:
             return None
 
     def event(self, about, reason, message, kind="Normal", source="standin"):
-        """Tells what happens to an object; the same again counts."""
+        """Tells what happens to an object; the same again counts, but only every few seconds."""
         meta = about["metadata"]
         namespace = meta.get("namespace") or "default"
         involved = {"kind": about["kind"], "apiVersion": about["apiVersion"], "name": meta["name"], "uid": meta.get("uid", ""),
@@ -296,6 +297,9 @@ class Cluster:
         with self.store.locked():
             for known in self.store.list("events", namespace):
                 if known["involvedObject"].get("uid") == meta.get("uid") and (known["reason"], known["message"]) == (reason, message):
+                    if times.since(known["lastTimestamp"]) < SAME_EVENT_S:
+                        return
+
                     def again(event):
                         event.update(count=event["count"] + 1, lastTimestamp=times.text())
                     self.store.change("events", namespace, known["metadata"]["name"], again)

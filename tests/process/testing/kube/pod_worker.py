@@ -16,6 +16,7 @@ import times
 import volumes as volume_sets
 
 STEP_S = 0.25
+STARTING_STEP_S = 0.05
 PULL_AGAIN_S = 1.0
 RESTART_S = 0.5  # doubles with every restart, up to
 MOST_RESTART_S = 10
@@ -122,7 +123,8 @@ class PodWorker:
                 self._step()
             except Exception:  # pylint: disable=broad-except
                 traceback.print_exc()
-            self._wake.wait(STEP_S)
+            starts = any(slot.run is not None and slot.run.is_running and not slot.is_running for slot in self._slots)
+            self._wake.wait(STARTING_STEP_S if starts else STEP_S)
             self._wake.clear()
         for slot in self._slots:
             if slot.run is not None:
