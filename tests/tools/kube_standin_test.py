@@ -89,6 +89,10 @@ class Cluster:
         assert (ended.returncode != 0) == fails, f"{words} ended with {ended.returncode}: {ended.stdout}"
         return ended.stdout
 
+    def start(self, *words):
+        return subprocess.Popen(self._inside(["env", "KUBECONFIG=" + os.path.join(self.folder, "kubeconfig"), *words]),
+                                stdout=subprocess.PIPE)
+
     def kubectl(self, *words, **more):
         return self.run("kubectl", *words, **more)
 
@@ -189,6 +193,16 @@ class KubeStandInTest(unittest.TestCase):
         self.assertIn("out\n", said)
         self.assertIn("wrong\n", said)
         self.assertIn("command terminated with exit code 7", said)
+
+    def test_what_exec_has_started_outlives_the_client_but_not_the_pod(self):
+        self.apply(pod("one", "trap 'exit 0' TERM; while :; do sleep 0.05; done"))
+        self.await_phase("one", "Running")
+        client = self.cluster.start("kubectl", "exec", "one", "--", "sh", "-c", "echo begun; exec tail -f /dev/null")
+        await_line(client, b"begun\n")
+        client.kill()
+        client.communicate()
+        self.assertIn("tail -f /dev/null", self.kubectl("exec", "one", "--", "ps", "-A", "-o", "args"))
+        self.kubectl("delete", "pod", "one", "--timeout=20s")
 
     def test_logs_follow_until_the_end_and_are_cut(self):
         self.apply(pod("one", "echo first; until [ -e /tmp/go ]; do sleep 0.05; done; echo second; exit 3"))
