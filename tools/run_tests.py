@@ -428,6 +428,7 @@ def tools_part(report):
                         ("commands", "./dev"), ("ray_client", "the program that asks Ray"),
                         ("ray_driver", "the programs beside Ray"),
                         ("manifest", "manifests against the models of Kubernetes"),
+                        ("kube_standin", "the stand-in for Kubernetes"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 

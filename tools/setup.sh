@@ -40,6 +40,8 @@ missing_packages() {
   local wanted installed
   # shellcheck disable=SC2086
   wanted=$(packages_of $groups)
+  # A kubectl of another package would have the same path; any will do.
+  if command -v kubectl >/dev/null; then wanted=$(grep -vx kubernetes-client <<<"$wanted"); fi
   # dpkg-query exits 1 when it doesn't know one of the names; those are what is looked for.
   # shellcheck disable=SC2086
   installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u) || true
