@@ -35,6 +35,7 @@ class App;
   COMMAND(Version)               \
   COMMAND(Supervise)             \
   COMMAND(Follow)                \
+  COMMAND(Home)                  \
   COMMAND(Agent)                 \
   COMMAND(Reach)                 \
   COMMAND(Receive)               \

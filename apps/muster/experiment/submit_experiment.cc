@@ -67,15 +67,17 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
   return absl::CancelledError("interrupted; nothing was started");
 }
 
-// Those of an earlier attempt, which may have been in jobs.
-absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
+void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
+  LeaveFar(opened.home, *opened.jobs, id);
   unlink(opened.home.job(id).c_str());
   RemoveHandover(opened.home, id);
+}
+
+// Those of an earlier attempt, which may have been in jobs.
+absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
+  ForgetJob(opened, id);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
-  for (int i = 1; i <= run.runs; ++i) {
-    unlink(opened.home.job({id.number, i}).c_str());
-    RemoveHandover(opened.home, {id.number, i});
-  }
+  for (int i = 1; i <= run.runs; ++i) ForgetJob(opened, {id.number, i});
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "apps/muster/experiment/submit_jobs.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,9 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/own_environment.h"
+#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/spec/experiment_file.h"
 
 namespace muster {
@@ -26,6 +30,24 @@ absl::Status WithPlaces(const absl::Status& status, const std::string& engine, c
 
 }  // namespace
 
+void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id) {
+  constexpr absl::Duration kFetchedPatience = absl::Seconds(10);
+  constexpr int kFetchedPauseMs = 100;
+  for (const absl::Time until = RealClock().Now() + kFetchedPatience; IsFar(home, id);
+       poll(nullptr, 0, kFetchedPauseMs))
+    if (RealClock().Now() >= until) break;
+  if (!IsFar(home, id)) return;
+  const auto job = ReadJobFile(home.job(id));
+  if (job.ok() && job->has_value()) {
+    std::fprintf(stderr,
+                 "muster: not all that the last attempt has written was fetched from its job %s, which ends now\n",
+                 (*job)->id.c_str());
+    if (JobEngine* const engine = jobs.EngineOf(**job); engine != nullptr)
+      static_cast<void>(engine->End((*job)->id, JobEnd::kCancel));
+  }
+  UnmarkFar(home, id);
+}
+
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
   const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
@@ -36,9 +58,11 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
                         .file = file,
                         .experiment = experiment};
   const bool of_grid = experiment.grid && id.run == 0;
+  const SupervisorStart collectors = {.muster_command = setting.muster, .users_umask = setting.users_umask};
   if (!of_grid) {
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
     if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
+    StartCollectors(opened.home, collectors);
     std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(), engine->title().c_str());
     return absl::OkStatus();
   }
@@ -47,6 +71,7 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
     if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
   });
   if (!jobs.ok()) return WithPlaces(jobs.status(), engine->name(), experiment.file_name);
+  StartCollectors(opened.home, collectors);
   std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), *jobs,
                engine->title().c_str());
   return absl::OkStatus();
