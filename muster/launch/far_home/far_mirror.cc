@@ -14,22 +14,11 @@
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/other_home.h"
 #include "muster/launch/registry/files/record_file.h"
-#include "muster/launch/registry/run_lock.h"
 
 namespace muster {
 namespace {
 
 constexpr int kMirrorPauseMs = 20;
-
-// Waits for others by the machine's clock.
-absl::StatusOr<RunLock> TakeMirrorLock(const std::string& path, absl::Duration patience) {
-  for (const absl::Time until = RealClock().Now() + patience;; poll(nullptr, 0, kMirrorPauseMs)) {
-    absl::StatusOr<RunLock> lock = RunLock::Take(path);
-    if (lock.ok()) fcntl(lock->fd(), F_SETFD, FD_CLOEXEC);  // the engine's programs may outlive this process
-    if (!absl::IsFailedPrecondition(lock.status())) return lock;
-    if (RealClock().Now() >= until) return absl::UnavailableError("another process fetches what is new in the job");
-  }
-}
 
 // What the supervisor has noted of its job, in the file of this side.
 absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::json& told) {
@@ -47,12 +36,22 @@ absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::
 
 }  // namespace
 
+// Waits for others by the machine's clock.
+absl::StatusOr<RunLock> HoldFetching(const Home& home, const ExperimentId& id, absl::Duration patience) {
+  for (const absl::Time until = RealClock().Now() + patience;; poll(nullptr, 0, kMirrorPauseMs)) {
+    absl::StatusOr<RunLock> lock = RunLock::Take(FarFile(home, id, kFarLockName));
+    if (lock.ok()) fcntl(lock->fd(), F_SETFD, FD_CLOEXEC);  // the engine's programs may outlive this process
+    if (!absl::IsFailedPrecondition(lock.status())) return lock;
+    if (RealClock().Now() >= until) return absl::UnavailableError("another process fetches what is new in the job");
+  }
+}
+
 std::optional<absl::Duration> SinceFetched(const Home& home, const ExperimentId& id) {
   return AgeOfFile(FarFile(home, id, kFarFreshName));
 }
 
 absl::StatusOr<FarNews> FarMirror::Refresh(const Options& options) {
-  ASSIGN_OR_RETURN(const RunLock lock, TakeMirrorLock(FarFile(home_, id_, kFarLockName), options.patience));
+  ASSIGN_OR_RETURN(const RunLock lock, HoldFetching(home_, id_, options.patience));
   if (options.fresh > absl::ZeroDuration()) {
     const std::optional<absl::Duration> since = SinceFetched(home_, id_);
     if (since.has_value() && *since < options.fresh) return FarNews{.fresh = true};

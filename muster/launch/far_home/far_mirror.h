@@ -16,6 +16,7 @@
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/far_home/far_message.h"
 #include "muster/launch/registry/home.h"
+#include "muster/launch/registry/run_lock.h"
 
 namespace muster {
 
@@ -52,6 +53,10 @@ class FarMirror {
   const ExperimentId id_;
   const std::string job_;
 };
+
+// Keeps others from fetching while the result lives, so that this process alone writes the run's records here. Blocks.
+// Unavailable: another fetches for longer than the patience.
+absl::StatusOr<RunLock> HoldFetching(const Home& home, const ExperimentId& id, absl::Duration patience);
 
 // Returns how long ago something was fetched; nullopt: never.
 std::optional<absl::Duration> SinceFetched(const Home& home, const ExperimentId& id);

@@ -57,6 +57,16 @@ struct ParcelEntry {
   uint64_t begin = 0, bytes = 0;
 };
 
+bool MayBeInParcel(const ParcelEntry& entry) {
+  if (!IsPathBelow(entry.path)) return false;
+  if (absl::StartsWith(entry.path, "tree/")) return true;
+  if (absl::StartsWith(entry.path, "logs/")) {
+    const auto place = FarPlaceOf(entry.path);
+    return entry.bytes == 0 && place.has_value() && place->kind == PlaceKind::kAppended;
+  }
+  return entry.path == "experiment.json" || entry.path == "job" || entry.path == "records";
+}
+
 // The whole parcel, as it lies in the folder of what comes.
 class OpenedParcel {
  public:
@@ -118,7 +128,7 @@ absl::Status OpenedParcel::ReadEntries(const std::string& job, const std::string
                       .to = line.value("to", ""),
                       .begin = offset,
                       .bytes = line.at("bytes").get<uint64_t>()};
-    if (!IsPathBelow(entry.path) || entry.bytes > size - offset)
+    if (!MayBeInParcel(entry) || entry.bytes > size - offset)
       return absl::InvalidArgumentError(absl::StrCat("'", entry.path, "' can't be in a parcel"));
     offset += entry.bytes;
     entries_.push_back(std::move(entry));
@@ -190,11 +200,9 @@ absl::Status OpenedParcel::PutRun() const {
     } else if (entry.path == "job" || entry.path == "records") {
       ASSIGN_OR_RETURN(const std::string text, BytesOf(entry));
       RETURN_IF_ERROR(ReplaceFile(JoinPath(folder, entry.path), text, Durability::kDisk));
-    } else if (FarPlaceOf(entry.path).has_value() && entry.bytes == 0 && absl::StartsWith(entry.path, "logs/")) {
+    } else {  // a log
       ASSIGN_OR_RETURN(const int fd, OpenBelow(folder, entry.path, O_WRONLY | O_CREAT));
       close(fd);
-    } else {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry.path, "' can't be in a parcel"));
     }
   }
   if (asked == nullptr) return absl::InvalidArgumentError("the parcel has no experiment.json");

@@ -17,6 +17,7 @@
 namespace muster {
 namespace {
 
+constexpr absl::Duration kFetchPatienceAtEnd = absl::Seconds(5);
 constexpr absl::Duration kStillWanted = absl::Seconds(10);
 
 }  // namespace
@@ -64,6 +65,12 @@ FarMirror::Options FarOptionsOf(Registry& registry, const ExperimentId& id) {
 absl::StatusOr<FarNews> RefreshFar(const Home& home, Registry& registry, JobEngine& engine, const Clock& clock,
                                    const ExperimentId& id, const JobOfRun& job) {
   return FarMirror(home, engine, clock, id, job.id).Refresh(FarOptionsOf(registry, id));
+}
+
+absl::Status EndLostInJob(const Home& home, Registry& registry, const ExperimentId& id, const LostEnd& end) {
+  if (!IsFar(home, id)) return registry.EndLost(id, end);
+  ASSIGN_OR_RETURN(const RunLock fetching, HoldFetching(home, id, kFetchPatienceAtEnd));
+  return registry.EndLost(id, end);
 }
 
 void StartCollectors(const Home& home, const SupervisorStart& start) {

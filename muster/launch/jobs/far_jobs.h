@@ -37,6 +37,10 @@ FarMirror::Options FarOptionsOf(Registry& registry, const ExperimentId& id);
 absl::StatusOr<FarNews> RefreshFar(const Home& home, Registry& registry, JobEngine& engine, const Clock& clock,
                                    const ExperimentId& id, const JobOfRun& job);
 
+// As Registry::EndLost, for any run in a job: what is fetched of a far run isn't written meanwhile.
+[[nodiscard]] absl::Status EndLostInJob(const Home& home, Registry& registry, const ExperimentId& id,
+                                        const LostEnd& end);
+
 // Starts a collector for each far run that has none. What can't be started now is tried by the next command.
 void StartCollectors(const Home& home, const SupervisorStart& start);
 

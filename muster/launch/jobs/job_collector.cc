@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -112,7 +113,12 @@ absl::StatusOr<bool> JobCollector::Release(const JobOfRun& job, JobEngine& engin
     FreeNextOfGrid(engine, means_.home, means_.registry, id_);
     RETURN_IF_ERROR(EndGridIfOver(means_.home, means_.registry, id_.number));
   }
+  for (const char* done : {kFarAllName, kFarPieceName}) unlink(FarFile(means_.home, id_, done).c_str());
   UnmarkFar(means_.home, id_);
+  // The supervisor has removed this only in its own home.
+  ASSIGN_OR_RETURN(const std::vector<ExperimentId> open, means_.registry.OpenRuns());
+  const auto is_of_it = [this](const ExperimentId& other) { return other.number == id_.number; };
+  if (std::none_of(open.begin(), open.end(), is_of_it)) unlink(means_.home.open_marker(id_.number).c_str());
   return true;
 }
 

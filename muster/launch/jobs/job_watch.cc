@@ -99,7 +99,8 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
 }
 
 void JobWatch::FetchFar(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
-  if (!fetches_ || !IsFar(home_, id)) return;
+  const bool is_own = access(home_.job(id).c_str(), W_OK) == 0;  // not another user's
+  if (!fetches_ || !is_own || !IsFar(home_, id)) return;
   WantFar(home_, id);
   if (run.news.phase != JobPhase::kRuns || RealClock().Now() >= fetch_until_) return;
   const absl::Status fetched = RefreshFar(home_, registry_, engine, RealClock(), id, run.job).status();
@@ -210,7 +211,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
                                   run.job.wants_another ? GoesOnBy(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
-  RETURN_IF_ERROR(registry_.EndLost(id, end));
+  RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
 }
