@@ -178,6 +178,15 @@ TEST_F(FarMirrorTest, ATornRecordInTheJobWaitsForItsRest) {
   EXPECT_EQ(Near("records"), whole);
 }
 
+TEST_F(FarMirrorTest, HalfARecordThatAKilledReaderHasLeftIsReplaced) {
+  BringFar(id_, RunState::kRunning);
+  const std::string whole = FarText("records");
+  scratch_.Write("experiments/1/records", whole.substr(0, whole.size() - 5));
+  ASSERT_TRUE(Refresh().ok());
+  EXPECT_EQ(Near("records"), whole);
+  EXPECT_EQ(NearRun().state, RunState::kRunning);
+}
+
 TEST_F(FarMirrorTest, ATornRecordInAnAnswerIsTakenBack) {
   BeHostile({Appended("records", 0, 20)}, "00000100 0badcafe {\"");
   EXPECT_TRUE(absl::IsDataLoss(Refresh().status()));

@@ -315,8 +315,9 @@ absl::Status AwaitParcel(const Home& home, const ExperimentId& id, const std::st
   return absl::OkStatus();
 }
 
-bool Linger(const Home& home, const ExperimentId& id, const std::string& job, absl::Duration keep, const Clock& clock,
+bool Linger(const Home& home, const ExperimentId& id, const std::string& named, absl::Duration keep, const Clock& clock,
             const std::function<void(absl::Duration)>& pause) {
+  const std::string job = named.empty() ? SmallFile(FarFile(home, id, kFarReceivedName)) : named;
   static_cast<void>(ReplaceFile(FarFile(home, id, kFarLingersName), job, Durability::kProcess));
   for (const absl::Time until = clock.Now() + keep;; pause(kLookForEnd)) {
     if (SmallFile(FarFile(home, id, kFarCollectedName)) == job) return true;

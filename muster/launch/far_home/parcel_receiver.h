@@ -27,8 +27,8 @@ bool HasReceived(const Home& home, const ExperimentId& id, const std::string& jo
                                        const std::function<void(absl::Duration)>& pause);
 
 // Keeps the job, after its supervisor has ended, until all has been fetched from it, at most `keep`. Returns whether it
-// was. Waits by `pause`.
-bool Linger(const Home& home, const ExperimentId& id, const std::string& job, absl::Duration keep, const Clock& clock,
+// was. `named`: the job; empty: that whose parcel has come. Waits by `pause`.
+bool Linger(const Home& home, const ExperimentId& id, const std::string& named, absl::Duration keep, const Clock& clock,
             const std::function<void(absl::Duration)>& pause);
 
 }  // namespace muster

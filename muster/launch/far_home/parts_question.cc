@@ -42,6 +42,15 @@ absl::StatusOr<nlohmann::json> HaveOf(const std::string& folder, const std::stri
   return nlohmann::json{{"bytes", *size}, {"tail", tail}};
 }
 
+// Of records only whole ones count: a reader that was killed may have left the beginning of one.
+absl::StatusOr<nlohmann::json> RecordsHere(const Home& home, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(nlohmann::json have, HaveOf(home.folder(id), "records"));
+  ASSIGN_OR_RETURN(const ReadRecords read, ReadRecordsFrom(home.records(id), 0));
+  if (have.at("bytes") == read.end) return have;
+  ASSIGN_OR_RETURN(const std::string tail, TailBelow(home.folder(id), "records", read.end));
+  return nlohmann::json{{"bytes", read.end}, {"tail", tail}};
+}
+
 void AddWholeFile(const std::string& folder, const std::string& place, nlohmann::json& files) {
   const auto text = ReadBelow(folder, place, 0, FarPlaceOf(place)->most);
   if (text.ok()) files[place] = HexSha256(*text);
@@ -110,9 +119,19 @@ absl::Status Append(const std::string& folder, const FarPart& part) {
   ASSIGN_OR_RETURN(const int fd, OpenBelow(folder, part.place, O_RDWR | O_CREAT));
   struct stat info;
   absl::Status written = fstat(fd, &info) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "cannot look at a file");
-  const bool fits = written.ok() && static_cast<uint64_t>(info.st_size) == part.offset;
-  if (fits) written = WriteAllFrom(fd, part.bytes, part.offset);
-  if (fits && written.ok() && part.kind.kind == PlaceKind::kRecords)
+  const bool is_records = part.kind.kind == PlaceKind::kRecords;
+  const uint64_t size = written.ok() ? static_cast<uint64_t>(info.st_size) : 0;
+  uint64_t end = size;
+  if (is_records) {  // what stands behind whole ones is the beginning of one
+    const auto read = ReadRecordsFrom(JoinPath(folder, part.place), 0);
+    end = read.ok() ? read->end : 0;
+    written.Update(read.status());
+  }
+  const bool fits = written.ok() && end == part.offset;
+  if (fits && size > part.offset && ftruncate(fd, static_cast<off_t>(part.offset)) != 0)
+    written = absl::ErrnoToStatus(errno, "cannot cut off half a record");
+  if (fits && written.ok()) written = WriteAllFrom(fd, part.bytes, part.offset);
+  if (fits && written.ok() && is_records)
     written = CheckRecords(JoinPath(folder, part.place), part.offset, part.offset + part.bytes.size());
   if (fits && !written.ok() && ftruncate(fd, static_cast<off_t>(part.offset)) != 0)
     written = absl::ErrnoToStatus(errno, "cannot take back what the job has sent");
@@ -154,7 +173,7 @@ absl::StatusOr<nlohmann::json> PartsQuestion(const Home& home, const ExperimentI
   nlohmann::json question = {{"job", job}};
   nlohmann::json files = nlohmann::json::object();
   for (const char* place : {"state.json", "refused", "job_waits", "usage.json"}) AddWholeFile(folder, place, files);
-  ASSIGN_OR_RETURN(question["records"], HaveOf(folder, "records"));
+  ASSIGN_OR_RETURN(question["records"], RecordsHere(home, id));
   ASSIGN_OR_RETURN(question["logs"], LogsHere(home, id, files));
   question["files"] = std::move(files);
   AddRequests(home, id, question);

@@ -172,7 +172,7 @@ void AddHomeCommand(CLI::App& app, int& exit_code) {
              kUsualPatienceSeconds);
   CLI::App* linger =
       AddVerb(*command, "linger", "In the job: wait until all has been fetched", flags, exit_code, LingerInJob);
-  linger->add_option("--job", flags->job, "The job, as its engine names it")->type_name("JOB")->required();
+  linger->add_option("--job", flags->job, "The job, as its engine names it")->type_name("JOB");
   AddSeconds(linger, flags, "--keep", "Wait no longer (default 3600)", kUsualKeepSeconds);
   CLI::App* collect = AddVerb(*command, "collect", "Send an experiment into its job and fetch what it writes", flags,
                               exit_code, Collect);
