@@ -42,7 +42,7 @@ absl::StatusOr<nlohmann::json> HaveOf(const std::string& folder, const std::stri
   return nlohmann::json{{"bytes", *size}, {"tail", tail}};
 }
 
-// Of records only whole ones count: a reader that was killed may have left the beginning of one.
+// Counts whole records only: a reader that was killed may have left the beginning of one.
 absl::StatusOr<nlohmann::json> RecordsHere(const Home& home, const ExperimentId& id) {
   ASSIGN_OR_RETURN(nlohmann::json have, HaveOf(home.folder(id), "records"));
   ASSIGN_OR_RETURN(const ReadRecords read, ReadRecordsFrom(home.records(id), 0));
