@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kFetchPatienceAtEnd = absl::Seconds(5);
+constexpr size_t kMostJobId = 512;
 constexpr absl::Duration kStillWanted = absl::Seconds(10);
 
 }  // namespace
@@ -40,6 +41,15 @@ std::vector<ExperimentId> FarRuns(const Home& home) {
   for (const std::string& name : *names)
     if (const auto id = ExperimentId::Parse(name); id.ok()) runs.push_back(*id);
   return runs;
+}
+
+bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& job) {
+  if (!IsFar(home, id)) return true;
+  return PosixFileSystem().ReadShortFile(FarFile(home, id, kFarSentName), kMostJobId).value_or("") == job;
+}
+
+absl::Status NoteSent(const Home& home, const ExperimentId& id, const std::string& job) {
+  return ReplaceFile(FarFile(home, id, kFarSentName), job, Durability::kDisk);
 }
 
 void WantFar(const Home& home, const ExperimentId& id) {

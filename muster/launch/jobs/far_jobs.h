@@ -2,6 +2,7 @@
 // somebody sees to them. Functions block for seconds; stateless.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,10 @@ bool HasFarHomes(JobEngine& engine);
 void UnmarkFar(const Home& home, const ExperimentId& id);
 bool IsFar(const Home& home, const ExperimentId& id);
 std::vector<ExperimentId> FarRuns(const Home& home);
+
+// Whether this job has got the experiment from here; true of a job that shares the folder.
+bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& job);
+[[nodiscard]] absl::Status NoteSent(const Home& home, const ExperimentId& id, const std::string& job);
 
 // Says that somebody looks at the run, so that its collector fetches every second for a while.
 void WantFar(const Home& home, const ExperimentId& id);

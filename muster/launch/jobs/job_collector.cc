@@ -24,7 +24,6 @@ constexpr absl::Duration kCollectWanted = absl::Seconds(1);
 constexpr absl::Duration kCollectUnwanted = absl::Seconds(5);
 constexpr absl::Duration kLongestCollectPause = absl::Seconds(30);
 constexpr absl::Duration kCollectPatience = absl::Seconds(10);
-constexpr size_t kMostJobId = 512;
 // An engine that has been silent for so long, about a run that ended so long ago, is gone.
 constexpr absl::Duration kGoneSilence = absl::Minutes(10);
 constexpr absl::Duration kGoneAfter = absl::Hours(24);
@@ -52,11 +51,10 @@ absl::StatusOr<bool> JobCollector::LookAndSeeEnd() {
 }
 
 absl::Status JobCollector::Send(const JobOfRun& job, JobEngine& engine) {
-  const std::string sent_file = FarFile(means_.home, id_, kFarSentName);
-  if (PosixFileSystem().ReadShortFile(sent_file, kMostJobId).value_or("") == job.id) return absl::OkStatus();
+  if (HasComeInto(means_.home, id_, job.id)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
   RETURN_IF_ERROR(SendParcel(means_.home, engine, {.id = id_, .job = job.id, .tree = run.tree}));
-  return ReplaceFile(sent_file, job.id, Durability::kDisk);
+  return NoteSent(means_.home, id_, job.id);
 }
 
 absl::StatusOr<bool> JobCollector::AfterSilence(const JobOfRun& job, JobEngine& engine, const absl::Status& why) {

@@ -26,7 +26,9 @@ absl::Status JobKill::Begin(bool now) {
   run.job = job.value_or(run.job);
   run.job.killed = true;
   RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
-  return run.news.phase == JobPhase::kRuns ? Request(now) : Cancel();
+  // Without a supervisor, nobody would answer.
+  const bool has_supervisor = run.news.phase == JobPhase::kRuns && HasComeInto(means_.home, id_, run.job.id);
+  return has_supervisor ? Request(now) : Cancel();
 }
 
 absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }

@@ -17,7 +17,7 @@ constexpr size_t kMostHomePath = 4 << 10;
 
 bool IsHomePath(const std::string& path) {
   return path.size() > 1 && path.size() <= kMostHomePath && path.front() == '/' && path.back() != '/' &&
-         path.find('\0') == std::string::npos && std::filesystem::path(path).lexically_normal() == path;
+         path.find('\0') == std::string::npos && std::filesystem::path(path).lexically_normal().string() == path;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 TEST(OtherHomeTest, IsReadAsItWasWritten) {
   const ScratchFolder scratch;
   EXPECT_EQ(ReadOtherHome(scratch / "other_home"), std::nullopt);
-  const OtherHome other = {.path = "/home/me/.muster", .elsewhere = true};
+  const OtherHome other = {.path = "/site/muster", .elsewhere = true};
   ASSERT_TRUE(WriteOtherHome(scratch / "other_home", other).ok());
   EXPECT_EQ(ReadOtherHome(scratch / "other_home"), other);
 }
