@@ -69,7 +69,7 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
   LeaveFar(opened.home, *opened.jobs, id);
-  unlink(opened.home.job(id).c_str());
+  for (const std::string& file : {opened.home.job(id), opened.home.other_home(id)}) unlink(file.c_str());
   RemoveHandover(opened.home, id);
 }
 

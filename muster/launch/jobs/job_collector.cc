@@ -134,7 +134,7 @@ absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine
   const auto news = FarMirror(means_.home, engine, means_.clock, id_, job.id).Refresh(options);
   if (!news.ok()) return AfterSilence(job, engine, news.status());
   heard_at_ = means_.clock.Now();
-  for (const std::string& problem : news->problems) means_.say(problem);
+  for (const std::string& problem : news->problems) Say(problem);
   if (news->over && !news->more) return Finish(job, engine);
   bool more = false;
   if (means_.clock.Now() - output_at_ < kOutputEvery) return false;
@@ -168,7 +168,7 @@ void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
     const absl::Duration usual = IsFarWanted(means_.home, id_) ? kCollectWanted : kCollectUnwanted;
     pause_ = done.ok() ? usual : std::min(std::max(pause_ * 2, usual), usual * 6);
     pause_ = std::min(pause_, kLongestCollectPause);
-    if (!done.ok() && said_ != done.status().message()) means_.say(said_ = std::string(done.status().message()));
+    if (!done.ok()) Say(std::string(done.status().message()));
     pause(pause_);
   }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -40,6 +41,10 @@ class JobCollector {
  private:
   static constexpr absl::Duration kOutputEvery = absl::Seconds(30);
 
+  // Tells each thing once.
+  void Say(const std::string& line) {
+    if (said_.insert(line).second) means_.say(line);
+  }
   absl::StatusOr<bool> StepOf(const JobOfRun& job, JobEngine& engine);
   absl::Status Send(const JobOfRun& job, JobEngine& engine);
   // When the job can't be asked: finds whether there is one.
@@ -60,7 +65,7 @@ class JobCollector {
   absl::Time heard_at_ = absl::InfiniteFuture();  // when anything was heard of the job last, or when this began
   absl::Time output_at_ = absl::InfinitePast();
   absl::Duration pause_;
-  std::string said_;
+  std::set<std::string> said_;
 };
 
 }  // namespace muster

@@ -93,6 +93,15 @@ TEST_F(JobCollectorTest, AfterAKillAnotherGoesOn) {
   EXPECT_THAT(Near("logs/worker.1/000001.log"), HasSubstr("o one\n"));
 }
 
+TEST_F(JobCollectorTest, WhatIsWrongIsSaidOnce) {
+  scratch_.Write("experiments/1/job.out", "of an earlier job\n");
+  ASSERT_TRUE(Step().ok());
+  far_scratch_.Write("experiments/1/job.out", "another text of this job\n");
+  ASSERT_TRUE(Step().ok());
+  ASSERT_TRUE(Step().ok());
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("job.out isn't what it was")));
+}
+
 TEST_F(JobCollectorTest, OneCollectorAtATime) {
   const RunLock lock = RunLock::Take(FarFile(home_, id_, kFarCollectorName)).value();
   // Would fail to start a program that isn't there; it isn't tried.
