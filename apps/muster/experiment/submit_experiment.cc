@@ -215,6 +215,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
   ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  if (ended) AwaitFetched(opened.home, run, interrupt.fd());
   if (flags.json) {
     Print(OneLineJson(JsonOf(run)) + "\n");
     if (ended && PosixFileSystem().Exists(opened.home.refused(id))) return kExitUsage;

@@ -5,11 +5,15 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
@@ -29,6 +33,27 @@ absl::Status WithPlaces(const absl::Status& status, const std::string& engine, c
 }
 
 }  // namespace
+
+void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
+  constexpr absl::Duration kOutputPatience = absl::Minutes(1);
+  constexpr int kOutputPauseMs = 200;
+  std::vector<ExperimentId> left = {run.id};
+  for (int i = 1; i <= run.runs; ++i) left.push_back({run.id.number, i});
+  const std::vector<ExperimentId> all = left;
+  pollfd stop = {stop_fd, POLLIN, 0};
+  for (const absl::Time until = RealClock().Now() + kOutputPatience;;) {
+    std::erase_if(left, [&home](const ExperimentId& id) { return !IsFar(home, id); });
+    for (const ExperimentId& id : left) WantFar(home, id);
+    if (left.empty() || RealClock().Now() >= until || poll(&stop, 1, kOutputPauseMs) == 1) break;
+  }
+  for (const ExperimentId& id : left)
+    std::fprintf(stderr, "muster: the output of experiment %s is still being fetched from its job\n",
+                 ShownId(id).c_str());
+  for (const ExperimentId& id : all)
+    if (const std::string file = FarFile(home, id, kFarLeftName); PosixFileSystem().Exists(file))
+      std::fprintf(stderr, "muster: not all output of experiment %s was fetched from its job: %s names the rest\n",
+                   ShownId(id).c_str(), file.c_str());
+}
 
 void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id) {
   constexpr absl::Duration kFetchedPatience = absl::Seconds(10);
