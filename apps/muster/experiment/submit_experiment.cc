@@ -25,6 +25,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
+#include "muster/launch/far_home/far_places.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/private_files.h"
@@ -69,7 +70,9 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
   LeaveFar(opened.home, *opened.jobs, id);
-  for (const std::string& file : {opened.home.job(id), opened.home.other_home(id)}) unlink(file.c_str());
+  for (const std::string& file :
+       {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
+    unlink(file.c_str());
   RemoveHandover(opened.home, id);
 }
 
