@@ -13,6 +13,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/run_state.h"
@@ -122,6 +123,7 @@ absl::Status ShownLog::CheckState() {
 void ShownLog::LookAtJob(const RunRecord& run) {
   const auto job = ReadJobFile(home_.job(id_));
   if (!job.ok() || !job->has_value()) return;
+  if (options_.follow && IsFar(home_, id_)) WantFar(home_, id_);
   // A supervisor that lives says itself what happens.
   const bool is_silent = registry_.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSilence;
   if (run.runs == 0 && run.state != RunState::kCreated && !is_silent) return;

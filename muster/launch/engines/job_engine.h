@@ -121,6 +121,12 @@ class JobEngine {
   virtual std::optional<int> Restarts(const std::string& id) = 0;
   // Returns when the engine will end the job; nullopt: never, or it doesn't say.
   virtual std::optional<absl::Time> EndTime(const std::string& id) = 0;
+  // Runs muster with these arguments beside the job's supervisor, with `input` on its stdin. Returns what it prints.
+  // Blocks for seconds. Unimplemented: the supervisor shares the experiment's folder with everybody who asks.
+  virtual absl::StatusOr<std::string> Ask(const std::string& /*id*/, const std::vector<std::string>& /*arguments*/,
+                                          const std::string& /*input*/) {
+    return absl::UnimplementedError("");
+  }
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/registry/run_lock.h"
 
@@ -25,7 +26,9 @@ absl::Status JobKill::Begin(bool now) {
   run.job = job.value_or(run.job);
   run.job.killed = true;
   RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
-  return run.news.phase == JobPhase::kRuns ? Request(now) : Cancel();
+  // Without a supervisor, nobody would answer.
+  const bool has_supervisor = run.news.phase == JobPhase::kRuns && HasComeInto(means_.home, id_, run.job.id);
+  return has_supervisor ? Request(now) : Cancel();
 }
 
 absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
@@ -68,8 +71,8 @@ absl::Status JobKill::End(JobEnd how) {
 absl::Status JobKill::EndWithoutEngine(const absl::Status& why) {
   ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(means_.home.lock(id_)));
   means_.say(absl::StrCat("it is killed here alone, as its job can't be ended: ", std::string(why.message())));
-  return means_.registry.EndLost(id_,
-                                 {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
+  return EndLostInJob(means_.home, means_.registry, id_,
+                      {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
 }
 
 absl::Status JobKill::Ask() {
