@@ -64,6 +64,8 @@ environment travels but what the file's env sets. docs/clusters.md has more.
 in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
 which the nodes must see. docs/slurm.md has more.
 --on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
+--on kubernetes, or on: kubernetes: pods have the experiment, of the image that kubernetes: in the file or --kubernetes
+image=IMAGE names, made by your own kubectl; docs/kubernetes.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -80,6 +82,7 @@ Examples:
   muster train --hosts h1,h2:4
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on ray --ray nodes=2 --ray address=http://head:8265
+  muster train --on kubernetes --kubernetes image=registry.example/team/train:1 --kubernetes nodes=2
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
@@ -191,6 +194,7 @@ std::string CommandGiven(const TrainFlags& flags) {
   for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
   for (const std::string& one : flags.hosts.slurm) add("--slurm", one);
   for (const std::string& one : flags.hosts.ray) add("--ray", one);
+  for (const std::string& one : flags.hosts.kubernetes) add("--kubernetes", one);
   add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
@@ -202,6 +206,7 @@ std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const Expe
   std::map<std::string, std::string> given = GivenHostFlags(flags.hosts);
   if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
   if (!flags.hosts.ray.empty()) given["ray"] = absl::StrJoin(flags.hosts.ray, ", ");
+  if (!flags.hosts.kubernetes.empty()) given["kubernetes"] = absl::StrJoin(flags.hosts.kubernetes, ", ");
   // A supervisor elsewhere has been told to do it itself; to the user it is that host.
   const std::string& shown = ShownHost();
   if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
@@ -264,6 +269,7 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
   for (const std::string& one : hosts.slurm) add("--slurm", one);
   for (const std::string& one : hosts.ray) add("--ray", one);
+  for (const std::string& one : hosts.kubernetes) add("--kubernetes", one);
   add("--code_limit", hosts.code_limit);
   if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
   if (flags.options.no_venv) train.words.emplace_back("--no-venv");
@@ -387,7 +393,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
   // What hosts see nothing of goes to each of them.
-  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value()) {
+  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value() ||
+      flags.options.hosts.kubernetes.has_value()) {
     ASSIGN_OR_RETURN(const ProjectFiles code,
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
