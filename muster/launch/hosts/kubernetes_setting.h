@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Whoever has a job's pods started together or not at all.
+// The system that starts a job's pods together or not at all.
 enum class PodGang { kNone, kKueue, kVolcano, kCoscheduling };
 
 inline constexpr char kUsualKubectl[] = "kubectl";

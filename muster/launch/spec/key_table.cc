@@ -86,6 +86,18 @@ KeyRow VersionRow(const std::string& meaning) {
           meaning};
 }
 
+KeyRow KubernetesRow() {
+  return {"kubernetes",
+          {NamesForm("^(nodes|image|kubectl|context|namespace|muster|gpu_resource|service_account|image_pull_secrets|"
+                     "node_selector|annotations|labels|tolerations|claims|gang|queue|scheduler|start_timeout|keep|shm|"
+                     "pod_template)$",
+                     {TextOf("a text"), NothingForm(), AnythingForm("a list or a map")},
+                     "a map of nodes, image and the other keys of kubernetes.md")},
+          "one pod",
+          "with on: kubernetes: how many pods, their image, and what else the pods are to be; the keys are in "
+          "kubernetes.md"};
+}
+
 KeySection FileKeys() {
   return {
       kFileSection,
@@ -137,15 +149,7 @@ KeySection FileKeys() {
         "nodes "
         "that Ray doesn't know, and what is asked for on each node by Ray's names in the place of what the tasks "
         "state"},
-       {"kubernetes",
-        {NamesForm("^(nodes|image|kubectl|context|namespace|muster|gpu_resource|service_account|image_pull_secrets|"
-                   "node_selector|annotations|labels|tolerations|claims|gang|queue|scheduler|start_timeout|keep|shm|"
-                   "pod_template)$",
-                   {TextOf("a text"), NothingForm(), AnythingForm("a list or a map")},
-                   "a map of nodes, image and the other keys of kubernetes.md")},
-        "one pod",
-        "with on: kubernetes: how many pods, their image, and what else the pods are to be; the keys are in "
-        "kubernetes.md"},
+       KubernetesRow(),
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};
 }

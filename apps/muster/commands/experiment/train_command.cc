@@ -334,6 +334,11 @@ absl::StatusOr<HostSetting> HostsToUse(const HostFlags& flags, const FolderFile&
   return again;
 }
 
+// Whether the code has to travel: Slurm's nodes see it.
+bool IsCopied(const HostSetting& hosts) {
+  return !hosts.hosts.empty() || hosts.ray.has_value() || hosts.kubernetes.has_value();
+}
+
 // Shows what the engine would be asked for, and what it says to that.
 absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& options) {
   const PrivateFiles private_files;
@@ -393,8 +398,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
   WarnOfUnknown(folder.file, experiment.runs.front());
   // What hosts see nothing of goes to each of them.
-  if (!flags.options.hosts.hosts.empty() || flags.options.hosts.ray.has_value() ||
-      flags.options.hosts.kubernetes.has_value()) {
+  if (IsCopied(flags.options.hosts)) {
     ASSIGN_OR_RETURN(const ProjectFiles code,
                      CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
     if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);

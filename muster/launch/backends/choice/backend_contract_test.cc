@@ -70,7 +70,7 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (IsOnHosts()) {  // but for ssh, Slurm and Ray themselves
+    } else if (IsOnHosts()) {  // but for ssh, Slurm, Ray and Kubernetes themselves
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
       auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, GetParam() != kSshEngine);
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
@@ -81,7 +81,7 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     ASSERT_EQ(backend_->Start(), absl::OkStatus());
   }
   void TearDown() override { backend_->Stop(); }
-  // Agents of Slurm and Ray connect to their supervisor over TCP.
+  // Agents of Slurm, Ray and Kubernetes connect to their supervisor over TCP.
   static bool IsOnHosts() { return GetParam() != kThisMachine && GetParam() != "fake"; }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
@@ -372,8 +372,8 @@ TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
   } events;
   EXPECT_THAT(std::string(MakeBackend("locla", {}, loop, events).status().message()),
               AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"),
-                    HasSubstr("accepted: local, ssh, slurm, ray")));
-  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine, kRayEngine));
+                    HasSubstr("accepted: local, ssh, slurm, ray, kubernetes")));
+  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kSlurmEngine, kRayEngine, kKubernetesEngine));
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ attend() {
 }
 )sh";
 
-constexpr char kSupervise[] = R"sh(attend MUSTER home await ID --patience AWAIT || exit "$code"
+constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
+attend MUSTER home await ID --patience AWAIT || exit "$code"
 for life in 1 2 3 4; do
   attend MUSTER supervise ID --in_job kubernetes
   [ ! -e OVER ] || break
@@ -42,7 +43,7 @@ exit "$end"
 )sh";
 
 constexpr char kServe[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
-exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rendezvous --grace GRACE --ending ENDING
+exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rendezvous --grace GRACE --ending ENDING --passes_signals
 )sh";
 
 }  // namespace

@@ -9,6 +9,8 @@ namespace muster {
 
 // The variable that tells an agent's container the name of its host, from the pod's label.
 inline constexpr char kHostVariableOfPod[] = "MUSTER_POD_HOST";
+// The pod's own copy of the Secret's file, which nobody else in the container can read.
+inline constexpr char kRendezvousOfPod[] = "/muster/rendezvous";
 // Where the supervisor's program keeps its process id, for AskProgram.
 inline constexpr char kPidFileOfPod[] = "/muster/pid";
 
