@@ -93,12 +93,12 @@ std::string KubernetesJobs::Script(const JobRequest& request) const {
 }
 
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
-  if (!after.empty())
+  ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
+  ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
+  if (!after.empty() || !manifest.after.empty())
     return absl::InvalidArgumentError(
         "a job of Kubernetes can't wait for the end of others; accepted: concurrency of "
         "as many runs as the grid has");
-  ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
-  ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
   if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok()) return AsRefusal(checked);
   const auto made = Make(kubectl_, manifest);
   if (made.ok()) return made;

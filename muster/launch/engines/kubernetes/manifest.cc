@@ -19,6 +19,7 @@ namespace {
 
 constexpr char kBetween[] = "---\n";
 constexpr char kNameLine[] = "\n# job: ";
+constexpr char kAfterLine[] = "\n# after: ";
 // What an agent and its waiting process need themselves, which counts as the pod's.
 constexpr int64_t kOwnBytesOfPod = 192 << 20;
 constexpr absl::Duration kLeastPodGrace = absl::Seconds(30);
@@ -249,7 +250,8 @@ std::string ManifestText(const JobManifest& manifest) {
       absl::StrCat("# Experiment ", manifest.request.experiment, " of project ", OneLine(manifest.request.project),
                    ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
                    "# filled in when it is submitted.",
-                   kNameLine, NameOfPodJob(manifest), "\n", YamlText(SupervisorPod(manifest)));
+                   kNameLine, NameOfPodJob(manifest), manifest.request.after.empty() ? "" : kAfterLine,
+                   manifest.request.after, "\n", YamlText(SupervisorPod(manifest)));
   for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, YamlText(document));
   return text;
 }
@@ -259,8 +261,10 @@ absl::StatusOr<OpenManifest> ParseManifest(const std::string& text) {
   const size_t between = text.find(absl::StrCat("\n", kBetween));
   if (name == std::string::npos || between == std::string::npos || name > between)
     return absl::InvalidArgumentError("the job's script isn't a manifest that muster train has written");
-  const size_t begin = name + sizeof kNameLine - 1;
-  return OpenManifest{.name = text.substr(begin, text.find('\n', begin) - begin),
+  const auto rest_of_line = [&text](size_t begin) { return text.substr(begin, text.find('\n', begin) - begin); };
+  const size_t after = text.substr(0, between).find(kAfterLine);
+  return OpenManifest{.name = rest_of_line(name + sizeof kNameLine - 1),
+                      .after = after == std::string::npos ? "" : rest_of_line(after + sizeof kAfterLine - 1),
                       .supervisor = text.substr(0, between + 1),
                       .others = text.substr(between + 1 + sizeof kBetween - 1)};
 }

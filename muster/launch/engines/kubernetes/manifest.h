@@ -54,6 +54,7 @@ std::string ManifestText(const JobManifest& manifest);
 
 struct OpenManifest {
   std::string name;        // the job's
+  std::string after;       // JobRequest::after
   std::string supervisor;  // the document of its pod
   std::string others;      // the rest
 };
