@@ -28,6 +28,7 @@
 #include "muster/launch/agent_server/agent_server.h"
 #include "muster/launch/agent_server/agent_start.h"
 #include "muster/launch/agent_server/stream_bridge.h"
+#include "muster/launch/engines/kubernetes/pod_again.h"
 #include "muster/launch/project/remove_folder.h"
 #include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/supervise/ending_signals.h"
@@ -69,7 +70,7 @@ struct AgentFlags {
   int grace_seconds = 30;
   int ending_seconds = 3;
   bool passes_signals = false;
-  std::string lookup;
+  std::string lookup, make_pod;
   bool supervisor_in_job = false;
   bool until_closed = false;
 };
@@ -252,6 +253,10 @@ int LookUp(const std::string& host) {
 
 int RunAgent(const AgentFlags& flags) {
   if (!flags.lookup.empty()) return LookUp(flags.lookup);
+  if (!flags.make_pod.empty()) {
+    const absl::Status made = MakePodAgain(OwnEnvironment(), flags.make_pod);
+    return made.ok() ? 0 : AgentFailed(made);
+  }
   if (flags.serve.empty() && flags.attach.empty())
     return UsageError("agent",
                       absl::InvalidArgumentError(
@@ -304,6 +309,8 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--passes_signals", flags->passes_signals,
                     "With --rendezvous: the process that waits for the agent is the only one that gets signals");
   command->add_option("--lookup", flags->lookup, "Print the addresses of this host, and do nothing else")
+      ->type_name("HOST");
+  command->add_option("--make_pod", flags->make_pod, "Make this host's pod again in the job of this pod, and end")
       ->type_name("HOST");
   command->add_flag("--supervisor_in_job", flags->supervisor_in_job,
                     "The supervisor gets the job's signals, too, and ends the tasks");

@@ -28,7 +28,7 @@ absl::Status PodAgents::StartAgain(const std::string& host) {
 void PodAgents::OnMade(const std::string& host, const absl::Status& made) {
   if (events_ == nullptr) return;
   if (made.ok())
-    events_->OnWaits({host}, absl::StrCat(host, " waits for its pod, which is made again"));
+    events_->OnWaits({host}, absl::StrCat(host, " waits for its pod, which is made again if it has ended"));
   else
     events_->OnEnded(host, std::string(made.message()));
 }

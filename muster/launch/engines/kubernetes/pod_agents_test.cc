@@ -47,7 +47,7 @@ TEST_F(PodAgentsTest, ALostPodIsMadeAgain) {
   maker_->answers[0](absl::UnavailableError("of an earlier start"));
   EXPECT_THAT(told_, IsEmpty());
   maker_->answers[1](absl::OkStatus());
-  EXPECT_THAT(told_, ElementsAre("h1 waits: h1 waits for its pod, which is made again"));
+  EXPECT_THAT(told_, ElementsAre("h1 waits: h1 waits for its pod, which is made again if it has ended"));
 }
 
 TEST_F(PodAgentsTest, ARefusalOfTheApiIsTheReason) {

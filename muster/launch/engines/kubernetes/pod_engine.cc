@@ -1,6 +1,8 @@
 #include "muster/launch/engines/kubernetes/pod_engine.h"
 
-#include "absl/strings/str_cat.h"
+#include <utility>
+
+#include "muster/launch/engines/kubernetes/api_pod_maker.h"
 #include "muster/launch/engines/kubernetes/pod_agents.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/listening/listening_engine.h"
@@ -16,8 +18,10 @@ std::unique_ptr<Engine> MakePodEngine(const PodEngineOptions& options, FdLoop& l
                                    .goes_on = options.goes_on,
                                    .start_patience = options.pod.start_timeout,
                                    .note = options.note};
-  return std::make_unique<ListeningEngine>(std::move(listening), std::make_unique<PodAgents>(options.pod.job, nullptr),
-                                           loop, clock);
+  std::unique_ptr<PodMaker> maker;
+  if (options.pod.may_ask_api) maker = std::make_unique<ApiPodMaker>(options.environment, loop);
+  return std::make_unique<ListeningEngine>(std::move(listening),
+                                           std::make_unique<PodAgents>(options.pod.job, std::move(maker)), loop, clock);
 }
 
 }  // namespace muster
