@@ -12,7 +12,6 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
-#include "muster/launch/engines/kubernetes/pod_news.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 #include "muster/launch/engines/kubernetes/preflight.h"
@@ -81,8 +80,8 @@ std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vecto
   return kubectl.place().text();
 }
 
-KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::string>& environment)
-    : environment_(environment), kubectl_(PlaceIn(at, environment), environment) {}
+KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::string>& environment, const Clock& clock)
+    : environment_(environment), clock_(clock), kubectl_(PlaceIn(at, environment), environment) {}
 
 JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
   return {.hosts = setting.kubernetes.value_or(KubernetesSetting()).nodes, .signal_cancels = true};
@@ -127,10 +126,27 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     ASSIGN_OR_RETURN(const std::string list,
                      kubectl_.Run({"get", "pods", selector, "--output=json"}, "", kPodLookPatience));
     ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
-    for (auto& [job, its] : NewsOfPods(pods)) news[job] = its;
+    for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
+    for (const PodFacts& pod : pods)
+      if (pod.is_supervisor) news[pod.job] = GiveUpIfLate(pod, news[pod.job]).value_or(news[pod.job]);
   }
   for (const std::string& id : ids) news.try_emplace(id);
   return news;
+}
+
+std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, const JobNews& news) {
+  if (supervisor.phase != JobPhase::kWaits) {
+    waits_since_.erase(supervisor.job);
+    return std::nullopt;
+  }
+  const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;
+  if (clock_.Now() - since < supervisor.start_timeout) return std::nullopt;
+  // What can't be deleted now is looked at again.
+  if (!DeleteAll(kubectl_, supervisor.job, /*at_once=*/true).ok()) return std::nullopt;
+  return JobNews{
+      .phase = JobPhase::kEnded,
+      .text = absl::StrCat("its pods didn't all start within ", absl::FormatDuration(supervisor.start_timeout), " (",
+                           news.text, "), and were given back")};
 }
 
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
@@ -157,6 +173,7 @@ absl::Status KubernetesJobs::Requeue(const std::string& /*id*/) {
 
 absl::StatusOr<std::string> KubernetesJobs::Ask(const std::string& id, const std::vector<std::string>& arguments,
                                                 const std::string& input) {
+  if (id.empty()) return absl::InvalidArgumentError("there is no such job");
   // The image's muster, as the pod's own program finds it.
   std::vector<std::string> words = {
       "exec", "--stdin", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", kRunMuster, "muster"};

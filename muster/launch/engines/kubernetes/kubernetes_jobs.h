@@ -2,11 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "muster/base/clock.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/pod_news.h"
 
 namespace muster {
 
@@ -14,7 +17,8 @@ class KubernetesJobs final : public JobEngine {
  public:
   // `at`: as at(); empty: as the supervisor's pod says, in which this process is. `environment`: of this process,
   // "NAME=VALUE".
-  KubernetesJobs(const std::string& at, const std::vector<std::string>& environment);
+  // Borrows `clock`, which must outlive it.
+  KubernetesJobs(const std::string& at, const std::vector<std::string>& environment, const Clock& clock = BootClock());
 
   std::string name() const override { return kKubernetesEngine; }
   std::string title() const override { return "Kubernetes"; }
@@ -25,6 +29,8 @@ class KubernetesJobs final : public JobEngine {
   // Whatever it has made is taken away again if it can't make all.
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
   absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
+  // Gives up a job whose supervisor's pod hasn't started for its start_timeout since this object has seen it first: all
+  // is deleted, so that two jobs that have half of their pods each don't wait for each other.
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
   // kAsk: asks the supervisor, whose pod stays. kCancel: deletes all pods, which get their grace, and what else the job
   // has; also after its end, whose pods stay until then.
@@ -43,8 +49,13 @@ class KubernetesJobs final : public JobEngine {
                                   const std::string& input) override;
 
  private:
+  // Returns the news of a job that is given up just now.
+  std::optional<JobNews> GiveUpIfLate(const PodFacts& supervisor, const JobNews& news);
+
   const std::vector<std::string> environment_;
+  const Clock& clock_;
   Kubectl kubectl_;
+  std::map<std::string, absl::Time> waits_since_;  // jobs whose supervisor's pod hasn't started
 };
 
 // Returns where a job with this setting is, as JobEngine::at: with the context and namespace that kubectl has now.

@@ -120,6 +120,26 @@ TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
   EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
 }
 
+TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"},
+                               "annotations": {"muster/start-timeout": "60"}}, "status": {"phase": "Pending"}}]})");
+  SimulatedClock clock;
+  KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
+                      {"PATH=/usr/bin:/bin"}, clock);
+  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
+  clock.Advance(absl::Seconds(59));
+  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
+  EXPECT_THAT(Asked(), Not(HasSubstr("delete")));
+  clock.Advance(absl::Seconds(1));
+  const JobNews news = jobs.Look({"a"})->at("a");
+  EXPECT_EQ(news.phase, JobPhase::kEnded);
+  EXPECT_EQ(news.text,
+            "its pods didn't all start within 1m (0 of 1 pods run; the supervisor: not scheduled yet), and were "
+            "given back");
+  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=a"));
+}
+
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   KubernetesJobs jobs = Jobs();
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
@@ -129,6 +149,13 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
             "delete pods,services,secrets --selector=muster/job=a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << "it has ended";
+}
+
+TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {
+  const absl::Status nobody = Jobs().Ask("", {}, "").status();
+  EXPECT_FALSE(nobody.ok());
+  EXPECT_FALSE(absl::IsUnimplemented(nobody));
+  EXPECT_FALSE(scratch_.Has("words")) << "it answers at once";
 }
 
 TEST_F(KubernetesJobsTest, MusterRunsBesideTheSupervisor) {

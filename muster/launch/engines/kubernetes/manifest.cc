@@ -163,6 +163,7 @@ OrderedJson SupervisorPod(const JobManifest& manifest) {
       ContainerOf(manifest, SupervisorProgram({.muster = Or(setting.muster, "muster"),
                                                .experiment = request.experiment,
                                                .over_file = InPodHome(request.over_file, request.home),
+                                               .output_file = InPodHome(request.output_file, request.home),
                                                .await = setting.start_timeout,
                                                .keep = setting.keep}));
   container["env"].push_back({{"name", "MUSTER_HOME"}, {"value", kPodHome}});
@@ -170,6 +171,10 @@ OrderedJson SupervisorPod(const JobManifest& manifest) {
     container["env"].push_back({{"name", name}, {"value", value}});
   container["resources"] = {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}}}, {"limits", {{"memory", "1Gi"}}}};
   pod["spec"]["containers"] = OrderedJson::array({container});
+  // Who queues for a gang waits as long as the queue takes.
+  if (setting.gang == PodGang::kNone)
+    pod["metadata"]["annotations"][kStartTimeoutAnnotation] =
+        absl::StrCat(absl::ToInt64Seconds(absl::Ceil(setting.start_timeout, absl::Seconds(1))));
   ApplyWishes(manifest, pod);
   return pod;
 }

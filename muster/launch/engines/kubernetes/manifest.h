@@ -18,6 +18,7 @@ inline constexpr char kJobLabel[] = "muster/job";
 inline constexpr char kPartLabel[] = "muster/part";  // kSupervisorPart or kAgentPart
 inline constexpr char kHostLabel[] = "muster/host";
 inline constexpr char kAgainLabel[] = "muster/again";  // on a pod in the place of a lost one: how many were before
+inline constexpr char kStartTimeoutAnnotation[] = "muster/start-timeout";  // seconds, of the supervisor's pod
 inline constexpr char kSupervisorPart[] = "supervisor";
 inline constexpr char kAgentPart[] = "agent";
 inline constexpr char kMusterContainer[] = "muster";

@@ -15,6 +15,7 @@ JobManifest Manifest(const KubernetesSetting& setting = {.image = "registry.exam
                                    .project = "toy",
                                    .notice = absl::Seconds(90),
                                    .home = "/u/.muster",
+                                   .output_file = "/u/.muster/experiments/1/runs/2/job.out",
                                    .over_file = "/u/.muster/experiments/1/runs/2/job_over"},
                        .place = {.context = "c", .name_space = "team"},
                        .suffix = "8c1f2a3b"};

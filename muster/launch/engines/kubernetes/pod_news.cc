@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/text/one_line.h"
@@ -112,6 +113,9 @@ PodFacts FactsOf(const Json& pod) {
     facts.text = phase == "Pending" || phase.empty() ? WhyWaiting(pod) : phase;
     facts.stuck = IsStuckReason(facts.text);
   }
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(TextAt(At(metadata, "annotations"), kStartTimeoutAnnotation), &seconds))
+    facts.start_timeout = absl::Seconds(seconds);
   const std::string disruption = Disruption(status);
   facts.disrupted = !disruption.empty();
   if (facts.disrupted && !absl::StrContains(facts.text, disruption))

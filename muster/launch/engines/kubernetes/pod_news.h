@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
 
 namespace muster {
@@ -20,7 +21,8 @@ struct PodFacts {
   bool being_deleted = false;
   bool stuck = false;      // waiting alone doesn't bring what it waits for
   bool disrupted = false;  // Kubernetes has taken it away: evicted, preempted, its node lost
-  std::string text;        // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
+  absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
+  std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
 };
 
 // Unavailable: it isn't such a list.

@@ -31,6 +31,8 @@ attend() {
 
 constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
 attend MUSTER home await ID --patience AWAIT || exit "$code"
+rm -f /muster/said
+mkfifo /muster/said && { tee -a OUTPUT </muster/said & exec >/muster/said 2>&1; }
 for life in 1 2 3 4; do
   attend MUSTER supervise ID --in_job kubernetes
   [ ! -e OVER ] || break
@@ -54,6 +56,7 @@ std::string SupervisorProgram(const SupervisorPodProgram& program) {
                       absl::StrReplaceAll(kSupervise, {{"MUSTER", ShellWord(program.muster)},
                                                        {"ID", ShellWord(program.experiment)},
                                                        {"OVER", ShellWord(program.over_file)},
+                                                       {"OUTPUT", ShellWord(program.output_file)},
                                                        {"AWAIT", WholeSeconds(program.await)},
                                                        {"KEEP", WholeSeconds(program.keep)}}));
 }

@@ -15,11 +15,12 @@ inline constexpr char kRendezvousOfPod[] = "/muster/rendezvous";
 inline constexpr char kPidFileOfPod[] = "/muster/pid";
 
 struct SupervisorPodProgram {
-  std::string muster;      // the program in the image
-  std::string experiment;  // its id
-  std::string over_file;   // Home::job_over in the pod's home
-  absl::Duration await;    // the experiment comes within this
-  absl::Duration keep;     // and is fetched within this after its end
+  std::string muster;       // the program in the image
+  std::string experiment;   // its id
+  std::string over_file;    // Home::job_over in the pod's home
+  std::string output_file;  // Home::job_output there: what the supervisor says, which is the pod's output, too
+  absl::Duration await;     // the experiment comes within this
+  absl::Duration keep;      // and is fetched within this after its end
 };
 // Waits until the experiment has come, supervises it, again if the supervisor is killed, three times, and then waits
 // until all has been fetched. SIGTERM, by which Kubernetes ends a pod, asks the supervisor to end the run, and shortens

@@ -24,6 +24,7 @@ class PodProgramTest : public ::testing::Test {
     return Run(SupervisorProgram({.muster = scratch_ / "program",
                                   .experiment = "1.2",
                                   .over_file = scratch_ / "over",
+                                  .output_file = scratch_ / "out",
                                   .await = absl::Seconds(60),
                                   .keep = absl::Hours(1)}),
                muster);
@@ -36,7 +37,8 @@ class PodProgramTest : public ::testing::Test {
     chmod((scratch_ / "program").c_str(), 0700);
     const std::string placed = absl::StrReplaceAll(program, {{"/etc/muster", scratch_ / "secret"},
                                                              {" /muster/", absl::StrCat(" ", scratch_ / "own/")},
-                                                             {">/muster/", absl::StrCat(">", scratch_ / "own/")}});
+                                                             {">/muster/", absl::StrCat(">", scratch_ / "own/")},
+                                                             {"</muster/", absl::StrCat("<", scratch_ / "own/")}});
     return *RunToItsEnd({"sh", "-c", placed}, {"PATH=/usr/bin:/bin", "HOME=/", "MUSTER_POD_HOST=h0"}, kHang);
   }
 
@@ -44,7 +46,9 @@ class PodProgramTest : public ::testing::Test {
 };
 
 TEST_F(PodProgramTest, TheSupervisorIsAwaitedRunAndFetched) {
-  const ProgramOutput output = Supervise("case \"$*\" in supervise*) : >$folder/over; exit 3; esac");
+  const ProgramOutput output = Supervise(
+      "case \"$*\" in supervise*) : >$folder/over; echo said; exit 3;;\n"
+      "*linger*) until grep -qs said $folder/out; do :; done; esac");
   EXPECT_EQ(output.status.code, 3) << output.err;
   EXPECT_EQ(scratch_.Read("words"),
             "home await 1.2 --patience 60\nsupervise 1.2 --in_job kubernetes\nhome linger 1.2 --keep 3600\n");
