@@ -171,7 +171,7 @@ OrderedJson SupervisorPod(const JobManifest& manifest) {
     container["env"].push_back({{"name", name}, {"value", value}});
   container["resources"] = {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}}}, {"limits", {{"memory", "1Gi"}}}};
   pod["spec"]["containers"] = OrderedJson::array({container});
-  // Who queues for a gang waits as long as the queue takes.
+  // A gang has a queue, which takes as long as it takes.
   if (setting.gang == PodGang::kNone)
     pod["metadata"]["annotations"][kStartTimeoutAnnotation] =
         absl::StrCat(absl::ToInt64Seconds(absl::Ceil(setting.start_timeout, absl::Seconds(1))));
