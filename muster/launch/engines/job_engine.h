@@ -81,6 +81,7 @@ struct OwnJob {
   std::vector<std::string> hosts;  // by name, in the engine's order; at least one
   int restarts = 0;                // how often the engine has begun it anew
   std::string submitted_from;      // the host, as it calls itself; empty: unknown
+  std::string run = "";            // the id that the run must have, as its agents know it already; empty: any
 };
 
 class JobEngine {
