@@ -104,7 +104,8 @@ TEST(HostsOfSlurmTest, AreTheNodesOfTheAllocation) {
   EXPECT_THAT(why_not({.on = "slurm"}, {}), HasSubstr("--on slurm: this isn't within an allocation of Slurm"));
   EXPECT_THAT(why_not({.on = "slurm", .hosts = "n1"}, job), HasSubstr("accepted without --hosts"));
   EXPECT_THAT(why_not({.on = "slurm", .ssh_config = "c"}, job), HasSubstr("accepted without --hosts"));
-  EXPECT_THAT(why_not({.on = "slrum"}, job), HasSubstr("--on 'slrum' (nearest: slurm); accepted: local, ssh, slurm"));
+  EXPECT_THAT(why_not({.on = "slrum"}, job),
+              HasSubstr("--on 'slrum' (nearest: slurm); accepted: local, ssh, command, slurm"));
 }
 
 TEST(JobSettingTest, AFlagTakesThePlaceOfTheFilesOption) {

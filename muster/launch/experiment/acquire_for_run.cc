@@ -67,6 +67,7 @@ class WaitingRun {
 
  private:
   absl::StatusOr<HeldOrder> Order() const;
+  absl::StatusOr<std::unique_ptr<HeldHosts>> Hold();
   absl::Status End(const absl::Status& why);
   void Waits(const std::string& why);
   absl::Status OnTime();
@@ -97,6 +98,20 @@ absl::StatusOr<HeldOrder> WaitingRun::Order() const {
                    .environment = WithKeptVariables(order_.setting.environment, experiment.environment)};
 }
 
+absl::StatusOr<std::unique_ptr<HeldHosts>> WaitingRun::Hold() {
+  ASSIGN_OR_RETURN(const HeldOrder order, Order());
+  return HeldHosts::Acquire(order,
+                            {.say =
+                                 [this](const std::string& line) {
+                                   logs_.Say(line);
+                                   logs_.Flush();
+                                 },
+                             .waits = [this](const std::string& why) { Waits(why); },
+                             .deadline = [this] { return pulse_.deadline(); },
+                             .on_time = [this] { return OnTime(); }},
+                            loop_, RealClock());
+}
+
 absl::StatusOr<std::unique_ptr<HeldHosts>> WaitingRun::Acquire() {
   loop_.Watch(signals_.fd(), POLLIN, [this](short) { interrupts_ += signals_.Take(); });
   logs_.AddState(RunState::kCreated);
@@ -107,19 +122,7 @@ absl::StatusOr<std::unique_ptr<HeldHosts>> WaitingRun::Acquire() {
   run_.reason = "it waits for its hosts";
   RETURN_IF_ERROR(registry_.SetRun(run_));
   logs_.Flush();
-  absl::StatusOr<HeldOrder> order = Order();
-  absl::StatusOr<std::unique_ptr<HeldHosts>> held = order.status();
-  if (order.ok())
-    held = HeldHosts::Acquire(*order,
-                              {.say =
-                                   [this](const std::string& line) {
-                                     logs_.Say(line);
-                                     logs_.Flush();
-                                   },
-                               .waits = [this](const std::string& why) { Waits(why); },
-                               .deadline = [this] { return pulse_.deadline(); },
-                               .on_time = [this] { return OnTime(); }},
-                              loop_, RealClock());
+  absl::StatusOr<std::unique_ptr<HeldHosts>> held = Hold();
   loop_.Forget(signals_.fd());
   run_.reason.clear();
   if (held.ok()) return held;

@@ -17,12 +17,15 @@ namespace {
 
 bool IsOfName(char c) { return absl::ascii_islower(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Returns the length of the placeholder that begins at `at`; 0: none does. Other braces stand for themselves.
+// Returns the length of the placeholder that begins at `at`; 0: none does. Other braces stand for themselves, and so do
+// doubled ones, with which Docker's own templates are full.
 size_t PlaceholderAt(std::string_view word, size_t at) {
   if (word[at] != '{') return 0;
   size_t end = at + 1;
   while (end < word.size() && IsOfName(word[end])) ++end;
-  return end < word.size() && word[end] == '}' && end > at + 1 ? end + 1 - at : 0;
+  if (end >= word.size() || word[end] != '}' || end == at + 1) return 0;
+  const bool doubled = at > 0 && word[at - 1] == '{' && end + 1 < word.size() && word[end + 1] == '}';
+  return doubled ? 0 : end + 1 - at;
 }
 
 // Replaces each placeholder by what `value` returns for its name.

@@ -19,8 +19,8 @@ std::string MistakeOf(CommandPart part, const std::vector<std::string>& argv) {
 
 TEST(CommandSettingTest, PlaceholdersBecomeValuesAndOtherBracesStay) {
   const CommandValues values = {{"host", "n1"}, {"job", "17"}};
-  EXPECT_THAT(ExpandCommand({"docker", "exec", "{host}-{job}", "{{.ID}}", "{\"a\": 1}", "{", "{}"}, values),
-              ElementsAre("docker", "exec", "n1-17", "{{.ID}}", "{\"a\": 1}", "{", "{}"));
+  EXPECT_THAT(ExpandCommand({"docker", "exec", "{host}-{job}", "{{.ID}}{{end}}", "{\"a\": 1}", "{", "{}"}, values),
+              ElementsAre("docker", "exec", "n1-17", "{{.ID}}{{end}}", "{\"a\": 1}", "{", "{}"));
   EXPECT_THAT(ExpandCommand({"x", "{id}"}, values), ElementsAre("x", "")) << "it has no value";
 }
 

@@ -46,15 +46,14 @@ bool IsTorchrunVariable(const std::string& name) {
 ManifestVariables CommonVariables(const ExperimentFile& file, const ManifestRequest& request,
                                   const ManifestVariables& planned) {
   ManifestVariables common;
-  for (auto [name, value] : planned) {
+  for (std::pair<std::string, std::string> variable : planned) {
+    const std::string& name = variable.first;
     if (name == kTfConfigVariable || name == kJobTokenVariable || name == kRunIdVariable || name == kSharersVariable)
       continue;
     if (file.torchrun.has_value() && IsTorchrunVariable(name)) continue;
-    if (name == "EXPERIMENT_ID" || name == "JOB_NAME") value = request.name;
-    const auto same =
-        std::find_if(common.begin(), common.end(), [&](const auto& other) { return other.first == name; });
-    if (same != common.end()) common.erase(same);
-    common.emplace_back(std::move(name), std::move(value));
+    if (name == "EXPERIMENT_ID" || name == "JOB_NAME") variable.second = request.name;
+    std::erase_if(common, [&name](const auto& other) { return other.first == name; });
+    common.push_back(std::move(variable));
   }
   return common;
 }

@@ -52,7 +52,7 @@ TEST(CommandsReaderTest, AllMistakesAreNamedWithTheirLines) {
   timeout: soon
   retry_exit: [0]
 start: {argv: [docker, exec, "{hots}", "{agent}"], gone_exit: [1]}
-stat: {argv: [x]}
+states: {argv: [x]}
 )");
   EXPECT_THAT(mistakes,
               AllOf(HasSubstr("commands.yml:2: acquire.argv: is one text, which no shell reads"),
@@ -60,7 +60,7 @@ stat: {argv: [x]}
                     HasSubstr(":4: acquire.retry_exit: has what is no exit code"),
                     HasSubstr(":5: start.argv: has the placeholder {hots}, which there isn't (nearest: host)"),
                     HasSubstr(":5: start.gone_exit: there is no such key"),
-                    HasSubstr(":6: stat: there is no such command (nearest: state)")));
+                    HasSubstr(":6: states: there is no such command (nearest: state)")));
   EXPECT_THAT(MistakesIn("acquire: {argv: [x]}\n"), HasSubstr("start: is missing"));
 }
 

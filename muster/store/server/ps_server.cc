@@ -15,6 +15,7 @@ namespace {
 
 // A page that takes longer is useless to its reader.
 constexpr absl::Duration kStatusPatience = absl::Seconds(3);
+constexpr absl::Duration kNamePause = absl::Seconds(1);  // between two looks for the own name
 
 StoreOptions Complete(StoreOptions options, BackgroundThread& background, ArenaListener* port, Track* track,
                       Tracer* tracer) {
@@ -47,15 +48,33 @@ PsServer::~PsServer() = default;
 
 absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(PsServerOptions options) {
   const std::string address = options.address;
+  const absl::Duration name_patience = options.name_patience;
   const std::optional<StatusAddress> status_address = options.status_address;
   const std::string token = options.token.secret;
   auto port = options.direct ? ArenaListener::OpenOrWarn() : nullptr;
   auto server = std::unique_ptr<PsServer>(new PsServer(std::move(options), std::move(port)));
   RETURN_IF_ERROR(server->service_.Recover());
-  ASSIGN_OR_RETURN(server->listener_, server->transport_->Listen(address, server->service_));
+  RETURN_IF_ERROR(server->Listen(address, name_patience));
   server->service_.SetListenerStats([listener = server->listener_.get()] { return listener->stats(); });
   if (status_address && server->track_ != nullptr) RETURN_IF_ERROR(server->ShowStatus(*status_address, token));
   return server;
+}
+
+absl::Status PsServer::Listen(const std::string& address, absl::Duration name_patience) {
+  const absl::Time until = loop_.Now() + name_patience;
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<Listener>> listener = transport_->Listen(address, service_);
+    if (listener.ok()) {
+      listener_ = *std::move(listener);
+      return absl::OkStatus();
+    }
+    if (!absl::IsUnavailable(listener.status())) return listener.status();
+    // With a patience it is no mistake of the user's, and the next start may find the name.
+    if (loop_.Now() >= until)
+      return name_patience > absl::ZeroDuration() ? listener.status()
+                                                  : absl::InvalidArgumentError(listener.status().message());
+    loop_.RunUntil([] { return false; }, std::min(until, loop_.Now() + kNamePause));
+  }
 }
 
 absl::Status PsServer::ShowStatus(const StatusAddress& address, const std::string& token) {

@@ -19,6 +19,8 @@ namespace muster {
 
 struct PsServerOptions {
   std::string address;  // to serve on: "host:port"
+  // How long the name in it may be unknown yet: that of a pod comes some time after its start.
+  absl::Duration name_patience = absl::ZeroDuration();
   JobToken token;
   StoreOptions store;  // Start fills in incarnation, files, background and port
   TransportChoice transport = TransportChoice::kAuto;
@@ -34,7 +36,8 @@ struct PsServerOptions {
 // Call Start and Join on one thread.
 class PsServer {
  public:
-  // Listens from now on, but answers in Join. Returns the errors of Transport::Listen and StoreService::Recover.
+  // Listens from now on, but answers in Join. Blocks for `name_patience`. Returns the errors of Transport::Listen and
+  // StoreService::Recover; for a name that can't be resolved InvalidArgument, or Unavailable if there was a patience.
   static absl::StatusOr<std::unique_ptr<PsServer>> Start(PsServerOptions options);
   ~PsServer();
 
@@ -49,6 +52,7 @@ class PsServer {
 
  private:
   PsServer(PsServerOptions options, std::unique_ptr<ArenaListener> port);
+  [[nodiscard]] absl::Status Listen(const std::string& address, absl::Duration name_patience);
   [[nodiscard]] absl::Status ShowStatus(const StatusAddress& address, const std::string& token);
 
   const std::string task_;

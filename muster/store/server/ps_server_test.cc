@@ -225,6 +225,18 @@ TEST_P(PsServerTest, GivesUpWhenEveryoneHasLeft) {
   EXPECT_TRUE(absl::IsUnavailable(End())) << outcome_;
 }
 
+// ".invalid" is never a name (RFC 6761).
+TEST(PsServer, ANameThatIsUnknownIsAMistakeUnlessItMayComeLater) {
+  const std::string address = "ps-0.muster.invalid:2222";
+  const absl::Status mistake = PsServer::Start({.address = address, .token = {.secret = "secret"}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(mistake)) << mistake;
+  EXPECT_THAT(mistake.message(), HasSubstr("the name ps-0.muster.invalid can't be resolved"));
+  const absl::Status late =
+      PsServer::Start({.address = address, .name_patience = absl::Milliseconds(1), .token = {.secret = "secret"}})
+          .status();
+  EXPECT_TRUE(absl::IsUnavailable(late)) << late;
+}
+
 TEST(PsServer, APortInUseIsNamed) {
   const auto first = Start();
   const auto second = PsServer::Start({.address = first->address(), .token = kToken});

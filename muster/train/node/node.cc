@@ -124,6 +124,7 @@ absl::Status Node::StartPs() {
     ASSIGN_OR_RETURN(memory, ArenaMemory::Adopt(fd));
   }
   ASSIGN_OR_RETURN(ps_, PsServer::Start({.address = task_.master(),
+                                         .name_patience = task_.join_timeout().value_or(absl::ZeroDuration()),
                                          .token = options_.token,
                                          .store = {.task = task_.task().ToString(),
                                                    .lead = task_.task().index == 0,

@@ -14,7 +14,7 @@
 namespace muster::slurm_pty_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::Each, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::Not;
 
 // stderr of a command comes at its end: on a terminal both outputs are one. $0: the command in a step, $1: a file that
 // gets its stderr. The terminal's input never ends, as that of a person who doesn't type.
@@ -78,7 +78,7 @@ TEST_F(SlurmPtySuite, AnExperimentTrainsToItsEndAndIsShownAndRunAgain) {
   EXPECT_EQ(train.exit_code, 0) << train.out << train.err;
   for (const char* task : {"1.master", "1.worker.1"})
     EXPECT_THAT(LinesOf(train.out, task),
-                AllOf(Contains(HasSubstr("trains in job ")), Each(Not(HasSubstr("trains in job " + held_)))));
+                AllOf(Contains(HasSubstr("trains in job ")), Not(Contains("trains in job " + held_))));
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_EQ(TasksOf("1").size(), 2U);
   EXPECT_THAT(Out({"status"}), HasSubstr("FINISHED"));

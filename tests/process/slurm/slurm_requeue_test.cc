@@ -63,7 +63,7 @@ TEST_F(SlurmEnding, ACancelledJobIsNotMadeAgainWhereTheNodeCanAskNobody) {
   slurm().Cancel(job);
   EXPECT_EQ(train->Wait(), 130) << train->err << Read("experiments/1/job.out");
   EXPECT_EQ(StateOf("1"), "KILLED");
-  EXPECT_EQ(JobOf("1"), job);
+  EXPECT_THAT(Read("experiments/1/job"), HasSubstr(absl::StrCat("\"", job, "\"")));
   EXPECT_THAT(slurm().Ask({"squeue", "--noheader", "--states=PENDING,RUNNING"}), IsEmpty());
   EXPECT_THAT(train->out + train->err, AllOf(Not(HasSubstr("start 2\n")), Not(HasSubstr("it goes on in job "))));
 }
