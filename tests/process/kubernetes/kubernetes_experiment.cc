@@ -11,8 +11,9 @@ namespace {
 
 constexpr absl::Duration kPodsPatience = absl::Minutes(1);
 constexpr char kNoFaults[] = R"({"images": ["*"], "forbid": [], "unschedulable": {}, "hold_scheduling": false})";
-constexpr char kClaim[] = R"({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"}, "spec":)"
-                          R"( {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}})";
+constexpr char kClaim[] =
+    R"({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"}, "spec":)"
+    R"( {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}})";
 
 }  // namespace
 

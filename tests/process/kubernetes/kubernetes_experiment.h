@@ -1,5 +1,5 @@
-// A fixture for tests of `muster train --on kubernetes` with the real kubectl and a stand-in for a cluster of two nodes,
-// which all tests share. Pods see neither the project nor MUSTER_HOME of the test.
+// A fixture for tests of `muster train --on kubernetes` with the real kubectl and a stand-in for a cluster of two
+// nodes, which all tests share. Pods see neither the project nor MUSTER_HOME of the test.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
 // `muster train --on kubernetes` with the real kubectl and a stand-in for a cluster.
+#include "tests/process/kubernetes/kubernetes_experiment.h"
+
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/process/kubernetes/kubernetes_experiment.h"
 #include "tests/process/testing/by_hand.h"
 
 namespace muster::kubernetes_experiment_test {
@@ -93,8 +94,9 @@ TEST_F(KubernetesExperiment, ASupervisorThatIsKilledHasASuccessorInItsPod) {
   WriteCluster("{worker: 2}", UntilStop());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
-  InPod("", "for p in /proc/[0-9]*; do tr \"\\\\0\" \" \" <$p/cmdline | grep -q \" supervise 1 \" && kill -9 ${p#/proc/}; "
-            "done; true");
+  InPod("",
+        "for p in /proc/[0-9]*; do tr \"\\\\0\" \" \" <$p/cmdline | grep -q \" supervise 1 \" && kill -9 ${p#/proc/}; "
+        "done; true");
   AwaitTakeOvers(1);
   LetEnd();
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
@@ -140,10 +142,12 @@ TEST_F(KubernetesExperiment, WhatKeepsItFromTheClusterIsSaidAndNothingIsMade) {
   SetFaults(R"({"forbid": []})");
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
                   R"({"pods": "2"}}})");
-  EXPECT_THAT(refused({}), AllOf(HasSubstr("the namespace's quota has no room for all pods"), HasSubstr("exceeded quota")));
+  EXPECT_THAT(refused({}),
+              AllOf(HasSubstr("the namespace's quota has no room for all pods"), HasSubstr("exceeded quota")));
   cluster().Ask({"delete", "resourcequota", "few"});
   WriteExperiment("run: 'true'");
-  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("Kubernetes says: context standin, namespace default would take it"));
+  EXPECT_THAT(Out({"train", "--dry-run"}),
+              HasSubstr("Kubernetes says: context standin, namespace default would take it"));
   cluster().KillApi();
   const Said down = Muster({"train"});
   cluster().StartApi();

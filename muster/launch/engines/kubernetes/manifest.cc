@@ -256,8 +256,8 @@ std::string ManifestText(const JobManifest& manifest) {
                    ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
                    "# filled in when it is submitted.",
                    kNameLine, NameOfPodJob(manifest), manifest.request.after.empty() ? "" : kAfterLine,
-                   manifest.request.after, "\n", YamlText(SupervisorPod(manifest)));
-  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, YamlText(document));
+                   manifest.request.after, "\n", CompactYaml(SupervisorPod(manifest)));
+  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, CompactYaml(document));
   return text;
 }
 

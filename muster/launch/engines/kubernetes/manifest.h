@@ -9,8 +9,8 @@
 
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
+#include "muster/launch/engines/kubernetes/compact_yaml.h"
 #include "muster/launch/engines/kubernetes/kubectl.h"
-#include "muster/launch/engines/kubernetes/yaml_text.h"
 
 namespace muster {
 

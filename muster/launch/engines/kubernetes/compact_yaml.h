@@ -11,6 +11,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 // Returns a document of block style, without "---"; short maps of plain values stand in braces on one line. Every
 // parser of YAML 1.1 or 1.2 reads the same values: what could be taken for something else than a text is quoted.
-std::string YamlText(const OrderedJson& value);
+std::string CompactYaml(const OrderedJson& value);
 
 }  // namespace muster

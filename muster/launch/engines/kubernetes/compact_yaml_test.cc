@@ -1,18 +1,18 @@
-#include "muster/launch/engines/kubernetes/yaml_text.h"
+#include "muster/launch/engines/kubernetes/compact_yaml.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::yaml_text_test {
+namespace muster::compact_yaml_test {
 namespace {
 
-TEST(YamlTextTest, MapsAreInTheirOrderAndShortOnesOnOneLine) {
+TEST(CompactYamlTest, MapsAreInTheirOrderAndShortOnesOnOneLine) {
   const OrderedJson value = {{"kind", "Pod"},
                              {"metadata", {{"name", "a-1"}, {"labels", {{"b", "1"}, {"a", "x"}}}}},
                              {"list", OrderedJson::array({{{"name", "v"}, {"empty", OrderedJson::object()}},
                                                           {{"deep", {{"x", {{"y", 1}}}}}, {"last", true}}})},
                              {"words", {"sh", "-c"}},
                              {"none", OrderedJson::array()}};
-  EXPECT_EQ(YamlText(value), R"(kind: Pod
+  EXPECT_EQ(CompactYaml(value), R"(kind: Pod
 metadata:
   name: a-1
   labels: {b: "1", a: x}
@@ -26,24 +26,24 @@ none: []
 )");
 }
 
-TEST(YamlTextTest, WhatCouldBeSomethingElseIsQuoted) {
-  EXPECT_EQ(YamlText(OrderedJson::array({"yes", "No", "1", "", "a b", "a: b", "~", "- x", "#", "true", "x#y", "ü"})),
+TEST(CompactYamlTest, WhatCouldBeSomethingElseIsQuoted) {
+  EXPECT_EQ(CompactYaml(OrderedJson::array({"yes", "No", "1", "", "a b", "a: b", "~", "- x", "#", "true", "x#y", "ü"})),
             "- \"yes\"\n- \"No\"\n- \"1\"\n- \"\"\n- \"a b\"\n- \"a: b\"\n- \"~\"\n- \"- x\"\n- \"#\"\n- \"true\"\n"
             "- \"x#y\"\n- \"\\u00fc\"\n");
-  EXPECT_EQ(YamlText("x"), "x\n");
-  EXPECT_EQ(YamlText(OrderedJson::object()), "{}\n");
+  EXPECT_EQ(CompactYaml("x"), "x\n");
+  EXPECT_EQ(CompactYaml(OrderedJson::object()), "{}\n");
 }
 
-TEST(YamlTextTest, TextsOfLinesAreBlocks) {
-  EXPECT_EQ(YamlText({{"script", "one\n\n  two\n"}, {"open", "one\ntwo"}, {"tab", "a\tb\n"}}),
+TEST(CompactYamlTest, TextsOfLinesAreBlocks) {
+  EXPECT_EQ(CompactYaml({{"script", "one\n\n  two\n"}, {"open", "one\ntwo"}, {"tab", "a\tb\n"}}),
             "script: |\n  one\n\n    two\nopen: \"one\\ntwo\"\ntab: \"a\\tb\\n\"\n");
-  EXPECT_EQ(YamlText({{"command", {"sh", "-c", "echo\n"}}}), "command:\n  - sh\n  - \"-c\"\n  - |\n    echo\n");
+  EXPECT_EQ(CompactYaml({{"command", {"sh", "-c", "echo\n"}}}), "command:\n  - sh\n  - \"-c\"\n  - |\n    echo\n");
 }
 
-TEST(YamlTextTest, ALongMapHasALineForEachKey) {
+TEST(CompactYamlTest, ALongMapHasALineForEachKey) {
   const std::string text(70, 'x');
-  EXPECT_EQ(YamlText({{"m", {{"a", text}, {"b", text}}}}), "m:\n  a: " + text + "\n  b: " + text + "\n");
+  EXPECT_EQ(CompactYaml({{"m", {{"a", text}, {"b", text}}}}), "m:\n  a: " + text + "\n  b: " + text + "\n");
 }
 
 }  // namespace
-}  // namespace muster::yaml_text_test
+}  // namespace muster::compact_yaml_test

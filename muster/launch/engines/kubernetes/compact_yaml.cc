@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/yaml_text.h"
+#include "muster/launch/engines/kubernetes/compact_yaml.h"
 
 #include <algorithm>
 #include <string_view>
@@ -101,7 +101,7 @@ void Append(const OrderedJson& value, size_t indent, std::string& text) {
 
 }  // namespace
 
-std::string YamlText(const OrderedJson& value) {
+std::string CompactYaml(const OrderedJson& value) {
   std::string text;
   if (value.is_structured() && !value.empty())
     Append(value, 0, text);
