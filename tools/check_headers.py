@@ -32,9 +32,10 @@ def needs_torch(contents, layers, header):
 
 def arguments_for(header, commands):
     """Returns those of a source in the same folder, or in the folder above it, and so on; failing that, of any
-    source."""
+    source. A small program of a test, which includes nothing of the project, tells nothing."""
+    from_root = [path for path in sorted(commands) if f"-I{ROOT}" in commands[path]]
     for folder in header.parents:
-        near = [p for p in sorted(commands) if p.is_relative_to(folder)]
+        near = [path for path in from_root if path.is_relative_to(folder)]
         if near:
             return commands[near[0]]
     return None

@@ -491,7 +491,9 @@ void ExperimentRun::NoteEnd(const absl::Status& went) {
   if (asked_at_ != absl::InfiniteFuture()) end_.ending = RealClock().Now() - asked_at_;
   if (absl::IsCancelled(went)) {
     NoteInterruption();
-    run.exit_code = tasks_.supervisor() != nullptr ? tasks_.supervisor()->exit_code() : kKilledCode;
+    // Tasks that end well when they are asked to are no success of the run.
+    const int of_tasks = tasks_.supervisor() != nullptr ? tasks_.supervisor()->exit_code() : 0;
+    run.exit_code = of_tasks != 0 ? of_tasks : kKilledCode;
   } else if (!went.ok()) {
     run.reason = std::string(went.message());
     run.exit_code = std::max(1, run.exit_code);

@@ -59,7 +59,7 @@ void ExperimentRun::NoteInterruption() {
   if (!end_.goes_on)
     absl::StrAppend(&run.reason, "; muster train --experiment ", run.id.ToString(),
                     " goes on with it, from its last checkpoint");
-  logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on in another one") : run.reason);
+  logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on") : run.reason);
 }
 
 }  // namespace muster

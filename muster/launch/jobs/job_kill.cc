@@ -26,9 +26,15 @@ absl::Status JobKill::Begin(bool now) {
   run.job = job.value_or(run.job);
   run.job.killed = true;
   RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
-  // Without a supervisor, nobody would answer.
-  const bool has_supervisor = run.news.phase == JobPhase::kRuns && HasComeInto(means_.home, id_, run.job.id);
-  return has_supervisor ? Request(now) : Cancel();
+  // An engine that takes the job for gone may have lost the processes of its script, and the supervisor lives. Where it
+  // shares no folder, only the engine leads to it. Without a supervisor, nobody would answer.
+  const bool is_gone = run.news.phase == JobPhase::kEnded || run.news.phase == JobPhase::kUnknown;
+  const bool may_live = run.news.phase == JobPhase::kRuns || (is_gone && !IsFar(means_.home, id_) && !IsSilent());
+  return may_live && HasComeInto(means_.home, id_, run.job.id) ? Request(now) : Cancel();
+}
+
+bool JobKill::IsSilent() const {
+  return means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
 }
 
 absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() : Request(/*now=*/true); }
@@ -62,8 +68,7 @@ absl::Status JobKill::End(JobEnd how) {
     return absl::UnimplementedError(absl::StrCat("this muster has no engine '", target_.run.job.engine, "'"));
   const absl::Status ended = engine->End(target_.run.job.id, how);
   // An engine that has just said that the job waits isn't gone.
-  const bool is_gone = target_.run.news.phase != JobPhase::kWaits &&
-                       means_.registry.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSurelySilent;
+  const bool is_gone = target_.run.news.phase != JobPhase::kWaits && IsSilent();
   return absl::IsUnavailable(ended) && is_gone ? EndWithoutEngine(ended) : ended;
 }
 

@@ -37,8 +37,8 @@ class JobKill {
   };
   JobKill(const Means& means, Target target) : means_(means), id_(target.id), target_(std::move(target)) {}
 
-  // Cancels a job that waits; writes a request otherwise. `now`: to kill the tasks without asking them. An error: the
-  // engine can't be told, or the run's folder can't be written.
+  // Writes a request for a supervisor that may live; cancels the job otherwise, as while it waits. `now`: to kill the
+  // tasks without asking them. An error: the engine can't be told, or the run's folder can't be written.
   [[nodiscard]] absl::Status Begin(bool now);
   // Returns whether the supervisor was asked.
   bool asked_supervisor() const { return asked_supervisor_; }
@@ -48,6 +48,8 @@ class JobKill {
   absl::StatusOr<bool> HasEndedNow();
 
  private:
+  // Whether the supervisor has written nothing for so long that it doesn't live.
+  bool IsSilent() const;
   absl::Status Request(bool now);
   absl::Status End(JobEnd how);
   absl::Status Ask();

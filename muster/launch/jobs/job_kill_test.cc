@@ -135,6 +135,18 @@ TEST_F(JobKillTest, AJobThatWaitsIsCancelledAtOnce) {
   EXPECT_TRUE(ReadJobFile(home_.job(id_)).value()->killed) << "its supervisor doesn't begin";
 }
 
+// Slurm has lost the processes of its script: no step's daemon was left to kill them.
+TEST_F(JobKillTest, ASupervisorThatLivesIsAskedAlsoIfItsJobIsGone) {
+  for (const JobPhase phase : {JobPhase::kEnded, JobPhase::kUnknown}) {
+    ASSERT_TRUE(registry_->Renew(id_).ok());
+    JobKill kill = Kill(phase);
+    ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+    EXPECT_TRUE(kill.asked_supervisor());
+    EXPECT_THAT(engine_.ended, IsEmpty());
+    EXPECT_THAT(Answer(), SizeIs(1));
+  }
+}
+
 TEST_F(JobKillTest, AnEngineThatCannotBeToldIsAnError) {
   engine_.silence = absl::UnavailableError("no controller");
   EXPECT_EQ(Kill(JobPhase::kWaits).Begin(/*now=*/false), engine_.silence);

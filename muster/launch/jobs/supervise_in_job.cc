@@ -235,7 +235,7 @@ absl::Status LifeInJob::GoOn(const ExperimentEnd& end, const NewExperiment& expe
   job_.doubtful = end.doubtful;
   RETURN_IF_ERROR(Write());
   if (end.begun_anew) return registry_.StartOver(id_, absl::StrCat(engine_.title(), " begins its job anew"));
-  RETURN_IF_ERROR(registry_.StartOver(id_, "the time of its job was over; it goes on in another one"));
+  RETURN_IF_ERROR(registry_.StartOver(id_, "it goes on, as the time of its job was over"));
   const absl::Status requeued =
       end.doubtful ? absl::UnavailableError("nor be asked about it") : engine_.Requeue(own_.id);
   if (!requeued.ok())

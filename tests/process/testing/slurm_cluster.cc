@@ -160,7 +160,7 @@ std::vector<std::string> SlurmCluster::ShellOf(const std::string& job) const {
 }
 
 void SlurmCluster::AwaitNothingElseOn(const std::string& host) const {
-  hosts_.AwaitNothingOn(host, {"slurmd", "slurmstepd", "slurmctld"});
+  hosts_.AwaitNothingOn(host, {"slurmd", "slurmstepd", "slurmctld", "slurmscriptd"});
 }
 
 std::string SlurmCluster::StepsOf(const std::string& job) const {

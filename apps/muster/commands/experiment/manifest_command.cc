@@ -230,6 +230,8 @@ absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request
                      "says"));
   ASSIGN_OR_RETURN(const FolderFile folder, ReadExperimentFile(flags.file));
   notes = folder.file.warnings;
+  // Here it is the image that runs.
+  std::erase_if(notes, [](const std::string& note) { return absl::StrContains(note, " train.image: "); });
   ASSIGN_OR_RETURN(const std::vector<ParameterSpec> parameters,
                    WithOverrides(folder.file.parameters, flags.parameters));
   ASSIGN_OR_RETURN(const std::vector<ParameterValues> runs, AllCombinations(parameters));

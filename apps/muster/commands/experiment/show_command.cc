@@ -145,7 +145,9 @@ std::string JobText(const Shown& shown, const ExperimentId& id) {
   const auto job = shown.jobs.find(id);
   if (job == shown.jobs.end()) return "";
   return absl::StrCat(job->second.id, " of ", job->second.engine,
-                      job->second.requeues == 0 ? "" : absl::StrCat(", begun anew ", job->second.requeues, " times"));
+                      job->second.requeues == 0   ? ""
+                      : job->second.requeues == 1 ? ", begun anew once"
+                                                  : absl::StrCat(", begun anew ", job->second.requeues, " times"));
 }
 
 std::string HeadText(const Shown& shown) {

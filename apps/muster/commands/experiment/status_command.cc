@@ -63,7 +63,7 @@ std::string ElsewhereText(const OpenedHome& opened, const RunRecord& run) {
   if (run.runs > 0 && in_job != nullptr) return "";  // its runs have jobs
   if (HasEnded(run.state) || opened.registry->IsHere(run)) return "";
   const std::optional<absl::Duration> age = opened.registry->SinceRenewal(run.id);
-  return absl::StrCat("on ", MachineId::Parse(run.machine).host,
+  return absl::StrCat(run.reason.empty() ? "" : "; ", "on ", MachineId::Parse(run.machine).host,
                       age.has_value() ? absl::StrCat(", as of ", ShownAge(*age), " ago") : "",
                       in_job == nullptr ? "" : absl::StrCat(", ", in_job->text));
 }

@@ -19,8 +19,8 @@ constexpr char kAcquireLineForms[] =
     "a JSON object a line: {\"host\": NAME}, with address, id, slots or gpus; {\"job\": ID}; {\"waits\": WHY}";
 
 absl::Status WrongLine(std::string_view line, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat("it printed '", OneLine(std::string(line.substr(0, kShownOfLine))),
-                                                 "', ", what, "; accepted: ", kAcquireLineForms));
+  return absl::InvalidArgumentError(absl::StrCat("it printed '", OneLine(line.substr(0, kShownOfLine)), "', ", what,
+                                                 "; accepted: ", kAcquireLineForms));
 }
 
 // Returns the value of a text or a whole number; nullopt: it is neither.

@@ -55,7 +55,7 @@ CommandRun::~CommandRun() {
 }
 
 void CommandRun::TakeError(std::string_view line) {
-  last_error_ = OneLine(std::string(line));
+  last_error_ = OneLine(line);
   calls_.err(last_error_);
 }
 
