@@ -57,8 +57,11 @@ TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
   EXPECT_EQ(news.phase, JobPhase::kWaits);
   EXPECT_EQ(news.text,
             "1 of 3 pods run; h0: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.; h1: ContainerCreating");
+  EXPECT_EQ(news.reason, "h0: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.; h1: ContainerCreating");
   EXPECT_FALSE(news.stuck);
-  EXPECT_EQ(News({Pod("supervisor", "{}")}).text, "0 of 1 pods run; the supervisor: not scheduled yet");
+  const JobNews begins = News({Pod("supervisor", "{}")});
+  EXPECT_EQ(begins.text, "0 of 1 pods run; the supervisor: not scheduled yet");
+  EXPECT_EQ(begins.reason, "");  // which passes by
   EXPECT_THAT(News({Pod("supervisor", kRunning), Pod("h0", kCreating), Pod("h1", kCreating), Pod("h2", kCreating),
                     Pod("h3", kCreating), Pod("h4", kCreating)})
                   .text,
