@@ -38,7 +38,7 @@ TEST(FarMessageTest, ALengthBeyondTheLimitIsRefused) {
 
 TEST(FarMessageTest, WhatElseIsPrintedIsShown) {
   EXPECT_EQ(ParseFarMessage("sh: muster: not found\n").status().message(),
-            "no answer of muster: sh: muster: not found\\n");
+            "no answer of muster: sh: muster: not found\\x0a");
 }
 
 class AskFarTest : public ::testing::Test {

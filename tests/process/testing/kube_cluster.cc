@@ -67,12 +67,11 @@ KubeCluster::~KubeCluster() {
 
 std::vector<std::string> KubeCluster::Words(const std::string& command,
                                             const std::vector<std::string>& arguments) const {
-  return Joined({"python3", StandIn(), command, folder_}, arguments);
+  return Joined({"/usr/bin/env", "python3", StandIn(), command, folder_}, arguments);
 }
 
 void KubeCluster::StartApi() {
-  api_ = std::make_unique<Process>(hosts_.On("h0", Joined({"env"}, Words("api", {}))),
-                                   ProcessOptions{.output_together = true});
+  api_ = std::make_unique<Process>(hosts_.On("h0", Words("api", {})), ProcessOptions{.output_together = true});
   api_->WaitForOut("api: ready\n");
 }
 
@@ -144,7 +143,7 @@ std::string KubeCluster::KubeconfigOf(const std::string& space, const std::strin
 }
 
 std::string KubeCluster::Script(const std::string& path, const std::string& json) const {
-  Process script(hosts_.On("h0", Joined({"env"}, Words("script", {path, json}))), {.output_together = true});
+  Process script(hosts_.On("h0", Words("script", {path, json})), {.output_together = true});
   EXPECT_EQ(script.Wait(), 0) << path << " " << json << ": " << script.out;
   return script.out;
 }

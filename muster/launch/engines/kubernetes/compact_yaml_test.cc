@@ -9,7 +9,7 @@ TEST(CompactYamlTest, MapsAreInTheirOrderAndShortOnesOnOneLine) {
   const OrderedJson value = {{"kind", "Pod"},
                              {"metadata", {{"name", "a-1"}, {"labels", {{"b", "1"}, {"a", "x"}}}}},
                              {"list", OrderedJson::array({{{"name", "v"}, {"empty", OrderedJson::object()}},
-                                                          {{"deep", {{"x", {{"y", 1}}}}}, {"last", true}}})},
+                                                          {{"deep", {{"x", {{"z", 1}}}}}, {"last", true}}})},
                              {"words", {"sh", "-c"}},
                              {"none", OrderedJson::array()}};
   EXPECT_EQ(CompactYaml(value), R"(kind: Pod
@@ -19,7 +19,7 @@ metadata:
 list:
   - {name: v, empty: {}}
   - deep:
-      x: {y: 1}
+      x: {z: 1}
     last: true
 words: [sh, "-c"]
 none: []

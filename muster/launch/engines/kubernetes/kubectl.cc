@@ -57,6 +57,8 @@ std::string WordsOfKubectl(std::string_view err) {
   for (const absl::string_view line : absl::StrSplit(AbslView(err), '\n', absl::SkipWhitespace()))
     if (!IsKubectlLog(line) && !absl::StartsWith(line, "Warning:"))
       lines.emplace_back(absl::StripAsciiWhitespace(line));
+  // It says the same of each object.
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   return OneLine(absl::StrJoin(lines, "; "), kMostKubectlWords);
 }
 

@@ -89,7 +89,7 @@ TEST_F(KubectlTest, ThePlaceIsWhereKubectlIsNow) {
 
 TEST(WordsOfKubectlTest, ItsLogAndItsWarningsAreLeftOut) {
   EXPECT_EQ(WordsOfKubectl("E1129 20:35:47.671722   11497 memcache.go:265] \"Unhandled Error\"\nWarning: old\n first \n"
-                           "second\n"),
+                           "second\nsecond\n"),
             "first; second");
 }
 

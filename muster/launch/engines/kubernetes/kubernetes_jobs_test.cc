@@ -56,7 +56,8 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
   EXPECT_EQ(Asked(),
-            "auth can-i create pods\nauth can-i create pods/exec\ncreate --dry-run=server --output=name --filename=-\n"
+            "auth can-i create pods\nauth can-i create pods --subresource=exec\ncreate --dry-run=server --output=name "
+            "--filename=-\n"
             "create --output=json --filename=-\ncreate --output=name --filename=-\n");
   EXPECT_EQ(scratch_.Read("in.3"), scratch_.Read("job.sh"));
   const std::string supervisor = scratch_.Read("in.4"), others = scratch_.Read("in.5");
@@ -79,7 +80,7 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
 }
 
 TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
-  Program("case $all in \"auth can-i create pods/exec\") echo no; exit 1;; esac");
+  Program("case $all in \"auth can-i create pods --subresource=exec\") echo no; exit 1;; esac");
   const auto refused = Submit();
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()),

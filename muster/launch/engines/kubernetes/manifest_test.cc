@@ -42,7 +42,7 @@ TEST(ManifestTest, IsTakenApartAndFilledIn) {
   EXPECT_EQ(absl::StrCat(manifest->supervisor, "---\n", manifest->others), text);
   EXPECT_THAT(manifest->supervisor, Not(HasSubstr(kOpenUid)));
   const std::string filled = FilledIn(manifest->others, "5ec2e7", "u-i-d");
-  EXPECT_THAT(filled, AllOf(HasSubstr("secret 5ec2e7\n"), HasSubstr("uid: u-i-d"), Not(HasSubstr(kOpenUid))));
+  EXPECT_THAT(filled, AllOf(HasSubstr("secret 5ec2e7\n"), HasSubstr("uid: \"u-i-d\""), Not(HasSubstr(kOpenUid))));
   EXPECT_FALSE(ParseManifest("#!/bin/sh\n").ok());
 }
 

@@ -1,6 +1,8 @@
 #include "muster/launch/engines/kubernetes/preflight.h"
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -28,17 +30,20 @@ std::set<std::string> ValuesIn(const std::string& manifest, absl::string_view ke
   return values;
 }
 
-absl::Status CheckRight(const Kubectl& kubectl, const std::string& verb, const std::string& resource) {
-  const auto answer = kubectl.Run({"auth", "can-i", verb, resource});
+// `subresource`: "exec"; "" for the pods themselves. kubectl takes "pods/exec" for a pod whose name is exec.
+absl::Status CheckRightToCreate(const Kubectl& kubectl, const std::string& subresource) {
+  std::vector<std::string> asked = {"auth", "can-i", "create", "pods"};
+  if (!subresource.empty()) asked.push_back(absl::StrCat("--subresource=", subresource));
+  const auto answer = kubectl.Run(asked);
   if (answer.ok() && absl::StartsWith(absl::StripAsciiWhitespace(*answer), "yes")) return absl::OkStatus();
   // "no" comes with exit code 1, and sometimes with a reason.
   const bool says_no = answer.ok() || absl::StrContains(answer.status().message(), "refuses what is asked for: no");
   if (!says_no) return answer.status();
-  return absl::PermissionDeniedError(
-      absl::StrCat("you may not ", verb, " ", resource, " in namespace ", kubectl.place().name_space, " (context ",
-                   kubectl.place().context, "): kubectl auth can-i ", verb, " ", resource,
-                   " says no; accepted: a namespace where you may (kubernetes: {namespace: …}), or a role with that "
-                   "right"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "you may not create pods", subresource.empty() ? "" : "/", subresource, " in namespace ",
+      kubectl.place().name_space, " (context ", kubectl.place().context, "): kubectl ", absl::StrJoin(asked, " "),
+      " says no; accepted: a namespace where you may (kubernetes: {namespace: …}), or a role with that "
+      "right"));
 }
 
 absl::Status CheckClaims(const Kubectl& kubectl, const std::set<std::string>& claims) {
@@ -70,8 +75,8 @@ absl::Status CheckGang(const Kubectl& kubectl, const std::string& manifest) {
 }  // namespace
 
 absl::Status CheckInCluster(const Kubectl& kubectl, const std::string& manifest) {
-  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods"));
-  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods/exec"));
+  RETURN_IF_ERROR(CheckRightToCreate(kubectl, ""));
+  RETURN_IF_ERROR(CheckRightToCreate(kubectl, "exec"));
   RETURN_IF_ERROR(CheckClaims(kubectl, ValuesIn(manifest, "claimName")));
   RETURN_IF_ERROR(CheckGang(kubectl, manifest));
   return kubectl.Run({"create", "--dry-run=server", "--output=name", "--filename=-"}, manifest).status();
