@@ -72,8 +72,7 @@ std::string KubernetesExperiment::Gate() const { return absl::StrCat("test", OfS
 void KubernetesExperiment::LetEnd() const { std::ofstream(absl::StrCat(OfSuite()->claim, "/", Gate())) << "\n"; }
 
 std::string KubernetesExperiment::UntilStop() const {
-  return absl::StrCat("setsid env -i sleep 1000 & echo begins on $(hostname); until [ -e /gate/", Gate(),
-                      " ]; do sleep 0.1; done");
+  return absl::StrCat("echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");
 }
 
 }  // namespace muster

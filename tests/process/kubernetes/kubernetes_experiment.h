@@ -41,7 +41,7 @@ class KubernetesExperiment : public JobExperiments {
   // Lets the tasks end that wait for it.
   void LetEnd() const;
 
-  // What a task does until LetEnd. It has a child of another session without a variable, which may not outlive it.
+  // What a task does until LetEnd.
   std::string UntilStop() const;
 
   std::string pods_ = "nodes: 2";  // more keys of `kubernetes`
