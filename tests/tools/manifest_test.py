@@ -9,14 +9,20 @@ import json
 import pathlib
 import re
 import signal
+import site
 import subprocess
 import tempfile
 import unittest
 
-import kubernetes.client
-import yaml
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# tools/setup.sh --for test has installed them there; the runner's own python doesn't know them.
+for packages in ROOT.glob(".venv/lib/python3*/site-packages"):
+    site.addsitedir(str(packages))
 
-MANIFESTS = pathlib.Path(__file__).resolve().parents[1] / "data/manifests"
+import kubernetes.client  # noqa: E402
+import yaml  # noqa: E402
+
+MANIFESTS = ROOT / "tests/data/manifests"
 MODELS = {("v1", "Secret"): "V1Secret", ("v1", "Service"): "V1Service", ("batch/v1", "Job"): "V1Job"}
 
 # A type here is the name of a model, a list with the type of its items, a map from the one key "*" to the type of all
