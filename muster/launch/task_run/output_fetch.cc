@@ -27,8 +27,6 @@ std::string OutputFetch::FetchFrom(const OutputFetchOrder::From& from) {
   ended_ = false;
   stderr_text_.clear();
   task_ = {kSendJob, from.index};
-  // An end that comes with the start must not be told to who supervised the tasks before, and waits for none.
-  tasks_.ForgetTasks();
   absl::Status why = tasks_.Launch({{.task = task_,
                                      .arguments = {"muster", "send", from.folder},
                                      .environment = order_.environment,

@@ -91,6 +91,7 @@ absl::Status TaskRun::LeaveOut(const std::string& host, const std::string& why) 
 }
 
 absl::Status TaskRun::Launch(std::vector<ProcessSpec> processes) {
+  ForgetTasks();  // the supervisor of earlier ones isn't told of an end that comes with the start
   processes_ = std::move(processes);
   not_started_.clear();
   for (const ProcessSpec& process : processes_) {

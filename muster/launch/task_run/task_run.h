@@ -129,7 +129,8 @@ class TaskRun final : public BackendEvents {
   // Leaves out an optional host that can't be used for what `why` says, and blocks until what should run there has its
   // place elsewhere (OnPlaced). Nothing of it may run.
   [[nodiscard]] absl::Status LeaveOut(const std::string& host, const std::string& why);
-  // Starts all of them and blocks until each has been started or has failed to; then an error is in start_failure().
+  // Starts all of them in the place of earlier tasks, which must have ended, and blocks until each has been started or
+  // has failed to; then an error is in start_failure().
   // Cancelled after a second interrupt. An end that comes early is kept for Supervise, as is the loss of an optional
   // host.
   [[nodiscard]] absl::Status Launch(std::vector<ProcessSpec> processes);

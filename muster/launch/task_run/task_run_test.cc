@@ -131,6 +131,18 @@ TEST_F(TaskRunTest, AnEndBeforeTheSupervisionCounts) {
   EXPECT_EQ(run_.supervisor()->exit_code(), 3);
 }
 
+// As that of `muster send`, which brings a run's output here.
+TEST_F(TaskRunTest, AnEndBeforeTheSupervisionCountsAlsoAfterAnother) {
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Launch({Shell(kTask, "exit 0")}), absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  ASSERT_EQ(run_.Launch({Shell(kOther, "exit 3")}), absl::OkStatus());
+  while (ends_[kOther] == 0) Wait();
+  EXPECT_EQ(run_.supervisor(), nullptr);
+  run_.Supervise({.chief = kOther});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 3);
+}
+
 TEST_F(TaskRunTest, AFailedTaskIsRestartedByItsPolicy) {
   const ScratchFolder folder;
   ASSERT_EQ(run_.Start(), absl::OkStatus());
