@@ -38,6 +38,7 @@ SANITIZER_ENVIRONMENT = {
 PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
 HOSTS_PROGRAM = "process_hosts_test"
 SLURM_PROGRAM = "process_slurm_test"
+KUBERNETES_PROGRAM = "process_kubernetes_test"
 # Ray's own tests, and what else has cases that run on every engine: "/ray" is behind the names of these. A cluster of Ray
 # takes longer to come than most of the cases, so the part `ray` has one for each program.
 RAY_PROGRAM = "process_ray_test"
@@ -244,7 +245,7 @@ def process_part(report):
     """Tests that start the programs, kill them, and look at what is left."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
-        apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM)
+        apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM, KUBERNETES_PROGRAM)
         run_programs(report, [not_on_ray(p) for p in programs_of("release")
                               if p.alone and not p.long and p.name not in apart])
 
@@ -294,6 +295,13 @@ def slurm_part(report):
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("slurm: running the tests on a real Slurm")
         run_programs(report, [p for p in programs_of("release") if p.name == SLURM_PROGRAM])
+
+
+def kubernetes_part(report):
+    """Those in pods of a stand-in for Kubernetes, likewise."""
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title("kubernetes: running the tests in pods of a stand-in")
+        run_programs(report, [p for p in programs_of("release") if p.name == KUBERNETES_PROGRAM])
 
 
 def units_part(report):
@@ -428,6 +436,7 @@ def tools_part(report):
                         ("commands", "./dev"), ("ray_client", "the program that asks Ray"),
                         ("ray_driver", "the programs beside Ray"),
                         ("manifest", "manifests against the models of Kubernetes"),
+                        ("kube_standin", "the stand-in for Kubernetes"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 
@@ -474,6 +483,7 @@ EVERYDAY = {
     "hosts": hosts_part,
     "slurm": slurm_part,
     "ray": ray_part,
+    "kubernetes": kubernetes_part,
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,

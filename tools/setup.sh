@@ -36,10 +36,19 @@ packages_of() {
     tools/packages.txt | tr -s ' \t' '\n' | grep . | sort -u
 }
 
+# Another package may have put kubectl where Debian's would go, which dpkg then refuses; any kubectl will do.
+has_other_kubectl() {
+  local owner
+  [ -e /usr/bin/kubectl ] || return
+  owner=$(dpkg-query -S /usr/bin/kubectl 2>/dev/null) || return
+  [ "${owner%%:*}" != kubernetes-client ]
+}
+
 missing_packages() {
   local wanted installed
   # shellcheck disable=SC2086
   wanted=$(packages_of $groups)
+  if has_other_kubectl; then wanted=$(grep -vx kubernetes-client <<<"$wanted"); fi
   # dpkg-query exits 1 when it doesn't know one of the names; those are what is looked for.
   # shellcheck disable=SC2086
   installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u) || true

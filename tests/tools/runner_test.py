@@ -180,8 +180,8 @@ class ReportTest(unittest.TestCase):
         self.assertIn("no test matches 'nosuch'", report.cases[-1].detail)
 
     def test_every_part_can_be_named(self):
-        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "simulation",
-                                                 "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
+        self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
+                                                 "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
                                                  "frameworks", "all_on_ray", "notebooks", "schedules", "long_fuzz"])
 
     def test_the_cases_that_run_on_ray_every_day_are_there(self):

@@ -36,6 +36,7 @@ class App;
   COMMAND(Version)               \
   COMMAND(Supervise)             \
   COMMAND(Follow)                \
+  COMMAND(Home)                  \
   COMMAND(Agent)                 \
   COMMAND(Reach)                 \
   COMMAND(Receive)               \

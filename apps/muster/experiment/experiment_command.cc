@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/experiment/experiment_folder.h"
+#include "apps/muster/experiment/submit_experiment.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
@@ -19,6 +20,7 @@
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/engines/command/held_hosts.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/registry/files/private_files.h"
 
@@ -82,6 +84,7 @@ absl::StatusOr<OpenedHome> OpenRegistryOf(const std::function<absl::StatusOr<Hom
   auto jobs = std::make_unique<JobWatch>(*home, *registry, [](const std::string& name, const std::string& at) {
     return MakeJobEngine(name, at, OwnEnvironment());
   });
+  StartCollectors(*home, {.muster_command = OwnProgram(), .users_umask = private_files.users_umask()});
   LookAtJobsAloud(*jobs);
   OpenedHome opened{*home, std::move(registry), std::move(jobs), {}};
   auto left = FindLeft(*opened.registry);

@@ -33,12 +33,13 @@ std::string HostsFlag(const GivenValues& given) {
 
 // Returns the keys of the file that an engine makes no use of.
 std::set<std::string> UnusedBy(const std::string& engine) {
-  if (engine == kThisMachine)
-    return {"hosts", "host_file", "placement", "grace", "ssh_config", "slurm", "ray", "hosts_by"};
-  if (engine == kSlurmEngine) return {"hosts", "host_file", "ssh_config", "ray", "hosts_by"};
-  if (engine == kRayEngine) return {"hosts", "host_file", "ssh_config", "slurm", "hosts_by"};
-  if (engine == kCommandEngine) return {"host_file", "ssh_config", "slurm", "ray"};
-  return {"slurm", "ray", "hosts_by"};
+  std::set<std::string> unused = {"slurm", "ray", "kubernetes", "hosts_by"};
+  if (engine == kSshEngine) return unused;
+  unused.erase(engine == kCommandEngine ? "hosts_by" : engine);  // the key of an engine of jobs is its name
+  unused.insert({"host_file", "ssh_config"});
+  if (engine != kCommandEngine) unused.insert("hosts");
+  if (engine == kThisMachine) unused.insert({"placement", "grace"});
+  return unused;
 }
 
 // Returns what puts a key of the file out of effect; "": nothing does.

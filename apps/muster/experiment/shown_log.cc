@@ -13,6 +13,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/run_lock.h"
 #include "muster/launch/registry/run_state.h"
@@ -122,15 +123,18 @@ absl::Status ShownLog::CheckState() {
 void ShownLog::LookAtJob(const RunRecord& run) {
   const auto job = ReadJobFile(home_.job(id_));
   if (!job.ok() || !job->has_value()) return;
-  // A supervisor that lives says itself what happens.
+  if (options_.follow && IsFar(home_, id_)) WantFar(home_, id_);
+  // A supervisor that lives says itself what happens, but one in a pod doesn't see why other pods don't start.
+  const bool may_wait = run.state == RunState::kCreated || (IsFar(home_, id_) && run.state == RunState::kPending);
   const bool is_silent = registry_.SinceRenewal(id_).value_or(absl::InfiniteDuration()) > kSilence;
-  if (run.runs == 0 && run.state != RunState::kCreated && !is_silent) return;
+  if (run.runs == 0 && !may_wait && !is_silent) return;
   LookAtJobsAloud(jobs_, id_.number);
   const RunInJob* const in_job = jobs_.Find(id_);
   if (in_job == nullptr || !options_.follow || in_job->text == job_text_) return;
   job_text_ = in_job->text;
-  // Before Slurm has looked at a job, it gives no reason.
-  if (in_job->news.phase == JobPhase::kWaits && absl::StrContains(job_text_, "("))
+  // Before an engine has looked at a job, it gives no reason.
+  const bool says_why = !in_job->news.reason.empty() || absl::StrContains(job_text_, "(");
+  if (in_job->news.phase == JobPhase::kWaits && says_why)
     std::fprintf(stderr, "experiment %s waits: %s\n", ShownId(id_).c_str(), job_text_.c_str());
 }
 

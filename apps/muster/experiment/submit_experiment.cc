@@ -25,6 +25,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
+#include "muster/launch/far_home/far_places.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/private_files.h"
@@ -68,15 +69,19 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
   return absl::CancelledError("interrupted; nothing was started");
 }
 
+void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
+  LeaveFar(opened.home, *opened.jobs, id);
+  for (const std::string& file :
+       {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
+    unlink(file.c_str());
+  RemoveHandover(opened.home, id);
+}
+
 // Those of an earlier attempt, which may have been in jobs.
 absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
-  unlink(opened.home.job(id).c_str());
-  RemoveHandover(opened.home, id);
+  ForgetJob(opened, id);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
-  for (int i = 1; i <= run.runs; ++i) {
-    unlink(opened.home.job({id.number, i}).c_str());
-    RemoveHandover(opened.home, {id.number, i});
-  }
+  for (int i = 1; i <= run.runs; ++i) ForgetJob(opened, {id.number, i});
   return absl::OkStatus();
 }
 
@@ -214,6 +219,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   ASSIGN_OR_RETURN(options.color, WantsColor("auto", STDOUT_FILENO));
   ASSIGN_OR_RETURN(const bool ended, ShowLog(opened, id, options));
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  if (ended) AwaitFetched(opened.home, run, interrupt.fd());
   if (flags.json) {
     Print(OneLineJson(JsonOf(run)) + "\n");
     if (ended && PosixFileSystem().Exists(opened.home.refused(id))) return kExitUsage;

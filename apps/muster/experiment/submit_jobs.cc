@@ -1,15 +1,23 @@
 #include "apps/muster/experiment/submit_jobs.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "apps/muster/terminal/own_environment.h"
+#include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/spec/experiment_file.h"
 
 namespace muster {
@@ -26,6 +34,45 @@ absl::Status WithPlaces(const absl::Status& status, const std::string& engine, c
 
 }  // namespace
 
+void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
+  constexpr absl::Duration kOutputPatience = absl::Minutes(1);
+  constexpr int kOutputPauseMs = 200;
+  std::vector<ExperimentId> left = {run.id};
+  for (int i = 1; i <= run.runs; ++i) left.push_back({run.id.number, i});
+  const std::vector<ExperimentId> all = left;
+  pollfd stop = {stop_fd, POLLIN, 0};
+  for (const absl::Time until = RealClock().Now() + kOutputPatience;;) {
+    std::erase_if(left, [&home](const ExperimentId& id) { return !IsFar(home, id); });
+    for (const ExperimentId& id : left) WantFar(home, id);
+    if (left.empty() || RealClock().Now() >= until || poll(&stop, 1, kOutputPauseMs) == 1) break;
+  }
+  for (const ExperimentId& id : left)
+    std::fprintf(stderr, "muster: the output of experiment %s is still being fetched from its job\n",
+                 ShownId(id).c_str());
+  for (const ExperimentId& id : all)
+    if (const std::string file = FarFile(home, id, kFarLeftName); PosixFileSystem().Exists(file))
+      std::fprintf(stderr, "muster: not all output of experiment %s was fetched from its job: %s names the rest\n",
+                   ShownId(id).c_str(), file.c_str());
+}
+
+void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id) {
+  constexpr absl::Duration kFetchedPatience = absl::Seconds(10);
+  constexpr int kFetchedPauseMs = 100;
+  for (const absl::Time until = RealClock().Now() + kFetchedPatience; IsFar(home, id);
+       poll(nullptr, 0, kFetchedPauseMs))
+    if (RealClock().Now() >= until) break;
+  if (!IsFar(home, id)) return;
+  const auto job = ReadJobFile(home.job(id));
+  if (job.ok() && job->has_value()) {
+    std::fprintf(stderr,
+                 "muster: not all that the last attempt has written was fetched from its job %s, which ends now\n",
+                 (*job)->id.c_str());
+    if (JobEngine* const engine = jobs.EngineOf(**job); engine != nullptr)
+      static_cast<void>(engine->End((*job)->id, JobEnd::kCancel));
+  }
+  UnmarkFar(home, id);
+}
+
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
   const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
@@ -36,9 +83,11 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
                         .file = file,
                         .experiment = experiment};
   const bool of_grid = experiment.grid && id.run == 0;
+  const SupervisorStart collectors = {.muster_command = setting.muster, .users_umask = setting.users_umask};
   if (!of_grid) {
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
     if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
+    StartCollectors(opened.home, collectors);
     std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(), engine->title().c_str());
     return absl::OkStatus();
   }
@@ -47,6 +96,7 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
     if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
   });
   if (!jobs.ok()) return WithPlaces(jobs.status(), engine->name(), experiment.file_name);
+  StartCollectors(opened.home, collectors);
   std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), *jobs,
                engine->title().c_str());
   return absl::OkStatus();

@@ -17,7 +17,17 @@ struct JobsSetting {
 };
 
 // Says on stderr which job it is. The caller holds the run's lock. InvalidArgument has the engine's refusal.
+// Starts what fetches from jobs that share no folder with this machine (docs/far_homes.md).
 [[nodiscard]] absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                                       const JobsSetting& setting);
+
+// After the end of a run, or a grid, whose jobs share no folder with this machine: waits until its output has been
+// fetched, a minute at most, and says on stderr what is missing. `stop_fd`: readable when somebody doesn't want to
+// wait.
+void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd);
+
+// Before another attempt of a run whose job shares no folder with this machine: waits a little until all has been
+// fetched from that job, and ends it.
+void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id);
 
 }  // namespace muster

@@ -41,25 +41,32 @@ std::pair<std::string, std::optional<std::string>> NameAndValue(const std::strin
   return {text.substr(0, equals), std::move(value)};
 }
 
+const std::vector<std::string>& JobFlagsOf(const std::string& engine, const HostFlags& flags) {
+  return engine == kRayEngine ? flags.ray : engine == kKubernetesEngine ? flags.kubernetes : flags.slurm;
+}
+
+absl::Status TakeJobSetting(HostSetting& setting, const std::string& name, const std::optional<std::string>& value) {
+  if (setting.ray.has_value()) return TakeRaySetting(*setting.ray, name, value);
+  if (setting.kubernetes.has_value()) return TakeKubernetesSetting(*setting.kubernetes, name, value);
+  return TakeSlurmSetting(*setting.slurm, name, value);
+}
+
 // The file's options of the job of this engine, and a flag's in their place.
 absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFlags& flags, const HostsSpec& spec) {
   if (!flags.hosts.empty() || !flags.host_file.empty() || !flags.ssh_config.empty())
     return absl::InvalidArgumentError(
         absl::StrCat("--on ", engine, ": the hosts are the nodes of the job, --", engine,
                      " nodes=N says how many; accepted without --hosts, --host_file and --ssh_config"));
-  const bool on_ray = engine == kRayEngine;
   HostSetting setting{.hosts = {}, .placement = spec.placement};
-  if (on_ray)
-    setting.ray = spec.ray;
-  else
-    setting.slurm = spec.slurm;
-  for (const std::string& one : on_ray ? flags.ray : flags.slurm) {
+  if (engine == kRayEngine) setting.ray = spec.ray;
+  if (engine == kKubernetesEngine) setting.kubernetes = spec.kubernetes;
+  if (engine == kSlurmEngine) setting.slurm = spec.slurm;
+  for (const std::string& one : JobFlagsOf(engine, flags)) {
     const auto [name, value] = NameAndValue(one);
-    const absl::Status taken =
-        on_ray ? TakeRaySetting(*setting.ray, name, value) : TakeSlurmSetting(*setting.slurm, name, value);
-    if (!taken.ok())
+    if (const absl::Status taken = TakeJobSetting(setting, name, value); !taken.ok())
       return absl::InvalidArgumentError(absl::StrCat("--", engine, " ", one, ": ", std::string(taken.message())));
   }
+  if (setting.kubernetes.has_value()) RETURN_IF_ERROR(CheckKubernetesSetting(*setting.kubernetes));
   if (!flags.grace.empty()) {
     ASSIGN_OR_RETURN(setting.grace, ParseGrace(flags.grace));
   } else {
@@ -96,6 +103,9 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
     return absl::InvalidArgumentError("--on command: accepted with muster run and muster train");
   if (flags.on == kRayEngine)
     return absl::InvalidArgumentError("--on ray: a job of Ray holds a whole experiment; accepted with muster train");
+  if (flags.on == kKubernetesEngine)
+    return absl::InvalidArgumentError(
+        "--on kubernetes: a job of Kubernetes holds a whole experiment; accepted with muster train");
   return absl::OkStatus();
 }
 
@@ -136,7 +146,10 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
         "the experiment file has `hosts_by`, but nothing says that its commands shall get the hosts; accepted: `on: "
         "command` there or --on command; --on local runs it here");
   if (flags.on.empty() && spec.on.empty() && !flags_have_hosts) {
-    const std::string engine = spec.slurm != SlurmSetting() ? kSlurmEngine : spec.ray != RaySetting() ? kRayEngine : "";
+    const std::string engine = spec.slurm != SlurmSetting()             ? kSlurmEngine
+                               : spec.ray != RaySetting()               ? kRayEngine
+                               : spec.kubernetes != KubernetesSetting() ? kKubernetesEngine
+                                                                        : "";
     if (!engine.empty())
       return absl::InvalidArgumentError(absl::StrCat(
           "the experiment file has `", engine, "`, but nothing says that a job shall run it; accepted: `on: ", engine,
@@ -149,7 +162,10 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
     return absl::InvalidArgumentError("--slurm: accepted with --on slurm only");
   if (wanted.on != kRayEngine && !flags.ray.empty())
     return absl::InvalidArgumentError("--ray: accepted with --on ray only");
-  if (wanted.on == kSlurmEngine || wanted.on == kRayEngine) return JobSettingOf(wanted.on, flags, spec);
+  if (wanted.on != kKubernetesEngine && !flags.kubernetes.empty())
+    return absl::InvalidArgumentError("--kubernetes: accepted with --on kubernetes only");
+  if (wanted.on == kSlurmEngine || wanted.on == kRayEngine || wanted.on == kKubernetesEngine)
+    return JobSettingOf(wanted.on, flags, spec);
   ASSIGN_OR_RETURN(std::optional<CommandSetting> commands, CommandsOf(flags, spec, folder));
   if (commands.has_value()) return SettingOfCommands(*std::move(commands), flags, spec);
   HostSetting setting;
@@ -235,6 +251,13 @@ void AddJobFlags(CLI::App* command, HostFlags& flags) {
           "--ray", flags.ray,
           "With --on ray: nodes, address (of the dashboard), python (that has Ray), autoscaler or resources.NAME of "
           "each node; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--kubernetes", flags.kubernetes,
+          "With --on kubernetes: nodes (pods), image, namespace, context or another key of docs/kubernetes.md; "
+          "may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }

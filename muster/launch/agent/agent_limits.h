@@ -18,7 +18,9 @@ struct AgentLimits {
   absl::Duration silence = absl::Milliseconds(500);  // an empty frame goes after this long without another
   absl::Duration suspect = absl::Seconds(3);
   absl::Duration grace = absl::Seconds(30);
-  absl::Duration ending = absl::Seconds(3);       // from asking tasks to end to killing them, once the grace is over
+  absl::Duration ending = absl::Seconds(3);  // from asking tasks to end to killing them, once the grace is over
+  // Likewise after a signal to the agent, but not beyond the end that the grace brings; no less than `ending`.
+  absl::Duration signalled = absl::Seconds(3);
   absl::Duration lost_margin = absl::Seconds(5);  // an agent is lost at `grace` + this
   absl::Duration number_age = absl::Seconds(1);   // a supervisor writes no frame this long after it has read its number
 

@@ -12,8 +12,9 @@
 namespace muster {
 
 struct Rendezvous {
-  std::vector<std::string> addresses;  // of the supervisor, "HOST:PORT" in digits, to be tried in this order
-  std::string secret;                  // kRendezvousSecretBytes, random for each run
+  std::vector<std::string>
+      addresses;       // of the supervisor, "HOST:PORT" in digits or by a name, to be tried in this order
+  std::string secret;  // kRendezvousSecretBytes, random for each run
 };
 
 inline constexpr size_t kRendezvousSecretBytes = 32;

@@ -250,6 +250,10 @@ void SupervisorLink::Renew(absl::Time answered) {
 void SupervisorLink::EndNow(absl::Time now, std::optional<StreamId> kept) {
   if (ending()) return;
   ending_since_ = now;
+  const AgentLimits& limits = options_.limits;
+  // Another host takes the tasks over at the end that the grace brings, whatever a signal has said.
+  kill_at_ = std::min(now + std::max(limits.signalled, limits.ending),
+                      std::max(now, record_.answered + limits.grace) + limits.ending);
   std::erase_if(streams_, [&](const auto& stream) { return stream.first != kept; });
   replies_.clear();
   attached_.reset();
@@ -266,13 +270,13 @@ bool SupervisorLink::EndIfGraceIsOver(absl::Time now, std::optional<StreamId> ke
 
 void SupervisorLink::OnTime(absl::Time now) {
   EndIfGraceIsOver(now);
-  if (!ending() || killed_ || now < ending_since_ + options_.limits.ending) return;
+  if (!ending() || killed_ || now < kill_at_) return;
   killed_ = true;
   executor_.EndAll(EndMode::kAtOnce);
 }
 
 absl::Time SupervisorLink::deadline() const {
-  if (ending()) return killed_ ? absl::InfiniteFuture() : ending_since_ + options_.limits.ending;
+  if (ending()) return killed_ ? absl::InfiniteFuture() : kill_at_;
   const absl::Time grace = record_.answered + options_.limits.grace;
   return attached_ ? std::min(grace, streams_.at(*attached_).last_made() + options_.limits.silence) : grace;
 }

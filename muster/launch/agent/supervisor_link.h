@@ -115,7 +115,8 @@ class SupervisorLink {
   std::map<StreamId, std::string> replies_;  // to `attach`, to be sent first
   std::optional<StreamId> attached_;
   absl::Time ending_since_ = absl::InfiniteFuture();
-  bool killed_ = false;  // all tasks, because the grace is over
+  absl::Time kill_at_ = absl::InfiniteFuture();  // from then on
+  bool killed_ = false;                          // all tasks, because the grace is over
   bool stopped_ = false;
 };
 

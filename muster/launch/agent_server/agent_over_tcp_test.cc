@@ -60,7 +60,8 @@ class AgentOverTcpTest : public ::testing::Test {
                                       connected_.push_back(std::move(socket));
                                       key_ = key;
                                     },
-                                .log = [this](const std::string& line) { log_.push_back(line); }},
+                                .log = [this](const std::string& line) { log_.push_back(line); },
+                                .lookup = {"/bin/sh", scratch_ / "lookup"}},
         loop_, clock_);
   }
   Socket Connect() const {
@@ -171,6 +172,37 @@ TEST_F(AgentOverTcpTest, AnAgentTriesEachAddressAndReadsTheFileAgain) {
   dialer->DialAgain(/*was_of_use=*/true);
   clock_.Advance(absl::Seconds(1));
   RunUntil([&] { return arrived_.size() == 2; }, dialer.get());
+}
+
+// As a name is in Kubernetes until the pod has its address, and another one after a restart.
+TEST_F(AgentOverTcpTest, ANameThatIsntKnownYetIsLookedUpAgain) {
+  scratch_.Write("lookup", absl::StrCat("echo $1 >>", scratch_ / "asked", "\n[ $(wc -l <", scratch_ / "asked",
+                                        ") -gt 5 ] || { echo not known >&2; exit 1; }\ncat ", scratch_ / "address"));
+  scratch_.Write("address", "127.0.0.1:1\n");
+  const Rendezvous rendezvous = Meeting({absl::StrCat("supervisor.job:", listener_->port())});
+  ASSERT_EQ(WriteRendezvous(file_, rendezvous), absl::OkStatus());
+  listener_->Want("h1");
+  const auto dialer = Dialer();
+  const absl::Time begin = clock_.Now();
+  const auto dial_on = [&](size_t arrivals) {
+    RunUntil(
+        [&] {
+          // The clock stands still while a lookup or a connection is on its way.
+          if (dialer->deadline() - clock_.Now() <= absl::Seconds(2)) clock_.Advance(absl::Milliseconds(100));
+          return arrived_.size() == arrivals;
+        },
+        dialer.get());
+  };
+  dial_on(1);
+  EXPECT_GT(clock_.Now() - begin, absl::ZeroDuration());
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("can't reach the supervisor at supervisor.job:"))) << "it says so once";
+  EXPECT_THAT(log_[0], HasSubstr("not known"));
+  EXPECT_EQ(scratch_.Read("asked").substr(0, 15), "supervisor.job\n");
+  // The next supervisor's pod has another address, where nothing is for a while.
+  scratch_.Write("address", "127.0.0.2:1\n");
+  listener_->Want("h1");
+  dialer->DialAgain(/*was_of_use=*/true);
+  dial_on(2);
 }
 
 }  // namespace

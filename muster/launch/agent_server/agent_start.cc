@@ -11,10 +11,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <string_view>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/launch/backends/local/detached_process.h"
 #include "muster/launch/system/process_mark.h"
@@ -78,6 +81,42 @@ absl::Status AwaitReadiness(int fd, absl::Duration patience) {
   return told.empty() ? absl::InternalError("it has ended before it listened") : absl::UnavailableError(told);
 }
 
+std::string CommandLineOf(const std::string& process) {
+  return PosixFileSystem().ReadFile(absl::StrCat("/proc/", process, "/cmdline")).value_or("");
+}
+
+// Lives of an agent have one command line: its next one is the child of its guard.
+void SignalAgents(const std::string& command_line, int number) {
+  std::error_code no_proc;
+  std::filesystem::directory_iterator process("/proc", no_proc);
+  for (; !no_proc && process != std::filesystem::directory_iterator(); process.increment(no_proc)) {
+    pid_t pid = 0;
+    if (absl::SimpleAtoi(process->path().filename().string(), &pid) && pid != getpid() && !command_line.empty() &&
+        CommandLineOf(absl::StrCat(pid)) == command_line)
+      kill(pid, number);
+  }
+}
+
+// Waits until no child is left, and passes signals on to processes with this command line, unless it is empty. All
+// signals are blocked. Returns the code of the child that has ended last.
+int AwaitAll(const std::string& agents) {
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&awaited, number);
+  int code = 0;
+  for (;;) {
+    int wait_status = 0;
+    const pid_t ended = Uninterrupted([&] { return waitpid(-1, &wait_status, WNOHANG); });
+    if (ended < 0) return code;
+    if (ended > 0) {
+      code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+      continue;
+    }
+    const int number = sigwaitinfo(&awaited, nullptr);
+    if (number == SIGTERM || number == SIGINT) SignalAgents(agents, number);
+  }
+}
+
 }  // namespace
 
 absl::Status StartDetached(const std::string& program, std::vector<std::string> arguments, int log_fd,
@@ -107,16 +146,15 @@ absl::Status StartDetached(const std::string& program, std::vector<std::string> 
   return AwaitReadiness(reading.fd(), patience);
 }
 
-absl::Status GoOnInChild(const std::string& job, const std::string& own_file) {
+absl::Status GoOnInChild(const std::string& job, const WaitingProcess& waiting) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "cannot become a subreaper");
   const pid_t child = fork();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
   if (child == 0) return absl::OkStatus();
+  const std::string agents = waiting.passes_signals ? CommandLineOf("self") : "";
   DetachProcess(absl::StrCat("run-wait agent ", job), {}, /*needs_environment=*/false);
-  int code = 0;
-  for (int wait_status = 0; Uninterrupted([&] { return waitpid(-1, &wait_status, 0); }) > 0;)
-    code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-  if (!own_file.empty()) unlink(own_file.c_str());
+  const int code = AwaitAll(agents);
+  if (!waiting.own_file.empty()) unlink(waiting.own_file.c_str());
   _exit(code);
 }
 

@@ -21,11 +21,16 @@ inline constexpr int kReadinessFd = 3;
 [[nodiscard]] absl::Status StartDetached(const std::string& program, std::vector<std::string> arguments, int log_fd,
                                          absl::Duration patience);
 
+struct WaitingProcess {
+  std::string own_file = "";    // it removes this file before it exits; empty: none
+  bool passes_signals = false;  // SIGTERM and SIGINT go on to the agent, whichever life of it runs
+};
+
 // Goes on in a child of this process. The process itself (`run-wait agent JOB`) waits until the child and all that this
 // leaves behind have ended, and exits with the code of the one that has ended last. So whoever has started it, as a
 // step of Slurm, which kills what is left when its process has ended, sees it live as long as any life of the agent.
-// Before it exits, the process removes `own_file`, unless that is empty.
-[[nodiscard]] absl::Status GoOnInChild(const std::string& job, const std::string& own_file = "");
+// Slurm signals all processes of a step; the first process of a container is the only one that gets its signals.
+[[nodiscard]] absl::Status GoOnInChild(const std::string& job, const WaitingProcess& waiting = {});
 
 // Tells, in the started process, what came of its start, and closes the pipe. Has no effect if there is none.
 void TellReadiness(const absl::Status& status);

@@ -69,6 +69,30 @@ void SupervisorDialer::TryNext() {
   addresses_.pop_back();
   const absl::StatusOr<TcpAddress> address = ParseTcpAddress(address_);
   if (!address.ok()) return Failed(std::string(address.status().message()));
+  if (!Resolve(*address, /*numeric_only=*/true).ok()) return LookUp(address->host, address->port);
+  Dial(address_);
+}
+
+void SupervisorDialer::LookUp(const std::string& host, const std::string& port) {
+  auto started = NameLookup::Start(
+      options_.lookup, host, loop_, [this, port](const absl::StatusOr<std::vector<std::string>>& found) {
+        const std::unique_ptr<NameLookup> ended = std::move(lookup_);
+        if (!found.ok()) return Failed(std::string(found.status().message()));
+        // A pod that was made again may have two for a while.
+        const std::string& one = (*found)[lookups_++ % found->size()];
+        const absl::StatusOr<TcpAddress> address = ParseTcpAddress(one);
+        if (!address.ok()) return Failed(std::string(address.status().message()));
+        const bool is_v6 = address->host.find(':') != std::string::npos;
+        Dial(is_v6 ? absl::StrCat("[", address->host, "]:", port) : absl::StrCat(address->host, ":", port));
+      });
+  if (!started.ok()) return Failed(std::string(started.status().message()));
+  lookup_ = *std::move(started);
+  give_up_at_ = clock_.Now() + kLookupPatience;
+}
+
+void SupervisorDialer::Dial(const std::string& text) {
+  const absl::StatusOr<TcpAddress> address = ParseTcpAddress(text);
+  if (!address.ok()) return Failed(std::string(address.status().message()));
   const absl::StatusOr<std::vector<Endpoint>> endpoints = Resolve(*address, /*numeric_only=*/true);
   if (!endpoints.ok()) return Failed(std::string(endpoints.status().message()));
   const Endpoint& endpoint = endpoints->front();
@@ -99,6 +123,7 @@ void SupervisorDialer::OnWritable() {
 void SupervisorDialer::Failed(const std::string& why) {
   if (dialing_.valid()) loop_.Forget(dialing_.fd());
   dialing_.Close();
+  lookup_.reset();
   give_up_at_ = absl::InfiniteFuture();
   const std::string line = absl::StrCat("can't reach the supervisor at ", address_, ": ", why);
   if (std::exchange(told_[address_], line) != line && options_.log) options_.log(line);

@@ -34,8 +34,7 @@ namespace muster {
 inline constexpr char kThisMachine[] = "local";
 // The engine that runs them on hosts that the user reaches by ssh (hosts/).
 inline constexpr char kSshEngine[] = "ssh";
-// kCommandEngine (command_setting.h) runs them on hosts that the user's own commands get and reach (hosts/).
-// kSlurmEngine and kRayEngine (host_setting.h) run them on the nodes of this process's job of Slurm or Ray (hosts/).
+// Other engines (host_setting.h, command_setting.h) run them on hosts of the user's commands or of a job (hosts/).
 
 // An unset field means no limit.
 struct ProcessLimits {
@@ -145,6 +144,8 @@ struct HostPlan {
   std::string shared_folder = "";
   // How long an agent keeps its tasks without hearing from here; at least kLeastGrace.
   absl::Duration grace = kUsualGrace;
+  // What an agent gives its tasks to end after a signal, as its own flag says.
+  absl::Duration signalled = absl::Seconds(3);
   // The only numbers that reserved ports may have, on each host and on this machine; nullopt: UsualPorts of each.
   std::optional<PortRange> ports = std::nullopt;
   // Which supervisor of the run this is, from 1. From the second on, hosts have agents that may keep tasks.

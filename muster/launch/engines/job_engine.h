@@ -81,6 +81,7 @@ struct OwnJob {
   std::vector<std::string> hosts;  // by name, in the engine's order; at least one
   int restarts = 0;                // how often the engine has begun it anew
   std::string submitted_from;      // the host, as it calls itself; empty: unknown
+  std::string run = "";            // the id that the run must have, as its agents know it already; empty: any
 };
 
 class JobEngine {
@@ -121,6 +122,12 @@ class JobEngine {
   virtual std::optional<int> Restarts(const std::string& id) = 0;
   // Returns when the engine will end the job; nullopt: never, or it doesn't say.
   virtual std::optional<absl::Time> EndTime(const std::string& id) = 0;
+  // Runs muster with these arguments beside the job's supervisor, with `input` on its stdin. Returns what it prints.
+  // Blocks for seconds. Unimplemented: the supervisor shares the experiment's folder with everybody who asks.
+  virtual absl::StatusOr<std::string> Ask(const std::string& /*id*/, const std::vector<std::string>& /*arguments*/,
+                                          const std::string& /*input*/) {
+    return absl::UnimplementedError("");
+  }
 };
 
 }  // namespace muster

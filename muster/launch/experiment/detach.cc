@@ -155,12 +155,10 @@ void ReapDetaching(pid_t pid) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
-                                      const SupervisorStart& start) {
+// `words`: the arguments, to which the lock's descriptor is added.
+absl::StatusOr<pid_t> StartDetached(const Home& home, std::vector<std::string> words, const RunLock& lock,
+                                    const std::string& log_path, const SupervisorStart& start) {
   const DetachFd lock_fd(fcntl(lock.fd(), F_DUPFD, 3));
-  const std::string log_path = home.supervisor_log(id);
   const DetachFd log(AboveStderr(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)));
   if (log.get() < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", log_path));
   const DetachFd nothing(AboveStderr(open("/dev/null", O_RDONLY | O_CLOEXEC)));
@@ -170,8 +168,8 @@ absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, 
   const DetachFd reading(ends[0]);
   DetachFd writing(AboveStderr(ends[1]));
 
-  std::vector<std::string> words = {start.muster_command, "supervise", id.ToString(), "--lock-fd",
-                                    absl::StrCat(lock_fd.get())};
+  words.insert(words.begin(), start.muster_command);
+  words.insert(words.end(), {"--lock-fd", absl::StrCat(lock_fd.get())});
   std::vector<std::string> variables = SupervisorEnvironment(home);
   std::vector<char*> arguments = DetachPointers(words);
   std::vector<char*> environment = DetachPointers(variables);
@@ -193,6 +191,18 @@ absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, 
   if (!start.as_child || news.pid == 0) ReapDetaching(child);
   if (news.pid != 0) return news.pid;
   return absl::ErrnoToStatus(news.error, absl::StrCat("cannot start the supervisor '", start.muster_command, "'"));
+}
+
+}  // namespace
+
+absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
+                                      const SupervisorStart& start) {
+  return StartDetached(home, {"supervise", id.ToString()}, lock, home.supervisor_log(id), start);
+}
+
+absl::StatusOr<pid_t> StartCollector(const Home& home, const ExperimentId& id, RunLock lock,
+                                     const std::string& log_path, const SupervisorStart& start) {
+  return StartDetached(home, {"home", "collect", id.ToString()}, lock, log_path, start);
 }
 
 }  // namespace muster

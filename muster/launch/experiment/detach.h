@@ -1,5 +1,5 @@
 // Starts a supervisor that outlives the terminal: `muster supervise ID`, in a session of its own, without any of the
-// caller's open files. Thread-safe.
+// caller's open files. So is a collector started (docs/far_homes.md). Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -27,5 +27,10 @@ struct SupervisorStart {
 // room for it).
 absl::StatusOr<pid_t> StartSupervisor(const Home& home, const ExperimentId& id, RunLock lock,
                                       const SupervisorStart& start);
+
+// The same for `muster home collect ID`, whose stdout and stderr go to `log_path`. `lock` is that of the run's
+// collector.
+absl::StatusOr<pid_t> StartCollector(const Home& home, const ExperimentId& id, RunLock lock,
+                                     const std::string& log_path, const SupervisorStart& start);
 
 }  // namespace muster

@@ -100,6 +100,13 @@ TEST_F(DetachTest, ItHoldsTheLockForAsLongAsItLives) {
   EXPECT_FALSE(RunLock::IsHeld(home_.lock(kId)));
 }
 
+TEST_F(DetachTest, ACollectorStartsTheSameWay) {
+  const auto pid = StartCollector(home_, kId, RunLock::Take(home_.lock(kId)).value(), home_.supervisor_log(kId),
+                                  {.muster_command = Script("echo \"said $*\"\n")});
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  EXPECT_THAT(LogAtTheEnd(), HasSubstr("said home collect 4 --lock-fd "));
+}
+
 TEST_F(DetachTest, AsAChildItIsWaitedFor) {
   const auto pid = Start(Script("exit 7\n"), /*as_child=*/true).value();
   int status = 0;

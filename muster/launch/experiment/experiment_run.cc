@@ -82,12 +82,17 @@ bool CanBeTriedAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
+std::string NewRunId(const RunOrder& order) {
+  const bool is_given = order.setting.job.has_value() && !order.setting.job->run_id.empty();
+  return is_given ? order.setting.job->run_id : RandomHex(kRunNameBytes);
+}
+
 }  // namespace
 
 ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
     : order_(std::move(order)),
       registry_(registry),
-      run_id_(LeftTo(order_) == nullptr ? RandomHex(kRunNameBytes) : LeftTo(order_)->run_id),
+      run_id_(LeftTo(order_) == nullptr ? NewRunId(order_) : LeftTo(order_)->run_id),
       random_token_(LeftTo(order_) == nullptr ? RandomHex(kRunTokenBytes) : LeftTo(order_)->job_token),
       tasks_({.engine = EngineOf(order_),
               .backend = {.run_id = run_id_,

@@ -31,6 +31,7 @@ struct EndingOfJob {
 // The job of an engine in which the supervisor is, as far as the run is concerned (launch/jobs).
 struct JobLimits {
   std::string name;                                   // "job 17 of Slurm"
+  std::string run_id = "";                            // of the run, as its agents know it already; "": any
   std::vector<Host> hosts;                            // those of the job
   std::function<absl::Time()> end_at = nullptr;       // asks when the run has to begin to end; InfiniteFuture: never
   std::string notice_file;                            // exists once the engine has said that the job ends soon

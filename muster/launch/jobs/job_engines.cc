@@ -1,5 +1,6 @@
 #include "muster/launch/jobs/job_engines.h"
 
+#include "muster/launch/engines/kubernetes/kubernetes_jobs.h"
 #include "muster/launch/engines/ray/ray_jobs.h"
 #include "muster/launch/engines/slurm/slurm_jobs.h"
 
@@ -9,14 +10,17 @@ std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::str
                                          const std::vector<std::string>& environment) {
   if (name == kSlurmEngine) return std::make_unique<SlurmJobs>(environment);
   if (name == kRayEngine) return std::make_unique<RayJobs>(at, environment);
+  if (name == kKubernetesEngine) return std::make_unique<KubernetesJobs>(at, environment);
   return nullptr;
 }
 
 std::unique_ptr<JobEngine> JobEngineOf(const HostSetting& setting, const std::vector<std::string>& environment) {
-  const std::string at = setting.ray.has_value() ? PlaceOfRay(*setting.ray, environment) : "";
+  std::string at;
+  if (setting.ray.has_value()) at = PlaceOfRay(*setting.ray, environment);
+  if (setting.kubernetes.has_value()) at = PlaceOfKubernetes(*setting.kubernetes, environment);
   return MakeJobEngine(setting.job_engine(), at, environment);
 }
 
-std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine}; }
+std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine, kKubernetesEngine}; }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/registry/run_lock.h"
 
@@ -25,9 +26,11 @@ absl::Status JobKill::Begin(bool now) {
   run.job = job.value_or(run.job);
   run.job.killed = true;
   RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
-  // An engine that takes the job for gone may have lost the processes of its script, and the supervisor lives.
+  // An engine that takes the job for gone may have lost the processes of its script, and the supervisor lives. Where it
+  // shares no folder, only the engine leads to it. Without a supervisor, nobody would answer.
   const bool is_gone = run.news.phase == JobPhase::kEnded || run.news.phase == JobPhase::kUnknown;
-  return run.news.phase == JobPhase::kRuns || (is_gone && !IsSilent()) ? Request(now) : Cancel();
+  const bool may_live = run.news.phase == JobPhase::kRuns || (is_gone && !IsFar(means_.home, id_) && !IsSilent());
+  return may_live && HasComeInto(means_.home, id_, run.job.id) ? Request(now) : Cancel();
 }
 
 bool JobKill::IsSilent() const {
@@ -73,8 +76,8 @@ absl::Status JobKill::End(JobEnd how) {
 absl::Status JobKill::EndWithoutEngine(const absl::Status& why) {
   ASSIGN_OR_RETURN(const RunLock lock, RunLock::Take(means_.home.lock(id_)));
   means_.say(absl::StrCat("it is killed here alone, as its job can't be ended: ", std::string(why.message())));
-  return means_.registry.EndLost(id_,
-                                 {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
+  return EndLostInJob(means_.home, means_.registry, id_,
+                      {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
 }
 
 absl::Status JobKill::Ask() {

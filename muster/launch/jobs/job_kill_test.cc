@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/testing/played_job_engine.h"
 #include "muster/launch/testing/registry_fixture.h"
@@ -40,6 +41,22 @@ class JobKillTest : public RegistryFixture {
                   }};
   std::vector<std::string> said_;
 };
+
+TEST_F(JobKillTest, AJobThatHasntGotTheExperimentYetIsCancelled) {
+  ASSERT_TRUE(MarkFar(home_, id_).ok());
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  EXPECT_FALSE(kill.asked_supervisor());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kCancel)));
+}
+
+TEST_F(JobKillTest, OneThatHasGotItIsAsked) {
+  ASSERT_TRUE(MarkFar(home_, id_).ok());
+  ASSERT_TRUE(NoteSent(home_, id_, "17").ok());
+  JobKill kill = Kill(JobPhase::kRuns);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  EXPECT_TRUE(kill.asked_supervisor());
+}
 
 TEST_F(JobKillTest, TheRequestIsFirstThenTheScriptIsAskedAndAfterTheGraceTheJobIsCancelled) {
   JobKill kill = Kill(JobPhase::kRuns);

@@ -11,11 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/experiment/handover.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/run_lock.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr off_t kMostLastWords = 4 << 10;  // bytes of the end of a job's output that are read
 constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits
+constexpr absl::Duration kFetchPatience = absl::Seconds(3);
 constexpr int kExitAsked = 128 + SIGTERM;
 constexpr int kExitKilled = 128 + SIGKILL;
 
@@ -87,6 +90,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
       continue;
     }
     run.news = news->at(run.job.id);
+    FetchFar(id, run, engine);
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
       absl::StrAppend(&run.text, ": ", run.news.text,
@@ -94,8 +98,22 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
   }
 }
 
+void JobWatch::FetchFar(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  const bool is_own = access(home_.job(id).c_str(), W_OK) == 0;  // not another user's
+  if (!fetches_ || !is_own || !IsFar(home_, id)) return;
+  WantFar(home_, id);
+  if (run.news.phase != JobPhase::kRuns || RealClock().Now() >= fetch_until_) return;
+  const absl::Status fetched = RefreshFar(home_, registry_, engine, RealClock(), id, run.job).status();
+  if (absl::IsNotFound(fetched))
+    absl::StrAppend(&run.text, ", which is being sent the experiment");
+  else if (!fetched.ok() && !absl::IsUnavailable(fetched))
+    absl::StrAppend(&run.text, ", of which nothing can be fetched (", OneLine(std::string(fetched.message())), ")");
+  if (const auto job = ReadJobFile(home_.job(id)); job.ok() && job->has_value()) run.job = **job;
+}
+
 std::vector<std::string> JobWatch::Look(int64_t number) {
   Collect(number);
+  fetch_until_ = RealClock().Now() + kFetchPatience;
   std::vector<std::string> lines;
   std::set<EngineKey> keys;
   for (const auto& [id, run] : runs_)
@@ -193,7 +211,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
                                   run.job.wants_another ? GoesOnBy(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
-  RETURN_IF_ERROR(registry_.EndLost(id, end));
+  RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
 }

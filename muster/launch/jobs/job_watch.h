@@ -37,6 +37,8 @@ class JobWatch {
   // now is in the runs' texts, and is tried again the next time.
   std::vector<std::string> Look(int64_t number = 0);
 
+  // For the process that fetches anyway from jobs that share no folder with this host: Look doesn't.
+  void LeaveFetching() { fetches_ = false; }
   // Returns what the last Look has found; null: the run isn't in a job, or has ended.
   const RunInJob* Find(const ExperimentId& id) const;
   // Returns the engine of a job; null: this muster has none of that name.
@@ -49,6 +51,8 @@ class JobWatch {
   void Collect(int64_t number);
   using EngineKey = std::pair<std::string, std::string>;  // its name and place
   void AskEngine(const EngineKey& key, JobEngine& engine);
+  // Fetches what is new of a run whose job shares no folder with this host.
+  void FetchFar(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Adds what the job's script says that it waits for.
   void NoteWaits(const ExperimentId& id, RunInJob& run) const;
   // Returns the lines about it.
@@ -64,6 +68,8 @@ class JobWatch {
   const MakeEngine make_;
   std::map<EngineKey, std::unique_ptr<JobEngine>> engines_;
   std::map<ExperimentId, RunInJob> runs_;
+  bool fetches_ = true;
+  absl::Time fetch_until_;  // so long may one Look do that
 };
 
 }  // namespace muster

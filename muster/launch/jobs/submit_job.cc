@@ -11,6 +11,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/machine_id.h"
@@ -71,7 +72,13 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
                .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
   unlink(order.home.job_waits(id).c_str());  // of a job whose script was killed while it waited
-  ASSIGN_OR_RETURN(job.id, engine.Submit(order.home.job_script(id), ""));
+  // Before there is a job, so that none is without a collector.
+  const bool is_far = HasFarHomes(engine);
+  if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id));
+  const absl::StatusOr<std::string> submitted = engine.Submit(order.home.job_script(id), "");
+  if (is_far && !submitted.ok()) UnmarkFar(order.home, id);
+  RETURN_IF_ERROR(submitted.status());
+  job.id = *submitted;
   RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
   return job.id;
 }

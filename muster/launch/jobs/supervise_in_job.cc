@@ -170,6 +170,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
   JobLimits limits{.name = JobName(),
+                   .run_id = own_.run,
                    .notice_file = home_.job_notice(id_),
                    .goes_on = job_.requeues < terms.max_requeues,
                    .was_killed = [this] { return WasKilled(); },

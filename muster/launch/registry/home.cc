@@ -93,6 +93,8 @@ std::string Home::database() const { return JoinPath(path_, "index.db"); }
 std::string Home::former_database() const { return JoinPath(path_, "registry.db"); }
 std::string Home::open_folder() const { return JoinPath(path_, "open"); }
 std::string Home::open_marker(int64_t number) const { return JoinPath(open_folder(), absl::StrCat(number)); }
+std::string Home::far_folder() const { return JoinPath(path_, "far"); }
+std::string Home::far_marker(const ExperimentId& id) const { return JoinPath(far_folder(), id.ToString()); }
 std::string Home::experiments() const { return JoinPath(path_, "experiments"); }
 std::string Home::trees() const { return JoinPath(path_, "code"); }
 std::string Home::builds() const { return JoinPath(path_, "builds"); }
@@ -117,6 +119,7 @@ std::string Home::refused(const ExperimentId& id) const { return JoinPath(folder
 std::string Home::records(const ExperimentId& id) const { return JoinPath(folder(id), "records"); }
 std::string Home::state(const ExperimentId& id) const { return JoinPath(folder(id), "state.json"); }
 std::string Home::requests(const ExperimentId& id) const { return JoinPath(folder(id), "requests"); }
+std::string Home::other_home(const ExperimentId& id) const { return JoinPath(folder(id), "other_home"); }
 std::string Home::lock(const ExperimentId& id) const { return JoinPath(folder(id), "lock"); }
 std::string Home::host_usage(const ExperimentId& id) const { return JoinPath(folder(id), "usage.json"); }
 std::string Home::job(const ExperimentId& id) const { return JoinPath(folder(id), "job"); }

@@ -30,6 +30,8 @@ class Home {
   std::string open_folder() const;                        // open/: which experiments haven't ended
   std::string open_marker(int64_t number) const;          // open/4
   std::string experiments() const;                        // experiments/
+  std::string far_folder() const;                         // far/: which runs' jobs share no folder with this home
+  std::string far_marker(const ExperimentId& id) const;   // far/4, far/4.3
   std::string trees() const;                              // code/: one folder per content hash
   std::string builds() const;                             // builds/: the same, after `install`
   std::string environments() const;                       // environments/: "tensorflow-2.15.0", virtual environments
@@ -56,6 +58,7 @@ class Home {
   std::string handover(const ExperimentId& id) const;          // folder/handover: for the next supervisor in the job
   std::string logged_output(const ExperimentId& id) const;     // folder/logged_output: likewise
   std::string job_output(const ExperimentId& id) const;        // folder/job.out: what its script has written
+  std::string other_home(const ExperimentId& id) const;        // folder/other_home: MUSTER_HOME on the job's other side
   std::string lock(const ExperimentId& id) const;              // folder/lock: held by the supervisor
   std::string supervisor_log(const ExperimentId& id) const;    // folder/supervisor.log
 

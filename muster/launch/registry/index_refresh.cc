@@ -17,6 +17,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/registry/experiment_json.h"
+#include "muster/launch/registry/files/other_home.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/index_schema.h"
 #include "muster/launch/registry/registry_rows.h"
@@ -78,6 +79,15 @@ std::set<int64_t> NumbersIn(const std::string& folder) {
 absl::Status SetNumber(SqliteDatabase& database, const char* sql, int64_t value) {
   ASSIGN_OR_RETURN(SqliteStatement statement, database.Prepare(sql));
   return statement.BindInt(value).Run();
+}
+
+// Makes a change, as the other side of a job has written it, mean the same here: nothing of that side's processes and
+// GPUs is this machine's.
+void BringToThisSide(const OtherHome& other, const std::string& home, RunChange& change) {
+  change.run.output_dir = PathOnThisSide(other, home, change.run.output_dir);
+  if (!other.elsewhere) return;
+  change.run.run_id.clear();
+  change.gpus.clear();
 }
 
 struct RunPlace {
@@ -205,7 +215,11 @@ absl::Status IndexRefresh::AbsorbExperiment(int64_t number) {
   upsert.BindInt(number);
   BindSpecification(upsert, file->experiment, runs);
   RETURN_IF_ERROR(upsert.BindText(signature).Run());
-  for (const AskedRun& asked : file->runs) RETURN_IF_ERROR(ApplyAskedRun(database_, number, asked));
+  for (AskedRun asked : file->runs) {
+    const std::optional<OtherHome> other = ReadOtherHome(home_.other_home({.number = number, .run = asked.run}));
+    if (other.has_value()) asked.output_dir = PathOnThisSide(*other, home_.path(), asked.output_dir);
+    RETURN_IF_ERROR(ApplyAskedRun(database_, number, asked));
+  }
   return DropRunsAbove(database_, number, runs);
 }
 
@@ -215,9 +229,11 @@ absl::Status IndexRefresh::AbsorbRecords(const ExperimentId& id, uint64_t from) 
   if (from > 0 && read.records.empty() && SizeOfFile(home_.records(id)) > from) {
     ASSIGN_OR_RETURN(read, ReadRecordsFrom(home_.records(id), 0));
   }
+  const std::optional<OtherHome> other = ReadOtherHome(home_.other_home(id));
   for (const std::string& record : read.records) {
-    const auto change = ParseRecordText(record);
+    auto change = ParseRecordText(record);
     if (change.ok()) {
+      if (other.has_value()) BringToThisSide(*other, home_.path(), *change);
       const bool here = machine_.HasSameKernel(MachineId::Parse(change->run.machine));
       RETURN_IF_ERROR(ApplyChange(database_, id, *change, here));
     } else {

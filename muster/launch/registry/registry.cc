@@ -78,7 +78,10 @@ Registry::Registry(std::unique_ptr<SqliteDatabase> database, const Home& home, R
 Registry::~Registry() = default;
 
 absl::Status Registry::Freshen(int64_t number, int run) {
-  return place_.shared && !database_->in_transaction() ? refresh_->One(number, run) : absl::OkStatus();
+  // What a job's other home has comes here by files, too.
+  const bool others_write =
+      place_.shared || access(home_.other_home({.number = number, .run = run}).c_str(), F_OK) == 0;
+  return others_write && !database_->in_transaction() ? refresh_->One(number, run) : absl::OkStatus();
 }
 
 absl::StatusOr<StateChange> Registry::BeginChange(Durability durability) {

@@ -61,6 +61,59 @@ RaySetting RaySettingOf(const nlohmann::json& object) {
           .resources = object.at("resources").get<std::map<std::string, double>>()};
 }
 
+nlohmann::json JsonOf(const KubernetesSetting& kubernetes) {
+  nlohmann::json object = {{"nodes", kubernetes.nodes},
+                           {"image", kubernetes.image},
+                           {"kubectl", kubernetes.kubectl},
+                           {"context", kubernetes.context},
+                           {"namespace", kubernetes.name_space},
+                           {"muster", kubernetes.muster},
+                           {"gpu_resource", kubernetes.gpu_resource},
+                           {"service_account", kubernetes.service_account},
+                           {"image_pull_secrets", kubernetes.image_pull_secrets},
+                           {"node_selector", kubernetes.node_selector},
+                           {"annotations", kubernetes.annotations},
+                           {"labels", kubernetes.labels},
+                           {"tolerations", kubernetes.tolerations},
+                           {"claims", kubernetes.claims},
+                           {"gang", PodGangText(kubernetes.gang)},
+                           {"queue", kubernetes.queue},
+                           {"scheduler", kubernetes.scheduler},
+                           {"start_timeout_seconds", absl::ToDoubleSeconds(kubernetes.start_timeout)},
+                           {"keep_seconds", absl::ToDoubleSeconds(kubernetes.keep)},
+                           {"pod_template", kubernetes.pod_template}};
+  if (kubernetes.shm_bytes.has_value()) object["shm_bytes"] = *kubernetes.shm_bytes;
+  return object;
+}
+
+// Throws as nlohmann::json does.
+KubernetesSetting KubernetesSettingOf(const nlohmann::json& object) {
+  using Texts = std::map<std::string, std::string>;
+  KubernetesSetting kubernetes{.nodes = object.at("nodes").get<int>(),
+                               .image = object.at("image").get<std::string>(),
+                               .kubectl = object.at("kubectl").get<std::string>(),
+                               .context = object.at("context").get<std::string>(),
+                               .name_space = object.at("namespace").get<std::string>(),
+                               .muster = object.at("muster").get<std::string>(),
+                               .gpu_resource = object.at("gpu_resource").get<std::string>(),
+                               .service_account = object.at("service_account").get<std::string>(),
+                               .image_pull_secrets = object.at("image_pull_secrets").get<std::vector<std::string>>(),
+                               .node_selector = object.at("node_selector").get<Texts>(),
+                               .annotations = object.at("annotations").get<Texts>(),
+                               .labels = object.at("labels").get<Texts>(),
+                               .tolerations = object.at("tolerations").get<std::string>(),
+                               .claims = object.at("claims").get<std::vector<std::pair<std::string, std::string>>>(),
+                               .queue = object.at("queue").get<std::string>(),
+                               .scheduler = object.at("scheduler").get<std::string>(),
+                               .start_timeout = absl::Seconds(object.at("start_timeout_seconds").get<double>()),
+                               .keep = absl::Seconds(object.at("keep_seconds").get<double>()),
+                               .pod_template = object.at("pod_template").get<std::string>()};
+  // One of a later muster is as good as none.
+  static_cast<void>(TakeKubernetesSetting(kubernetes, "gang", object.at("gang").get<std::string>()));
+  if (object.contains("shm_bytes")) kubernetes.shm_bytes = object.at("shm_bytes").get<int64_t>();
+  return kubernetes;
+}
+
 nlohmann::json JsonOf(const HostSetting& setting) {
   nlohmann::json hosts = nlohmann::json::array();
   for (const Host& host : setting.hosts) {
@@ -77,6 +130,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
   if (setting.ports.has_value()) object["ports"] = {setting.ports->first, setting.ports->count};
   if (setting.ray.has_value()) object["ray"] = JsonOf(*setting.ray);
   if (setting.command.has_value()) object["command"] = JsonOfCommands(*setting.command);
+  if (setting.kubernetes.has_value()) object["kubernetes"] = JsonOf(*setting.kubernetes);
   return object;
 }
 
@@ -101,6 +155,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
                      .count = object.at("ports").at(1).get<uint16_t>()};
   if (object.contains("ray")) setting.ray = RaySettingOf(object.at("ray"));
   if (object.contains("command")) setting.command = CommandsOfJson(object.at("command"));
+  if (object.contains("kubernetes")) setting.kubernetes = KubernetesSettingOf(object.at("kubernetes"));
   return setting;
 }
 

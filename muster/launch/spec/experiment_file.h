@@ -79,10 +79,11 @@ struct HostsSpec {
   std::map<std::string, std::vector<std::string>> placement;  // as PlacementRequest::explicit_hosts
   std::optional<absl::Duration> grace;
   std::optional<PortRange> ports;
-  std::string ssh_config;  // as host_file
-  std::string supervisor;  // kSupervisorHere, or a host; empty: not stated
-  SlurmSetting slurm;      // of a job of Slurm, if `on` or a flag says so
-  RaySetting ray;          // of a job of Ray, likewise
+  std::string ssh_config;        // as host_file
+  std::string supervisor;        // kSupervisorHere, or a host; empty: not stated
+  SlurmSetting slurm;            // of a job of Slurm, if `on` or a flag says so
+  RaySetting ray;                // of a job of Ray, likewise
+  KubernetesSetting kubernetes;  // of a job of Kubernetes, likewise
   // The commands of `hosts_by`; their number of hosts and their folder are those that a flag or `hosts` says.
   std::optional<CommandSetting> command = std::nullopt;
 };

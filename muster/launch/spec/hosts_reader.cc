@@ -11,6 +11,7 @@
 #include "muster/launch/hosts/host_setting.h"
 #include "muster/launch/spec/commands_reader.h"
 #include "muster/launch/spec/key_check.h"
+#include "muster/launch/spec/yaml_json.h"
 
 namespace muster {
 namespace {
@@ -98,6 +99,19 @@ void ReadRay(const YamlNode& node, RaySetting& ray, FileMistakes& mistakes) {
   }
 }
 
+void ReadKubernetes(const YamlNode& node, KubernetesSetting& kubernetes, FileMistakes& mistakes) {
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    std::optional<std::string> value;
+    if (item.kind == YamlKind::kScalar)
+      value = item.text;
+    else if (item.kind != YamlKind::kEmpty)
+      value = JsonText(item);
+    if (const absl::Status set = TakeKubernetesSetting(kubernetes, node.keys[i], value); !set.ok())
+      mistakes.Add(item.line, absl::StrCat("kubernetes.", node.keys[i]), set);
+  }
+}
+
 }  // namespace
 
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
@@ -112,6 +126,8 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
   }
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
   if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
+  if (const YamlNode* kubernetes = tree.Find("kubernetes"); kubernetes != nullptr)
+    ReadKubernetes(*kubernetes, spec.kubernetes, mistakes);
   if (const YamlNode* commands = tree.Find("hosts_by"); commands != nullptr && commands->kind == YamlKind::kMap)
     spec.command = ReadCommands(*commands, "hosts_by.", mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)

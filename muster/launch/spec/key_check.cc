@@ -47,6 +47,8 @@ bool HasScalarForm(const YamlNode& node, const KeyForm& form) {
     case FormKind::kNames:
     case FormKind::kSection:
       return false;
+    case FormKind::kAnything:
+      return true;
   }
   return false;
 }
@@ -94,6 +96,12 @@ void CheckTwice(const YamlNode& node, const std::string& path, FileMistakes& mis
   }
 }
 
+void CheckTwiceBelow(const YamlNode& node, const std::string& path, FileMistakes& mistakes) {
+  if (node.kind == YamlKind::kMap) CheckTwice(node, path, mistakes);
+  for (size_t i = 0; i < node.items.size(); ++i)
+    CheckTwiceBelow(node.items[i], node.kind == YamlKind::kMap ? BelowPath(path, node.keys[i]) : path, mistakes);
+}
+
 // Checks the contents of lists and maps; any other value must match one of the forms.
 void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const std::string& path,
                 FileMistakes& mistakes) {
@@ -118,6 +126,7 @@ void CheckForms(const YamlNode& node, const std::vector<KeyForm>& forms, const s
       CheckForms(node.items[i], names->of, BelowPath(path, node.keys[i]), mistakes);
     return;
   }
+  if (FormOfKind(forms, FormKind::kAnything) != nullptr) return CheckTwiceBelow(node, path, mistakes);
   const KeyForm* words = FormOfKind(forms, FormKind::kWord);
   const bool misspelt = words != nullptr && node.kind == YamlKind::kScalar;
   mistakes.Add(node.line, path, absl::StrCat(WhatItIs(node), misspelt ? NearestHint(node.text, words->words) : ""),

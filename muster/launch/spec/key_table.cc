@@ -21,6 +21,7 @@ KeyForm TextOf(const std::string& text) { return {.kind = FormKind::kText, .text
 KeyForm TextForm() { return TextOf("text"); }
 KeyForm AnyTextForm() { return {.kind = FormKind::kAnyText, .text = "text"}; }
 KeyForm NothingForm() { return {.kind = FormKind::kNothing, .text = "null"}; }
+KeyForm AnythingForm(const std::string& text) { return {.kind = FormKind::kAnything, .text = text}; }
 KeyForm TruthForm() { return {.kind = FormKind::kTruth, .text = "true or false"}; }
 KeyForm PositiveForm() { return {.kind = FormKind::kPositive, .text = "a number above 0"}; }
 KeyForm NumberForm() { return {.kind = FormKind::kNumber, .text = "a number"}; }
@@ -97,6 +98,18 @@ KeyRow HostsByRow() {
           "(command_engine.md)"};
 }
 
+KeyRow KubernetesRow() {
+  return {"kubernetes",
+          {NamesForm("^(nodes|image|kubectl|context|namespace|muster|gpu_resource|service_account|image_pull_secrets|"
+                     "node_selector|annotations|labels|tolerations|claims|gang|queue|scheduler|start_timeout|keep|shm|"
+                     "pod_template)$",
+                     {TextOf("a text"), NothingForm(), AnythingForm("a list or a map")},
+                     "a map of nodes, image and the other keys of kubernetes.md")},
+          "one pod",
+          "with on: kubernetes: how many pods, their image, and what else the pods are to be; the keys are in "
+          "kubernetes.md"};
+}
+
 KeySection FileKeys() {
   return {
       kFileSection,
@@ -107,10 +120,11 @@ KeySection FileKeys() {
         "required",
         "the project of the experiments; commands without an id mean its last one"},
        {"on",
-        {WordForm({"local", "ssh", "slurm", "ray", "command"})},
+        {WordForm({"local", "ssh", "slurm", "ray", "kubernetes", "command"})},
         "ssh if there are hosts, otherwise local",
         "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), in a job of Slurm "
-        "(slurm.md) or Ray (ray.md), or on hosts that your own commands get (command_engine.md)"},
+        "(slurm.md), Ray (ray.md) or Kubernetes (kubernetes.md), or on hosts that your own commands get "
+        "(command_engine.md)"},
        {"hosts",
         {TextOf(absl::StrCat("a text: ", kHostListForms)),
          ListOf({TextOf(kHostLineForms)}, absl::StrCat("a list of ", kHostLineForms))},
@@ -149,6 +163,7 @@ KeySection FileKeys() {
         "nodes "
         "that Ray doesn't know, and what is asked for on each node by Ray's names in the place of what the tasks "
         "state"},
+       KubernetesRow(),
        HostsByRow(),
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},
        {"train", {SectionForm("train", "{framework, run, …}")}, "required", "what an experiment is"}}};

@@ -26,6 +26,7 @@ enum class FormKind {
   kList,      // a list of `of`, at least one
   kNames,     // a map from names that match `pattern` to `of`
   kSection,   // a map with the keys of `section`
+  kAnything,  // whatever another system reads; maps have each key once
 };
 
 // One of the forms that a value may have.

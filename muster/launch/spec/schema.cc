@@ -19,6 +19,8 @@ nlohmann::ordered_json SchemaOfForm(const KeyForm& form) {
       return {{"type", scalar}, {"minLength", 1}};
     case FormKind::kAnyText:
       return {{"type", scalar}};
+    case FormKind::kAnything:
+      return nlohmann::ordered_json::object();
     case FormKind::kNothing:
       return {{"type", "null"}};
     case FormKind::kPattern:

@@ -1,6 +1,7 @@
 #include "muster/launch/system/program_output.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,28 +17,68 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostKept = size_t{1} << 20;
-
 // Reads what is there. Returns false at the end.
-bool TakeOutput(int fd, std::string& kept) {
+bool TakeOutput(int fd, std::string& kept, size_t most) {
   while (true) {
     std::array<char, 8192> piece;
     const ssize_t got = Uninterrupted([&] { return read(fd, piece.data(), piece.size()); });
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return false;
-    kept.append(piece.data(), std::min(static_cast<size_t>(got), kMostKept - std::min(kMostKept, kept.size())));
+    kept.append(piece.data(), std::min(static_cast<size_t>(got), most - std::min(most, kept.size())));
   }
+}
+
+// Keeps SIGPIPE from this thread while it lives: a program may end without having read its input.
+class WithoutBrokenPipe {
+ public:
+  WithoutBrokenPipe() {
+    sigemptyset(&broken_);
+    sigaddset(&broken_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_, &before_);
+  }
+  ~WithoutBrokenPipe() {
+    const timespec at_once = {};
+    if (sigismember(&before_, SIGPIPE) == 0)
+      while (sigtimedwait(&broken_, nullptr, &at_once) > 0) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutBrokenPipe(const WithoutBrokenPipe&) = delete;
+  WithoutBrokenPipe& operator=(const WithoutBrokenPipe&) = delete;
+
+ private:
+  sigset_t broken_, before_;
+};
+
+// Writes what it takes now. Returns false once all is written, or nobody reads.
+bool GiveInput(int fd, const std::string& input, size_t& given) {
+  const WithoutBrokenPipe quiet;
+  while (given < input.size()) {
+    const ssize_t put = Uninterrupted([&] { return write(fd, input.data() + given, input.size() - given); });
+    if (put < 0) return errno == EAGAIN;
+    given += static_cast<size_t>(put);
+  }
+  return false;
 }
 
 }  // namespace
 
 absl::StatusOr<ProgramOutput> RunToItsEnd(const std::vector<std::string>& words,
-                                          const std::vector<std::string>& environment, absl::Duration patience) {
+                                          const std::vector<std::string>& environment, absl::Duration patience,
+                                          const ProgramDialog& dialog) {
   ASSIGN_OR_RETURN(PipedProgram program, PipedProgram::Start(words, environment));
-  program.CloseStdin();
   ProgramOutput output;
+  size_t given = 0;
   const absl::Time until = RealClock().Now() + patience;
-  pollfd fds[] = {{program.stdout_fd(), POLLIN, 0}, {program.stderr_fd(), POLLIN, 0}, {program.end_fd(), POLLIN, 0}};
+  pollfd fds[] = {{program.stdout_fd(), POLLIN, 0},
+                  {program.stderr_fd(), POLLIN, 0},
+                  {program.end_fd(), POLLIN, 0},
+                  {program.stdin_fd(), POLLOUT, 0}};
+  const auto give = [&] {
+    if (fds[3].fd < 0 || GiveInput(fds[3].fd, dialog.input, given)) return;
+    fds[3].fd = -1;
+    program.CloseStdin();
+  };
+  give();
   while (fds[2].revents == 0) {
     const absl::Duration left = until - RealClock().Now();
     if (left <= absl::ZeroDuration()) {
@@ -47,14 +88,15 @@ absl::StatusOr<ProgramOutput> RunToItsEnd(const std::vector<std::string>& words,
           absl::StrCat(words.front(), " hasn't answered within ", absl::FormatDuration(patience)));
     }
     const int ready =
-        poll(fds, 3, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+        poll(fds, 4, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
     if (ready < 0 && errno != EINTR) break;
-    if (fds[0].revents != 0 && !TakeOutput(fds[0].fd, output.out)) fds[0].fd = -1;
-    if (fds[1].revents != 0 && !TakeOutput(fds[1].fd, output.err)) fds[1].fd = -1;
+    if (fds[3].revents != 0) give();
+    if (fds[0].revents != 0 && !TakeOutput(fds[0].fd, output.out, dialog.most_kept)) fds[0].fd = -1;
+    if (fds[1].revents != 0 && !TakeOutput(fds[1].fd, output.err, dialog.most_kept)) fds[1].fd = -1;
   }
   // What it wrote before its end; a child that it has left may hold the pipes open.
-  if (fds[0].fd >= 0) TakeOutput(fds[0].fd, output.out);
-  if (fds[1].fd >= 0) TakeOutput(fds[1].fd, output.err);
+  if (fds[0].fd >= 0) TakeOutput(fds[0].fd, output.out, dialog.most_kept);
+  if (fds[1].fd >= 0) TakeOutput(fds[1].fd, output.err, dialog.most_kept);
   output.status = program.Wait();
   return output;
 }

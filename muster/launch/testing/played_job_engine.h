@@ -1,6 +1,7 @@
 // An engine of jobs that a test plays.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ struct PlayedJobs {
   std::optional<int> restarts;
   std::vector<std::pair<std::string, JobEnd>> ended;
   int looks = 0;
+  // What runs in the job; empty: the job shares the submitter's folder.
+  std::function<absl::StatusOr<std::string>(const std::string& id, const std::vector<std::string>& arguments,
+                                            const std::string& input)>
+      ask = {};
 };
 
 class PlayedJobEngine final : public JobEngine {
@@ -60,6 +65,10 @@ class PlayedJobEngine final : public JobEngine {
   void Hasten(const std::string& id) override { played_.hastened.push_back(id); }
   std::optional<int> Restarts(const std::string& /*id*/) override { return played_.restarts; }
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
+  absl::StatusOr<std::string> Ask(const std::string& id, const std::vector<std::string>& arguments,
+                                  const std::string& input) override {
+    return played_.ask ? played_.ask(id, arguments, input) : absl::UnimplementedError("");
+  }
 
  private:
   PlayedJobs& played_;

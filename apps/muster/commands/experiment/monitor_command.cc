@@ -23,6 +23,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/task/resources.h"
 #include "muster/launch/watch/live_text.h"
@@ -167,6 +168,7 @@ class Watched {
     for (const ExperimentId& id : ids) {
       const absl::StatusOr<RunRecord> run = opened_.registry->Run(id);
       if (run.ok() && run->supervisor > 0) SayWatched(opened_.home.requests(id));
+      if (IsFar(opened_.home, id)) WantFar(opened_.home, id);
     }
   }
 

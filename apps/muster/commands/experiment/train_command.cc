@@ -66,6 +66,8 @@ which the nodes must see. docs/slurm.md has more.
 --on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
 --on command, or on: command: commands of your own get the hosts, lead to them and give them back: hosts_by in the file, or
 --hosts_by FILE; --hosts N says how many. docs/command_engine.md has more.
+--on kubernetes, or on: kubernetes: pods have the experiment, of the image that kubernetes: in the file or --kubernetes
+image=IMAGE names, made by your own kubectl; docs/kubernetes.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
 the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
@@ -83,6 +85,7 @@ Examples:
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on ray --ray nodes=2 --ray address=http://head:8265
   muster train --on command --hosts_by pbs.yml --hosts 2
+  muster train --on kubernetes --kubernetes image=registry.example/team/train:1 --kubernetes nodes=2
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
@@ -194,6 +197,7 @@ std::string CommandGiven(const TrainFlags& flags) {
   for (const auto& [key, value] : GivenHostFlags(flags.hosts)) add(absl::StrCat("--", key).c_str(), value);
   for (const std::string& one : flags.hosts.slurm) add("--slurm", one);
   for (const std::string& one : flags.hosts.ray) add("--ray", one);
+  for (const std::string& one : flags.hosts.kubernetes) add("--kubernetes", one);
   add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
@@ -205,6 +209,7 @@ std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const Expe
   std::map<std::string, std::string> given = GivenHostFlags(flags.hosts);
   if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
   if (!flags.hosts.ray.empty()) given["ray"] = absl::StrJoin(flags.hosts.ray, ", ");
+  if (!flags.hosts.kubernetes.empty()) given["kubernetes"] = absl::StrJoin(flags.hosts.kubernetes, ", ");
   // A supervisor elsewhere has been told to do it itself; to the user it is that host.
   const std::string& shown = ShownHost();
   if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
@@ -270,6 +275,7 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   for (const auto& [key, value] : GivenHostFlags(hosts)) add(absl::StrCat("--", key), value);
   for (const std::string& one : hosts.slurm) add("--slurm", one);
   for (const std::string& one : hosts.ray) add("--ray", one);
+  for (const std::string& one : hosts.kubernetes) add("--kubernetes", one);
   add("--code_limit", hosts.code_limit);
   if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
   if (flags.options.no_venv) train.words.emplace_back("--no-venv");
@@ -354,7 +360,7 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
 
 // Returns whether the hosts get a copy of the code, as they don't see this machine's disks.
 bool GetsCode(const HostSetting& hosts) {
-  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value();
+  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value() || hosts.kubernetes.has_value();
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {

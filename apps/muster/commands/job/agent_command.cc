@@ -1,4 +1,5 @@
-// `muster agent`: what `muster run` starts on each host of a run over ssh or Slurm, and a job of Ray on its nodes. Not
+// `muster agent`: what `muster run` starts on each host of a run over ssh or Slurm, a job of Ray on its nodes
+// and one of Kubernetes in its pods. Not
 // started by users: --help doesn't name it.
 #include <fcntl.h>
 #include <poll.h>
@@ -27,16 +28,18 @@
 #include "muster/launch/agent_server/agent_server.h"
 #include "muster/launch/agent_server/agent_start.h"
 #include "muster/launch/agent_server/stream_bridge.h"
+#include "muster/launch/engines/kubernetes/pod_again.h"
 #include "muster/launch/project/remove_folder.h"
 #include "muster/launch/registry/files/private_files.h"
 #include "muster/launch/supervise/ending_signals.h"
 #include "muster/launch/watch/usage.h"
+#include "muster/transport/io/tcp_address.h"
 
 namespace muster {
 namespace {
 
 constexpr char kAgentDescription[] =
-    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh, by Slurm or Ray)";
+    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh, by Slurm, Ray or in a pod)";
 
 constexpr char kAgentFooter[] = R"(
 An agent starts, watches and ends the tasks of one job on its host, as the job's supervisor on another host tells it. It
@@ -47,7 +50,8 @@ protocol of docs/agents.md, not for people. --serve is the agent itself; with --
 supervisor, where hosts reach that: so it is started by Slurm on all nodes, whose names it has in a variable. With
 --until_closed it ends when its stdin is closed, as that of a child of a process that has died, and the rendezvous is its
 own file, which it removes. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
-the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later.
+the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later, or after --ending. With
+--passes_signals so does SIGTERM to the process that waits for the agent, as the first one of a container. --lookup prints the addresses of a host's name.
 
 Example, as muster itself runs it:
   ssh HOST muster agent --attach JOB --grace 30)";
@@ -64,6 +68,9 @@ struct AgentFlags {
   std::string host;
   std::string host_variable;
   int grace_seconds = 30;
+  int ending_seconds = 3;
+  bool passes_signals = false;
+  std::string lookup, make_pod;
   bool supervisor_in_job = false;
   bool until_closed = false;
 };
@@ -124,6 +131,7 @@ AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
   const std::string& job = flags.serve;
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
   options.limits.grace = absl::Seconds(flags.grace_seconds);
+  options.limits.signalled = absl::Seconds(flags.ending_seconds);
   options.rendezvous = flags.rendezvous;
   options.host = flags.host;
   options.supervisor_in_job = flags.supervisor_in_job;
@@ -215,9 +223,11 @@ int LiveAgain(const AgentServerOptions& options, const AgentServer::Place& place
 
 int Serve(const AgentFlags& flags) {
   const std::string& job = flags.serve;
-  if (!flags.rendezvous.empty())
-    if (const absl::Status went_on = GoOnInChild(job, flags.until_closed ? flags.rendezvous : ""); !went_on.ok())
-      return DoesNotServe(job, went_on);
+  if (!flags.rendezvous.empty()) {
+    const absl::Status went_on = GoOnInChild(
+        job, {.own_file = flags.until_closed ? flags.rendezvous : "", .passes_signals = flags.passes_signals});
+    if (!went_on.ok()) return DoesNotServe(job, went_on);
+  }
   const PrivateFiles private_files;
   signal(SIGHUP, SIG_IGN);  // as under nohup: there is no terminal, and tasks inherit it
   const AgentServerOptions options = OptionsOf(flags, private_files.users_umask());
@@ -230,7 +240,23 @@ int Serve(const AgentFlags& flags) {
   return Live(options, *place, *std::move(keeper), signals);
 }
 
+// Tells an agent, which starts this because a resolver may let it wait.
+int LookUp(const std::string& host) {
+  const absl::StatusOr<std::vector<Endpoint>> found = Resolve({.host = host, .port = "1"}, /*numeric_only=*/false);
+  if (!found.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(found.status().message()).c_str());
+    return 1;
+  }
+  for (const Endpoint& endpoint : *found) std::printf("%s\n", endpoint.ToString().c_str());
+  return 0;
+}
+
 int RunAgent(const AgentFlags& flags) {
+  if (!flags.lookup.empty()) return LookUp(flags.lookup);
+  if (!flags.make_pod.empty()) {
+    const absl::Status made = MakePodAgain(OwnEnvironment(), flags.make_pod);
+    return made.ok() ? 0 : AgentFailed(made);
+  }
   if (flags.serve.empty() && flags.attach.empty())
     return UsageError("agent",
                       absl::InvalidArgumentError(
@@ -277,6 +303,15 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
       ->excludes(host);
   command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
       ->type_name("SECONDS");
+  command->add_option("--ending", flags->ending_seconds, "Give tasks so long to end after a signal (default 3)")
+      ->check(CLI::Range(3, 1000000).description(""))
+      ->type_name("SECONDS");
+  command->add_flag("--passes_signals", flags->passes_signals,
+                    "With --rendezvous: the process that waits for the agent is the only one that gets signals");
+  command->add_option("--lookup", flags->lookup, "Print the addresses of this host, and do nothing else")
+      ->type_name("HOST");
+  command->add_option("--make_pod", flags->make_pod, "Make this host's pod again in the job of this pod, and end")
+      ->type_name("HOST");
   command->add_flag("--supervisor_in_job", flags->supervisor_in_job,
                     "The supervisor gets the job's signals, too, and ends the tasks");
   command->add_flag("--until_closed", flags->until_closed, "End when stdin is closed; the rendezvous is its own file");

@@ -8,6 +8,7 @@
 #include "muster/launch/engines/command/command_engine.h"
 #include "muster/launch/engines/contact/contact_engine.h"
 #include "muster/launch/engines/driver/driver_engine.h"
+#include "muster/launch/engines/kubernetes/pod_engine.h"
 #include "muster/launch/engines/slurm/slurm_engine.h"
 #include "muster/launch/engines/ssh/ssh_way.h"
 
@@ -69,12 +70,25 @@ std::unique_ptr<Backend> MakeRay(const BackendOptions& options, FdLoop& loop, Ba
   return std::make_unique<HostsBackend>(options, MakeDriverEngine(ray, loop, *options.clock), loop, events);
 }
 
+// Without what a pod is told, the engine's start says so.
+std::unique_ptr<Backend> MakeKubernetes(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  PodEngineOptions pods{.hosts = {},
+                        .pod = ReadPodVariables(options.environment).value_or(PodVariables()),
+                        .environment = options.environment,
+                        .goes_on = options.plan.supervisor > 1};
+  for (const Host& host : options.plan.hosts) pods.hosts.push_back(host.name);
+  if (options.note) pods.note = options.note;
+  BackendOptions in_pods = options;
+  in_pods.plan.signalled = pods.pod.ending;
+  return std::make_unique<HostsBackend>(in_pods, MakePodEngine(pods, loop, *options.clock), loop, events);
+}
+
 constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
     {kThisMachine, Make<LocalBackend>}, {kSshEngine, MakeSsh}, {kCommandEngine, MakeCommand},
-    {kSlurmEngine, MakeSlurm},          {kRayEngine, MakeRay},
+    {kSlurmEngine, MakeSlurm},          {kRayEngine, MakeRay}, {kKubernetesEngine, MakeKubernetes},
 };
 
 }  // namespace

@@ -121,7 +121,8 @@ void HostAgent::OnConnectionEnd(const absl::Status& why) {
         absl::UnavailableError(absl::StrCat("the agent on ", name(), " has died, and its tasks with it")));
   }
   if (const auto& refused = link_->refused(); refused.has_value()) {
-    if (refused->reason == Refusal::kEnding) tasks_end_by_ = clock_.Now() + options_.limits.ending + kEndingMargin;
+    if (refused->reason == Refusal::kEnding)
+      tasks_end_by_ = clock_.Now() + std::max(options_.limits.signalled, options_.limits.ending) + kEndingMargin;
     // The next agent starts once the tasks of this one have ended.
     if (state_ == State::kConnecting && refused->reason == Refusal::kEnding) return Redial();
     return BecomeGone(absl::UnavailableError(absl::StrCat(

@@ -19,6 +19,7 @@ HostAgentOptions OptionsOfHosts(const BackendOptions& options) {
   HostAgentOptions of_hosts{
       .job = options.run_id, .supervisor = options.plan.supervisor, .limits = {}, .note = options.note};
   of_hosts.limits.grace = options.plan.grace;
+  of_hosts.limits.signalled = options.plan.signalled;
   of_hosts.ports = options.plan.ports;
   if (!of_hosts.note) of_hosts.note = [](const std::string&) {};
   return of_hosts;

@@ -35,14 +35,14 @@ ListeningEngine::ListeningEngine(ListeningEngineOptions options, std::unique_ptr
 
 ListeningEngine::~ListeningEngine() {
   starter_.reset();
-  if (listener_ != nullptr) unlink(options_.rendezvous_file.c_str());
+  if (listener_ != nullptr && !options_.rendezvous_is_given) unlink(options_.rendezvous_file.c_str());
 }
 
 absl::Status ListeningEngine::Start(EngineEvents& events) {
   events_ = &events;
   const std::set<std::string> hosts(options_.hosts.begin(), options_.hosts.end());
   rendezvous_ = NewRendezvous({});
-  if (options_.goes_on) {
+  if (options_.goes_on || options_.rendezvous_is_given) {
     ASSIGN_OR_RETURN(rendezvous_, ReadRendezvous(options_.rendezvous_file));
   }
   ASSIGN_OR_RETURN(listener_, AgentListener::Listen(
@@ -51,9 +51,11 @@ absl::Status ListeningEngine::Start(EngineEvents& events) {
                                     OnArrival(host, std::move(socket), rest);
                                   },
                                   options_.ports));
-  rendezvous_.addresses =
-      WithPort(AddressesTowards(options_.towards.empty() ? options_.hosts : options_.towards), listener_->port());
-  RETURN_IF_ERROR(WriteRendezvous(options_.rendezvous_file, rendezvous_));
+  if (!options_.rendezvous_is_given) {
+    rendezvous_.addresses =
+        WithPort(AddressesTowards(options_.towards.empty() ? options_.hosts : options_.towards), listener_->port());
+    RETURN_IF_ERROR(WriteRendezvous(options_.rendezvous_file, rendezvous_));
+  }
   for (const std::string& host : options_.hosts)
     nodes_[host].found_by = options_.goes_on ? clock_.Now() + kFindPatience : absl::InfinitePast();
   RETURN_IF_ERROR(starter_->Begin({.file = options_.rendezvous_file, .rendezvous = rendezvous_}, *this));
@@ -69,7 +71,7 @@ void ListeningEngine::NoteStart(const std::vector<std::string>& hosts) {
     node.started = true;
     node.came = false;
     node.ended_at = absl::InfiniteFuture();
-    node.patience_ends = clock_.Now() + kStartPatience;
+    node.patience_ends = clock_.Now() + options_.start_patience;
     node.said.clear();
   }
 }
@@ -115,7 +117,7 @@ void ListeningEngine::OnWaits(const std::vector<std::string>& hosts, const std::
   const auto is_awaited = [this](const std::string& host) { return nodes_.at(host).wanted && !nodes_.at(host).came; };
   if (std::none_of(hosts.begin(), hosts.end(), is_awaited)) return;
   options_.note(line);
-  for (const std::string& host : hosts) nodes_.at(host).patience_ends = clock_.Now() + kStartPatience;
+  for (const std::string& host : hosts) nodes_.at(host).patience_ends = clock_.Now() + options_.start_patience;
 }
 
 // What an agent or its system says itself says more than how its end is named.
@@ -154,9 +156,9 @@ void ListeningEngine::Care(const std::string& host, Node& node) {
   if (node.ended_at < absl::InfiniteFuture()) return Fail(host, node, starter_->Explain(host, node.said));
   starter_->EndStart(host);
   Fail(host, node,
-       absl::UnavailableError(absl::StrCat(host, ": its agent hasn't connected within ",
-                                           absl::FormatDuration(kStartPatience), "; can the node reach this host?",
-                                           node.said.empty() ? "" : absl::StrCat(" (", node.said, ")"))));
+       absl::UnavailableError(absl::StrCat(
+           host, ": its agent hasn't connected within ", absl::FormatDuration(options_.start_patience),
+           "; can the node reach this host?", node.said.empty() ? "" : absl::StrCat(" (", node.said, ")"))));
 }
 
 void ListeningEngine::StartAgain(const std::string& host, Node& node) {

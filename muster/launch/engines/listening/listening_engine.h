@@ -26,8 +26,11 @@ struct ListeningEngineOptions {
   std::vector<std::string> hosts;    // all of the run
   std::vector<std::string> towards;  // their addresses, by which this host finds its own; empty: their names
   std::string rendezvous_file;       // is written at the start and removed at the end
+  bool rendezvous_is_given = false;  // it is there, with the addresses under which hosts find this one, and stays
   std::optional<PortRange> ports = std::nullopt;  // of which this host listens on one; nullopt: on any
   bool goes_on = false;                           // the agents are there: those of the supervisor before
+  // An agent starts within this: prologues of a site may take their time.
+  absl::Duration start_patience = absl::Minutes(2);
   std::function<void(const std::string& line)> note = [](const std::string&) {};  // takes a line for the user
 };
 
@@ -47,8 +50,6 @@ class ListeningEngine : public Engine, private AgentStarterEvents {
   void OnTime() override;
 
  private:
-  // An agent starts within this: prologues of a site may take their time.
-  static constexpr absl::Duration kStartPatience = absl::Minutes(2);
   // One that has been heard comes again within this, if it can.
   static constexpr absl::Duration kReturnPatience = absl::Seconds(5);
   // The agents of a supervisor that was killed have found the next one within this.

@@ -1,0 +1,161 @@
+#include "muster/launch/engines/kubernetes/kubectl.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/system/program_output.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostKubectlWords = 1500;  // bytes of what it says that are shown
+constexpr size_t kMostKubectlOutput = size_t{64} << 20;
+constexpr absl::Duration kConfigPatience = absl::Seconds(10);
+
+// kubectl's log on stderr: "E1129 20:35:47.67 11497 memcache.go:265] …".
+bool IsKubectlLog(absl::string_view line) {
+  return line.size() > 5 && absl::StrContains("EWIF", line.substr(0, 1)) && absl::ascii_isdigit(line[1]) &&
+         absl::ascii_isdigit(line[2]) && absl::ascii_isdigit(line[3]) && absl::ascii_isdigit(line[4]) && line[5] == ' ';
+}
+
+bool HasOneOf(const std::string& text, std::initializer_list<absl::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&text](absl::string_view part) {
+    return absl::StrContains(absl::AsciiStrToLower(text), absl::AsciiStrToLower(part));
+  });
+}
+
+std::string ValueOf(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment)
+    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
+  return "";
+}
+
+// muster's own variables may have a secret, and the configuration is that of the place.
+std::vector<std::string> EnvironmentOfKubectl(const std::vector<std::string>& environment,
+                                              const std::string& kubeconfig) {
+  std::vector<std::string> own;
+  for (const std::string& variable : environment)
+    if (!absl::StartsWith(variable, "MUSTER_") && !absl::StartsWith(variable, "KUBECONFIG=")) own.push_back(variable);
+  if (!kubeconfig.empty()) own.push_back(absl::StrCat("KUBECONFIG=", kubeconfig));
+  return own;
+}
+
+}  // namespace
+
+std::string WordsOfKubectl(std::string_view err) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(AbslView(err), '\n', absl::SkipWhitespace()))
+    if (!IsKubectlLog(line) && !absl::StartsWith(line, "Warning:"))
+      lines.emplace_back(absl::StripAsciiWhitespace(line));
+  // It says the same of each object.
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  return OneLine(absl::StrJoin(lines, "; "), kMostKubectlWords);
+}
+
+std::string KubernetesPlace::text() const {
+  return nlohmann::json{
+      {"kubectl", kubectl}, {"kubeconfig", kubeconfig}, {"context", context}, {"namespace", name_space}}
+      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+}
+
+KubernetesPlace KubernetesPlace::Parse(const std::string& text) {
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto value = [&object](const char* key) {
+    return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
+  };
+  KubernetesPlace place{.kubectl = value("kubectl"),
+                        .kubeconfig = value("kubeconfig"),
+                        .context = value("context"),
+                        .name_space = value("namespace")};
+  if (place.kubectl.empty()) place.kubectl = kUsualKubectl;
+  return place;
+}
+
+Kubectl::Kubectl(KubernetesPlace place, std::vector<std::string> environment)
+    : place_(std::move(place)), environment_(std::move(environment)) {
+  if (place_.kubeconfig.empty()) place_.kubeconfig = ValueOf(environment_, "KUBECONFIG");
+}
+
+void Kubectl::Resolve() {
+  const auto ask = [this](std::vector<std::string> words) -> std::string {
+    words.insert(words.begin(), place_.kubectl);
+    const auto output = RunToItsEnd(words, EnvironmentOfKubectl(environment_, place_.kubeconfig), kConfigPatience);
+    return output.ok() && output->status.ok() ? std::string(absl::StripAsciiWhitespace(output->out)) : "";
+  };
+  if (place_.context.empty()) place_.context = ask({"config", "current-context"});
+  if (place_.name_space.empty() && !place_.context.empty())
+    place_.name_space = ask({"config", "view", "--minify", absl::StrCat("--context=", place_.context),
+                             "--output=jsonpath={.contexts[0].context.namespace}"});
+  if (place_.name_space.empty() && !place_.context.empty()) place_.name_space = "default";
+}
+
+std::string Kubectl::InPlace() const {
+  return absl::StrCat("Kubernetes (context ", place_.context.empty() ? "not set" : place_.context, ", namespace ",
+                      place_.name_space.empty() ? "that of the context" : place_.name_space, ")");
+}
+
+absl::Status Kubectl::ErrorOf(const std::string& said) const {
+  if (HasOneOf(said, {"context was not found", "does not exist\"; context", "no context exists",
+                      "no configuration has been provided", "current-context is not set"}) ||
+      (HasOneOf(said, {"context"}) && HasOneOf(said, {"does not exist"})))
+    return absl::InvalidArgumentError(
+        absl::StrCat("kubectl knows no context '", place_.context, "': ", said,
+                     "; accepted: kubernetes: {context: …}, one of those that `kubectl config get-contexts` lists"));
+  if (place_.context.empty() && HasOneOf(said, {"localhost:8080"}))
+    return absl::InvalidArgumentError(
+        absl::StrCat("kubectl has no cluster: its configuration has no current context (", said,
+                     "); accepted: kubernetes: {context: …}, `kubectl config use-context …` or KUBECONFIG"));
+  if (HasOneOf(said, {"exceeded quota", "quota exceeded"}))
+    return absl::ResourceExhaustedError(absl::StrCat("the namespace's quota has no room for all pods: ", said,
+                                                     "; ask for less, or wait until other jobs have ended"));
+  if (HasOneOf(said, {"unauthorized", "you must be logged in", "getting credentials", "token has expired",
+                      "certificate has expired"}))
+    return absl::PermissionDeniedError(
+        absl::StrCat(InPlace(), " doesn't know you: ", said, "; log in as for your own `kubectl get pods`"));
+  if (HasOneOf(said, {"unable to connect to the server", "was refused", "connection refused", "i/o timeout",
+                      "no such host", "handshake timeout", "no route to host", "network is unreachable",
+                      "service unavailable", "etcdserver", "too many requests", "timed out", ": eof"}))
+    return absl::UnavailableError(absl::StrCat(InPlace(), " doesn't answer kubectl: ", said,
+                                               "; does `kubectl get pods` answer with the same context?"));
+  if (HasOneOf(said, {"namespaces \""}) && HasOneOf(said, {"not found"}))
+    return absl::InvalidArgumentError(absl::StrCat("there is no namespace '", place_.name_space, "': ", said,
+                                                   "; accepted: kubernetes: {namespace: …}, one that exists"));
+  if (HasOneOf(said, {"(forbidden)", "is forbidden"}))
+    return absl::PermissionDeniedError(absl::StrCat(InPlace(), " refuses what is asked for: ", said));
+  return absl::InvalidArgumentError(absl::StrCat(InPlace(), " refuses what is asked for: ", said));
+}
+
+absl::StatusOr<std::string> Kubectl::Run(const std::vector<std::string>& words, const std::string& input,
+                                         absl::Duration patience) const {
+  std::vector<std::string> command = {place_.kubectl};
+  if (!place_.context.empty()) command.push_back(absl::StrCat("--context=", place_.context));
+  if (!place_.name_space.empty()) command.push_back(absl::StrCat("--namespace=", place_.name_space));
+  command.insert(command.end(), words.begin(), words.end());
+  auto output = RunToItsEnd(command, EnvironmentOfKubectl(environment_, place_.kubeconfig), patience,
+                            {.input = input, .most_kept = kMostKubectlOutput});
+  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
+    return absl::NotFoundError(absl::StrCat("there is no ", place_.kubectl, " here (",
+                                            std::string(output.status().message()),
+                                            "): install kubectl, or say where it is (kubernetes: {kubectl: …})"));
+  if (absl::IsDeadlineExceeded(output.status()))
+    return absl::UnavailableError(
+        absl::StrCat(InPlace(), " doesn't answer kubectl: nothing within ", absl::FormatDuration(patience)));
+  RETURN_IF_ERROR(output.status());
+  if (output->status.ok()) return std::move(output->out);
+  std::string said = WordsOfKubectl(output->err);
+  if (said.empty()) said = OneLine(std::string(absl::StripAsciiWhitespace(output->out)), kMostKubectlWords);
+  if (said.empty()) said = absl::StrCat(place_.kubectl, " ", output->status.ToString());
+  return ErrorOf(said);
+}
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+// The user's own kubectl, with the context and namespace of an experiment's job. Not thread-safe; calls block.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/launch/hosts/kubernetes_setting.h"
+
+namespace muster {
+
+// Where a job is, for every command to ask there, whatever kubectl's current context is then.
+struct KubernetesPlace {
+  std::string kubectl = kUsualKubectl;
+  std::string kubeconfig;  // KUBECONFIG; empty: kubectl's usual file
+  std::string context;     // empty: kubectl has no current one, as in a pod
+  std::string name_space;  // empty: that of the context
+
+  // One line of JSON.
+  std::string text() const;
+  // Returns a place without anything for a text that isn't one.
+  static KubernetesPlace Parse(const std::string& text);
+
+  bool operator==(const KubernetesPlace&) const = default;
+};
+
+class Kubectl {
+ public:
+  // `environment`: of this process, "NAME=VALUE".
+  Kubectl(KubernetesPlace place, std::vector<std::string> environment);
+
+  const KubernetesPlace& place() const { return place_; }
+  // Fills in the context and namespace that kubectl's configuration names; doesn't ask the API. Has no effect where
+  // there is no kubectl or no context.
+  void Resolve();
+  // Runs kubectl with these words behind the context and namespace, and `input` on its stdin. Returns what it has
+  // written. NotFound: there is no kubectl. Unavailable: the API doesn't answer. PermissionDenied: it may not be asked
+  // that. ResourceExhausted: a quota is full. InvalidArgument: another refusal. Each has kubectl's own words, and says
+  // what to do.
+  absl::StatusOr<std::string> Run(const std::vector<std::string>& words, const std::string& input = "",
+                                  absl::Duration patience = kPatience) const;
+
+ private:
+  static constexpr absl::Duration kPatience = absl::Seconds(20);
+
+  absl::Status ErrorOf(const std::string& said) const;
+  std::string InPlace() const;
+
+  KubernetesPlace place_;
+  const std::vector<std::string> environment_;
+};
+
+// Returns what kubectl has said on stderr as one line, without its own log and warnings.
+std::string WordsOfKubectl(std::string_view err);
+
+}  // namespace muster

@@ -1,0 +1,191 @@
+#include "muster/launch/engines/kubernetes/kubernetes_jobs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/agent/rendezvous.h"
+#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_program.h"
+#include "muster/launch/engines/kubernetes/pod_variables.h"
+#include "muster/launch/engines/kubernetes/preflight.h"
+#include "muster/launch/system/random_hex.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kMakePatience = absl::Minutes(2);
+constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
+constexpr absl::Duration kExecPatience = absl::Seconds(60);
+constexpr size_t kSuffixBytes = 4;
+constexpr size_t kJobsInSelector = 100;
+
+KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& environment) {
+  if (!at.empty()) return KubernetesPlace::Parse(at);
+  const auto pod = ReadPodVariables(environment);
+  return KubernetesPlace::Parse(pod.ok() ? pod->at : "");
+}
+
+std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
+
+// The job's owner is the supervisor's pod; what couldn't be made with it is named by the label, too.
+absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
+  std::vector<std::string> words = {"delete", "pods,services,secrets", SelectorOf(job), "--ignore-not-found",
+                                    "--wait=false"};
+  if (at_once) words.emplace_back("--now");
+  return kubectl.Run(words, "", kMakePatience).status();
+}
+
+// The refusals of JobEngine::Submit.
+absl::Status AsRefusal(const absl::Status& why) {
+  if (absl::IsPermissionDenied(why) || absl::IsResourceExhausted(why)) return absl::InvalidArgumentError(why.message());
+  return why;
+}
+
+absl::StatusOr<std::string> UidIn(const std::string& answer) {
+  const nlohmann::json pod = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
+  if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() && pod["metadata"].contains("uid") &&
+      pod["metadata"]["uid"].is_string())
+    return pod["metadata"]["uid"].get<std::string>();
+  return absl::UnavailableError("kubectl has answered without the uid of the pod that it has made");
+}
+
+// Returns the job's name; the script has the same.
+absl::StatusOr<std::string> Make(const Kubectl& kubectl, const OpenManifest& manifest) {
+  const std::vector<std::string> create = {"create", "--output=json", "--filename=-"};
+  const std::string secret = RandomHex(kRendezvousSecretBytes);
+  ASSIGN_OR_RETURN(const std::string made, kubectl.Run(create, manifest.supervisor, kMakePatience));
+  ASSIGN_OR_RETURN(const std::string uid, UidIn(made));
+  RETURN_IF_ERROR(
+      kubectl.Run({"create", "--output=name", "--filename=-"}, FilledIn(manifest.others, secret, uid), kMakePatience)
+          .status());
+  return manifest.name;
+}
+
+}  // namespace
+
+std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vector<std::string>& environment) {
+  Kubectl kubectl({.kubectl = setting.kubectl.empty() ? kUsualKubectl : setting.kubectl,
+                   .kubeconfig = "",
+                   .context = setting.context,
+                   .name_space = setting.name_space},
+                  environment);
+  kubectl.Resolve();
+  return kubectl.place().text();
+}
+
+KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::string>& environment, const Clock& clock)
+    : environment_(environment), clock_(clock), kubectl_(PlaceIn(at, environment), environment) {}
+
+JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
+  return {.hosts = setting.kubernetes.value_or(KubernetesSetting()).nodes, .signal_cancels = true};
+}
+
+std::string KubernetesJobs::Script(const JobRequest& request) const {
+  return ManifestText({.request = request, .place = kubectl_.place(), .suffix = RandomHex(kSuffixBytes)});
+}
+
+absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
+  ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
+  ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
+  if (!after.empty() || !manifest.after.empty())
+    return absl::InvalidArgumentError(
+        "a job of Kubernetes can't wait for the end of others; accepted: concurrency of "
+        "as many runs as the grid has");
+  if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok()) return AsRefusal(checked);
+  const auto made = Make(kubectl_, manifest);
+  if (made.ok()) return made;
+  const absl::Status deleted = DeleteAll(kubectl_, manifest.name, /*at_once=*/true);
+  if (deleted.ok()) return AsRefusal(made.status());
+  return absl::Status(AsRefusal(made.status()).code(),
+                      absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
+                                   "delete pods,services,secrets ", SelectorOf(manifest.name), " does it (",
+                                   std::string(deleted.message()), ")"));
+}
+
+absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
+  RETURN_IF_ERROR(ParseManifest(script_text).status());
+  RETURN_IF_ERROR(CheckInCluster(kubectl_, script_text));
+  return absl::StrCat("context ", kubectl_.place().context, ", namespace ", kubectl_.place().name_space,
+                      " would take it (kubectl create --dry-run=server)");
+}
+
+absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::vector<std::string>& ids) {
+  std::map<std::string, JobNews> news;
+  for (size_t begin = 0; begin < ids.size(); begin += kJobsInSelector) {
+    const std::vector<std::string> some(
+        ids.begin() + static_cast<std::ptrdiff_t>(begin),
+        ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), begin + kJobsInSelector)));
+    const std::string selector = absl::StrCat("--selector=", kJobLabel, " in (", absl::StrJoin(some, ","), ")");
+    ASSIGN_OR_RETURN(const std::string list,
+                     kubectl_.Run({"get", "pods", selector, "--output=json"}, "", kPodLookPatience));
+    ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
+    for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
+    for (const PodFacts& pod : pods)
+      if (pod.is_supervisor) news[pod.job] = GiveUpIfLate(pod, news[pod.job]).value_or(news[pod.job]);
+  }
+  for (const std::string& id : ids) news.try_emplace(id);
+  return news;
+}
+
+std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, const JobNews& news) {
+  if (supervisor.phase != JobPhase::kWaits) {
+    waits_since_.erase(supervisor.job);
+    return std::nullopt;
+  }
+  const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;
+  if (clock_.Now() - since < supervisor.start_timeout) return std::nullopt;
+  // What can't be deleted now is looked at again.
+  if (!DeleteAll(kubectl_, supervisor.job, /*at_once=*/true).ok()) return std::nullopt;
+  return JobNews{
+      .phase = JobPhase::kEnded,
+      .text = absl::StrCat("its pods didn't all start within ", absl::FormatDuration(supervisor.start_timeout), " (",
+                           news.text, "), and were given back")};
+}
+
+absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
+  if (how == JobEnd::kCancel) return DeleteAll(kubectl_, id, /*at_once=*/false);
+  const absl::Status asked =
+      kubectl_.Run({"exec", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", AskProgram()})
+          .status();
+  // Then there is nobody to ask.
+  return absl::StrContains(asked.message(), "not found") || absl::StrContains(asked.message(), "completed pod")
+             ? absl::OkStatus()
+             : asked;
+}
+
+absl::StatusOr<OwnJob> KubernetesJobs::Own() {
+  ASSIGN_OR_RETURN(const PodVariables pod, ReadPodVariables(environment_));
+  OwnJob own{.id = pod.job, .hosts = {}, .run = pod.run};
+  for (int i = 0; i < pod.pods; ++i) own.hosts.push_back(HostOfPod(i));
+  return own;
+}
+
+absl::Status KubernetesJobs::Requeue(const std::string& /*id*/) {
+  return absl::UnimplementedError("Kubernetes doesn't begin a job anew");
+}
+
+absl::StatusOr<std::string> KubernetesJobs::Ask(const std::string& id, const std::vector<std::string>& arguments,
+                                                const std::string& input) {
+  if (id.empty()) return absl::InvalidArgumentError("there is no such job");
+  // The image's muster, as the pod's own program finds it.
+  std::vector<std::string> words = {
+      "exec", "--stdin", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", kRunMuster, "muster"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  auto answer = kubectl_.Run(words, input, kExecPatience);
+  if (answer.ok()) return answer;
+  const std::string said(answer.status().message());
+  for (const char* absent : {"not found", "completed pod", "container not found", "ContainerCreating", "is not running",
+                             "unable to upgrade connection", "does not have a host assigned"})
+    if (absl::StrContains(said, absent) && !absl::StrContains(said, "command terminated"))
+      return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
+  return absl::IsInvalidArgument(answer.status()) ? absl::InternalError(said) : answer.status();
+}
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// Jobs of Kubernetes: bare pods that the user's own kubectl makes (docs/kubernetes_engine.md).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/launch/engines/job_engine.h"
+#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/pod_news.h"
+
+namespace muster {
+
+class KubernetesJobs final : public JobEngine {
+ public:
+  // `at`: as at(); empty: as the supervisor's pod says, in which this process is. `environment`: of this process,
+  // "NAME=VALUE".
+  // Borrows `clock`, which must outlive it.
+  KubernetesJobs(const std::string& at, const std::vector<std::string>& environment, const Clock& clock = BootClock());
+
+  std::string name() const override { return kKubernetesEngine; }
+  std::string title() const override { return "Kubernetes"; }
+  std::string at() const override { return kubectl_.place().text(); }
+  JobTerms TermsOf(const HostSetting& setting) const override;
+  // Another one each time: a job's name has random digits.
+  std::string Script(const JobRequest& request) const override;
+  // Whatever it has made is taken away again if it can't make all.
+  absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
+  absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
+  // Gives up a job whose supervisor's pod hasn't started for its start_timeout since this object has seen it first: all
+  // is deleted, so that two jobs that have half of their pods each don't wait for each other.
+  absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
+  // kAsk: asks the supervisor, whose pod stays. kCancel: deletes all pods, which get their grace, and what else the job
+  // has; also after its end, whose pods stay until then.
+  absl::Status End(const std::string& id, JobEnd how) override;
+  absl::StatusOr<OwnJob> Own() override;
+  bool EndLeftSteps(const std::string& /*id*/) override { return false; }
+  // Kubernetes doesn't begin a job anew.
+  absl::Status Requeue(const std::string& id) override;
+  void Hasten(const std::string& /*id*/) override {}
+  absl::Status Free(const std::string& /*id*/) override { return absl::OkStatus(); }
+  std::optional<int> Restarts(const std::string& /*id*/) override { return 0; }
+  std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
+  // By `kubectl exec`. Unavailable: the supervisor's pod doesn't run. Internal: muster there has failed, with its
+  // words.
+  absl::StatusOr<std::string> Ask(const std::string& id, const std::vector<std::string>& arguments,
+                                  const std::string& input) override;
+
+ private:
+  // Returns the news of a job that is given up just now.
+  std::optional<JobNews> GiveUpIfLate(const PodFacts& supervisor, const JobNews& news);
+
+  const std::vector<std::string> environment_;
+  const Clock& clock_;
+  Kubectl kubectl_;
+  std::map<std::string, absl::Time> waits_since_;  // jobs whose supervisor's pod hasn't started
+};
+
+// Returns where a job with this setting is, as JobEngine::at: with the context and namespace that kubectl has now.
+// Blocks for a moment; asks no API.
+std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vector<std::string>& environment);
+
+}  // namespace muster

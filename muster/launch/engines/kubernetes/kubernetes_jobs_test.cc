@@ -1,0 +1,198 @@
+#include "muster/launch/engines/kubernetes/kubernetes_jobs.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/engines/kubernetes/manifest.h"
+
+namespace muster::kubernetes_jobs_test {
+namespace {
+
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+
+// What kubectl says unless a test says otherwise, by the words behind context and namespace. $all: all of them.
+constexpr char kUsual[] = R"sh(
+case $all in
+  "auth can-i"*) echo yes;;
+  "create --output=json"*) echo '{"kind": "Pod", "metadata": {"uid": "11111111-2222-3333-4444-555555555555"}}';;
+  "api-resources"*) echo podgroups.scheduling.volcano.sh;;
+esac
+)sh";
+
+class KubernetesJobsTest : public ::testing::Test {
+ protected:
+  KubernetesJobsTest() { Program(""); }
+  // `first` may exit before the usual answers. What kubectl reads is in the file in.N, for its N-th call.
+  void Program(const std::string& first) const {
+    scratch_.Write("kubectl", absl::StrCat("#!/bin/sh\ncd ", scratch_.path(),
+                                           "\nshift 2; all=\"$*\"; echo \"$all\" >>words\ncat >in.$(wc -l <words)\n",
+                                           first, "\n", kUsual));
+    chmod((scratch_ / "kubectl").c_str(), 0700);
+  }
+  KubernetesJobs Jobs() const {
+    return KubernetesJobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
+                          {"PATH=/usr/bin:/bin"});
+  }
+  static JobRequest Request(KubernetesSetting setting = {.nodes = 2, .image = "registry.example/a:1"}) {
+    JobRequest request{.experiment = "1.2", .project = "toy", .home = "/h", .over_file = "/h/experiments/1/over"};
+    request.setting.kubernetes = std::move(setting);
+    return request;
+  }
+  absl::StatusOr<std::string> Submit(const JobRequest& request = Request()) const {
+    KubernetesJobs jobs = Jobs();
+    scratch_.Write("job.sh", jobs.Script(request));
+    return jobs.Submit(scratch_ / "job.sh", "");
+  }
+  std::string Asked() const { return scratch_.Read("words"); }
+
+  const ScratchFolder scratch_;
+};
+
+TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
+  const auto id = Submit();
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
+  EXPECT_EQ(Asked(),
+            "auth can-i create pods\nauth can-i create pods --subresource=exec\ncreate --dry-run=server --output=name "
+            "--filename=-\n"
+            "create --output=json --filename=-\ncreate --output=name --filename=-\n");
+  EXPECT_EQ(scratch_.Read("in.3"), scratch_.Read("job.sh"));
+  const std::string supervisor = scratch_.Read("in.4"), others = scratch_.Read("in.5");
+  EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
+  EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
+                            HasSubstr(*id + "-h1\n"), HasSubstr("11111111-2222-3333-4444-555555555555"),
+                            Not(HasSubstr(kOpenUid)), Not(HasSubstr(std::string(64, '0')))));
+  EXPECT_THAT(scratch_.Read("job.sh"), HasSubstr("secret " + std::string(64, '0'))) << "it is never on this disk";
+}
+
+TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
+  Program(
+      "case $all in create*=name*) [ -z \"${all##*dry-run*}\" ] || { echo 'pods is forbidden: exceeded quota: q' >&2; "
+      "exit 1; };; esac");
+  const auto refused = Submit();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the namespace's quota has no room for all pods"));
+  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=muster-1-2-"));
+  EXPECT_THAT(Asked(), HasSubstr("--ignore-not-found --wait=false --now\n"));
+}
+
+TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
+  Program("case $all in \"auth can-i create pods --subresource=exec\") echo no; exit 1;; esac");
+  const auto refused = Submit();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("you may not create pods/exec in namespace team (context c)"));
+  EXPECT_THAT(Asked(), Not(HasSubstr("--filename"))) << "nothing was made";
+}
+
+TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
+  Program("case $all in \"get persistent\"*) echo 'persistentvolumeclaims \"data\" not found' >&2; exit 1;; esac");
+  KubernetesSetting setting{.image = "a", .claims = {{"data", "/data"}}};
+  EXPECT_THAT(std::string(Submit(Request(setting)).status().message()), HasSubstr("a claim isn't there: "));
+  EXPECT_THAT(Asked(), HasSubstr("get persistentvolumeclaims --output=name data\n"));
+  Program("case $all in api-resources*) exit 0;; esac");
+  setting.claims.clear();
+  setting.gang = PodGang::kVolcano;
+  EXPECT_THAT(std::string(Submit(Request(setting)).status().message()), HasSubstr("this cluster has no volcano"));
+  Program("");
+  EXPECT_TRUE(Submit(Request(setting)).ok());
+}
+
+TEST_F(KubernetesJobsTest, AGridIsSubmittedAllAtOnce) {
+  JobRequest request = Request();
+  request.after = "muster-1-ab";
+  EXPECT_THAT(std::string(Submit(request).status().message()), HasSubstr("concurrency"));
+}
+
+TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"}},
+                               "status": {"phase": "Running"}}]})");
+  KubernetesJobs jobs = Jobs();
+  const auto news = jobs.Look({"a", "b"});
+  ASSERT_TRUE(news.ok()) << news.status();
+  EXPECT_EQ(news->at("a").phase, JobPhase::kRuns);
+  EXPECT_EQ(news->at("b").phase, JobPhase::kUnknown);
+  EXPECT_EQ(Asked(), "get pods --selector=muster/job in (a,b) --output=json\n");
+  Program("echo 'Unable to connect to the server' >&2; exit 1");
+  EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
+}
+
+TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"},
+                               "annotations": {"muster/start-timeout": "60"}}, "status": {"phase": "Pending"}}]})");
+  SimulatedClock clock;
+  KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
+                      {"PATH=/usr/bin:/bin"}, clock);
+  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
+  clock.Advance(absl::Seconds(59));
+  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
+  EXPECT_THAT(Asked(), Not(HasSubstr("delete")));
+  clock.Advance(absl::Seconds(1));
+  const JobNews news = jobs.Look({"a"})->at("a");
+  EXPECT_EQ(news.phase, JobPhase::kEnded);
+  EXPECT_EQ(news.text,
+            "its pods didn't all start within 1m (0 of 1 pods run; the supervisor: not scheduled yet), and were "
+            "given back");
+  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=a"));
+}
+
+TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
+  KubernetesJobs jobs = Jobs();
+  EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
+  EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
+  EXPECT_EQ(Asked(),
+            "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
+            "delete pods,services,secrets --selector=muster/job=a --ignore-not-found --wait=false\n");
+  Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");
+  EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << "it has ended";
+}
+
+TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {
+  const absl::Status nobody = Jobs().Ask("", {}, "").status();
+  EXPECT_FALSE(nobody.ok());
+  EXPECT_FALSE(absl::IsUnimplemented(nobody));
+  EXPECT_FALSE(scratch_.Has("words")) << "it answers at once";
+}
+
+TEST_F(KubernetesJobsTest, MusterRunsBesideTheSupervisor) {
+  Program("case $all in exec*) echo answered; exit;; esac");
+  KubernetesJobs jobs = Jobs();
+  EXPECT_EQ(*jobs.Ask("a", {"home", "part", "a b"}, "input"), "answered\n");
+  EXPECT_EQ(Asked(),
+            "exec --stdin a --container=muster -- sh -c exec \"$(cat /muster/muster)\" \"$@\" muster home part "
+            "a b\n");
+  EXPECT_EQ(scratch_.Read("in.1"), "input");
+  Program("echo 'error: cannot exec into a container in a completed pod; current phase is Succeeded' >&2; exit 1");
+  EXPECT_TRUE(absl::IsUnavailable(jobs.Ask("a", {}, "").status()));
+  Program("echo 'muster home: no such file' >&2; echo 'command terminated with exit code 1' >&2; exit 1");
+  const absl::Status failed = jobs.Ask("a", {}, "").status();
+  EXPECT_TRUE(absl::IsInternal(failed)) << failed;
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("muster home: no such file"));
+}
+
+TEST_F(KubernetesJobsTest, ADryRunSaysWhatTheServerSays) {
+  KubernetesJobs jobs = Jobs();
+  EXPECT_THAT(*jobs.WouldTake(jobs.Script(Request())), HasSubstr("context c, namespace team would take it"));
+  EXPECT_TRUE(absl::IsInvalidArgument(jobs.WouldTake("#!/bin/sh").status()));
+}
+
+TEST_F(KubernetesJobsTest, OwnJobIsWhatThePodWasTold) {
+  KubernetesJobs jobs("", {"MUSTER_KUBERNETES_JOB=muster-1-ab", "MUSTER_KUBERNETES_RUN=ab", "MUSTER_KUBERNETES_PODS=2",
+                           "MUSTER_KUBERNETES_PORT=1", "MUSTER_KUBERNETES_START_TIMEOUT=1",
+                           "MUSTER_KUBERNETES_ENDING=1", R"(MUSTER_KUBERNETES_AT={"kubectl": "k", "context": "c"})"});
+  const auto own = jobs.Own();
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->id, "muster-1-ab");
+  EXPECT_EQ(own->run, "ab");
+  EXPECT_THAT(own->hosts, ElementsAre("h0", "h1"));
+  EXPECT_THAT(jobs.at(), HasSubstr("\"context\":\"c\""));
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Own().status()));
+}
+
+}  // namespace
+}  // namespace muster::kubernetes_jobs_test

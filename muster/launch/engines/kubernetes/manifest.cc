@@ -1,0 +1,282 @@
+#include "muster/launch/engines/kubernetes/manifest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/agent/rendezvous.h"
+#include "muster/launch/engines/kubernetes/gang.h"
+#include "muster/launch/engines/kubernetes/overlay.h"
+#include "muster/launch/engines/kubernetes/pod_program.h"
+#include "muster/launch/engines/kubernetes/pod_variables.h"
+
+namespace muster {
+namespace {
+
+constexpr char kBetween[] = "---\n";
+constexpr char kNameLine[] = "\n# job: ";
+constexpr char kAfterLine[] = "\n# after: ";
+// What an agent and its waiting process need themselves, which counts as the pod's.
+constexpr int64_t kOwnBytesOfPod = 192 << 20;
+constexpr absl::Duration kLeastPodGrace = absl::Seconds(30);
+constexpr absl::Duration kReserveOfPod = absl::Seconds(5);  // of its grace, for muster itself after the tasks
+
+KubernetesSetting SettingOf(const JobRequest& request) {
+  return request.setting.kubernetes.value_or(KubernetesSetting());
+}
+
+std::string Or(const std::string& stated, const char* usual) { return stated.empty() ? usual : stated; }
+
+uint16_t PortOf(const JobRequest& request) {
+  return request.setting.ports.has_value() ? request.setting.ports->first : kUsualSupervisorPort;
+}
+
+PodVariables VariablesOf(const JobManifest& manifest) {
+  const KubernetesSetting setting = SettingOf(manifest.request);
+  return {.job = NameOfPodJob(manifest),
+          .at = manifest.place.text(),
+          .run = manifest.suffix,
+          .pods = setting.nodes,
+          .port = PortOf(manifest.request),
+          .start_timeout = setting.start_timeout,
+          .ending = PodGrace(manifest.request) - kReserveOfPod,
+          .may_ask_api = !setting.service_account.empty()};
+}
+
+// Sidecars would keep the pods from ending, and come between the first connections. An autoscaler must not take a node
+// away because its pods could run elsewhere.
+OrderedJson AnnotationsOf(const JobManifest& manifest) {
+  return {{"muster/project", manifest.request.project},
+          {"sidecar.istio.io/inject", "false"},
+          {"linkerd.io/inject", "disabled"},
+          {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+          {"karpenter.sh/do-not-disrupt", "true"}};
+}
+
+OrderedJson LabelsOf(const JobManifest& manifest, const std::string& part) {
+  OrderedJson labels = {{"app.kubernetes.io/name", "muster"},
+                        {"muster/experiment", manifest.request.experiment},
+                        {kJobLabel, NameOfPodJob(manifest)}};
+  if (!part.empty()) labels[kPartLabel] = part;
+  return labels;
+}
+
+OrderedJson OwnersOf(const JobManifest& manifest) {
+  return OrderedJson::array(
+      {{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", NameOfPodJob(manifest)}, {"uid", kOpenUid}}});
+}
+
+OrderedJson ContainerOf(const JobManifest& manifest, const std::string& script) {
+  OrderedJson container = {
+      {"name", kMusterContainer},
+      {"image", SettingOf(manifest.request).image},
+      {"command", OrderedJson::array({"sh", "-c", script})},
+      {"env", OrderedJson::array()},
+      {"resources", OrderedJson::object()},
+      {"securityContext", {{"allowPrivilegeEscalation", false}}},
+      {"volumeMounts", OrderedJson::array({{{"name", "muster"}, {"mountPath", kPodFolder}},
+                                           {{"name", "secret"}, {"mountPath", kSecretFolder}, {"readOnly", true}}})}};
+  return container;
+}
+
+// What both kinds of pods are, but for their containers and what the user wants of them.
+OrderedJson PodOf(const JobManifest& manifest, const std::string& name, const std::string& part,
+                  const std::string& host) {
+  const KubernetesSetting setting = SettingOf(manifest.request);
+  OrderedJson labels = LabelsOf(manifest, part);
+  labels[kHostLabel] = host;
+  labels["sidecar.istio.io/inject"] = "false";
+  OrderedJson spec = {{"restartPolicy", "Never"},
+                      {"hostname", host},
+                      {"subdomain", NameOfPodJob(manifest)},
+                      {"terminationGracePeriodSeconds", absl::ToInt64Seconds(PodGrace(manifest.request))},
+                      {"enableServiceLinks", false},
+                      {"automountServiceAccountToken", part == kSupervisorPart && !setting.service_account.empty()},
+                      {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
+  if (!setting.service_account.empty()) spec["serviceAccountName"] = setting.service_account;
+  if (!setting.scheduler.empty()) spec["schedulerName"] = setting.scheduler;
+  for (const std::string& secret : setting.image_pull_secrets) spec["imagePullSecrets"].push_back({{"name", secret}});
+  for (const auto& [key, value] : setting.node_selector) spec["nodeSelector"][key] = value;
+  if (!setting.tolerations.empty())
+    spec["tolerations"] = OrderedJson::parse(setting.tolerations, nullptr, /*allow_exceptions=*/false);
+  spec["volumes"] = OrderedJson::array({{{"name", "muster"}, {"emptyDir", OrderedJson::object()}},
+                                        {{"name", "secret"}, {"secret", {{"secretName", NameOfPodJob(manifest)}}}}});
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", {{"name", name}, {"labels", labels}, {"annotations", AnnotationsOf(manifest)}}},
+          {"spec", spec}};
+}
+
+// The user's wishes come last, and win.
+void ApplyWishes(const JobManifest& manifest, OrderedJson& pod) {
+  const KubernetesSetting setting = SettingOf(manifest.request);
+  AddToGang({.gang = setting.gang, .name = NameOfPodJob(manifest), .pods = setting.nodes + 1, .queue = setting.queue},
+            pod);
+  for (const auto& [key, value] : setting.labels) pod["metadata"]["labels"][key] = value;
+  for (const auto& [key, value] : setting.annotations) pod["metadata"]["annotations"][key] = value;
+  if (setting.pod_template.empty()) return;
+  MergeOverlay(pod, OrderedJson::parse(setting.pod_template, nullptr, /*allow_exceptions=*/false));
+}
+
+std::string CpuText(double cpus) { return absl::StrCat(static_cast<int64_t>(cpus * 1000 + 0.5), "m"); }
+
+// Requests are the limits, which gives the pod the class Guaranteed: it is evicted last.
+void AddResources(const JobManifest& manifest, OrderedJson& container) {
+  const HostNeeds& needs = manifest.request.needs;
+  OrderedJson amounts = OrderedJson::object();
+  if (needs.cpus.has_value()) amounts["cpu"] = CpuText(*needs.cpus);
+  if (needs.mem_bytes.has_value()) amounts["memory"] = absl::StrCat(*needs.mem_bytes + kOwnBytesOfPod);
+  if (needs.gpus > 0)
+    amounts[Or(SettingOf(manifest.request).gpu_resource, kUsualGpuResource)] = absl::StrCat(needs.gpus);
+  container["resources"] = {{"requests", amounts}, {"limits", amounts}};
+}
+
+void AddShm(const JobManifest& manifest, OrderedJson& spec, OrderedJson& container) {
+  const std::optional<int64_t> stated = SettingOf(manifest.request).shm_bytes;
+  if (stated == 0) return;
+  OrderedJson empty_dir = {{"medium", "Memory"}};
+  const std::optional<int64_t>& memory = manifest.request.needs.mem_bytes;
+  if (stated.has_value() || memory.has_value())
+    empty_dir["sizeLimit"] = absl::StrCat(stated.value_or(memory.value_or(0) / 2));
+  spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", empty_dir}});
+  container["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
+}
+
+void AddClaims(const JobManifest& manifest, OrderedJson& spec, OrderedJson& container) {
+  int number = 0;
+  for (const auto& [claim, path] : SettingOf(manifest.request).claims) {
+    const std::string volume = absl::StrCat("claim-", ++number);
+    spec["volumes"].push_back({{"name", volume}, {"persistentVolumeClaim", {{"claimName", claim}}}});
+    container["volumeMounts"].push_back({{"name", volume}, {"mountPath", path}});
+  }
+}
+
+OrderedJson SupervisorPod(const JobManifest& manifest) {
+  const JobRequest& request = manifest.request;
+  const KubernetesSetting setting = SettingOf(request);
+  OrderedJson pod = PodOf(manifest, NameOfPodJob(manifest), kSupervisorPart, kSupervisorPart);
+  OrderedJson container =
+      ContainerOf(manifest, SupervisorProgram({.muster = Or(setting.muster, "muster"),
+                                               .experiment = request.experiment,
+                                               .over_file = InPodHome(request.over_file, request.home),
+                                               .output_file = InPodHome(request.output_file, request.home),
+                                               .await = setting.start_timeout,
+                                               .keep = setting.keep}));
+  container["env"].push_back({{"name", "MUSTER_HOME"}, {"value", kPodHome}});
+  for (const auto& [name, value] : VariablesOf(manifest).List())
+    container["env"].push_back({{"name", name}, {"value", value}});
+  container["resources"] = {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}}}, {"limits", {{"memory", "1Gi"}}}};
+  pod["spec"]["containers"] = OrderedJson::array({container});
+  // A gang has a queue, which takes as long as it takes.
+  if (setting.gang == PodGang::kNone)
+    pod["metadata"]["annotations"][kStartTimeoutAnnotation] =
+        absl::StrCat(absl::ToInt64Seconds(absl::Ceil(setting.start_timeout, absl::Seconds(1))));
+  ApplyWishes(manifest, pod);
+  return pod;
+}
+
+OrderedJson SecretOf(const JobManifest& manifest) {
+  const std::string name = NameOfPodJob(manifest);
+  const Rendezvous meeting{.addresses = {absl::StrCat(kSupervisorPart, ".", name, ":", PortOf(manifest.request))},
+                           .secret = std::string(kRendezvousSecretBytes, '\0')};
+  OrderedJson secret = {
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata", {{"name", name}, {"labels", LabelsOf(manifest, "")}, {"ownerReferences", OwnersOf(manifest)}}},
+      {"type", "Opaque"},
+      {"stringData", {{"rendezvous", RendezvousText(meeting)}}}};
+  // Agents' pods differ by their host's name alone.
+  if (!SettingOf(manifest.request).service_account.empty())
+    secret["stringData"][kPodTemplateName] = AgentPod(manifest, 0).dump();
+  return secret;
+}
+
+OrderedJson ServiceOf(const JobManifest& manifest) {
+  const std::string name = NameOfPodJob(manifest);
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", {{"name", name}, {"labels", LabelsOf(manifest, "")}, {"ownerReferences", OwnersOf(manifest)}}},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector", {{kJobLabel, name}}},
+            {"ports", OrderedJson::array({{{"name", "agents"}, {"port", PortOf(manifest.request)}}})}}}};
+}
+
+}  // namespace
+
+std::string NameOfPodJob(const JobManifest& manifest) {
+  return absl::StrCat("muster-", absl::StrReplaceAll(manifest.request.experiment, {{".", "-"}}), "-", manifest.suffix);
+}
+
+absl::Duration PodGrace(const JobRequest& request) {
+  return std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1)));
+}
+
+OrderedJson AgentPod(const JobManifest& manifest, int index) {
+  const KubernetesSetting setting = SettingOf(manifest.request);
+  const std::string host = HostOfPod(index);
+  OrderedJson pod = PodOf(manifest, absl::StrCat(NameOfPodJob(manifest), "-", host), kAgentPart, host);
+  pod["metadata"]["ownerReferences"] = OwnersOf(manifest);
+  OrderedJson container = ContainerOf(manifest, AgentProgramOfPod({.muster = Or(setting.muster, "muster"),
+                                                                   .run = manifest.suffix,
+                                                                   .grace = manifest.request.setting.grace,
+                                                                   .ending = VariablesOf(manifest).ending}));
+  container["env"].push_back(
+      {{"name", kHostVariableOfPod},
+       {"valueFrom", {{"fieldRef", {{"fieldPath", absl::StrCat("metadata.labels['", kHostLabel, "']")}}}}}});
+  AddResources(manifest, container);
+  AddShm(manifest, pod["spec"], container);
+  AddClaims(manifest, pod["spec"], container);
+  pod["spec"]["containers"] = OrderedJson::array({container});
+  ApplyWishes(manifest, pod);
+  return pod;
+}
+
+std::string ManifestText(const JobManifest& manifest) {
+  const KubernetesSetting setting = SettingOf(manifest.request);
+  std::vector<OrderedJson> documents = {SecretOf(manifest), ServiceOf(manifest)};
+  OrderedJson group = PodGroupOf({.gang = setting.gang,
+                                  .name = NameOfPodJob(manifest),
+                                  .pods = setting.nodes + 1,
+                                  .queue = setting.queue,
+                                  .start_timeout = setting.start_timeout});
+  if (!group.empty()) {
+    group["metadata"]["labels"] = LabelsOf(manifest, "");
+    group["metadata"]["ownerReferences"] = OwnersOf(manifest);
+    documents.push_back(std::move(group));
+  }
+  for (int i = 0; i < setting.nodes; ++i) documents.push_back(AgentPod(manifest, i));
+  std::string text =
+      absl::StrCat("# Experiment ", manifest.request.experiment, " of project ", OneLine(manifest.request.project),
+                   ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
+                   "# filled in when it is submitted.",
+                   kNameLine, NameOfPodJob(manifest), manifest.request.after.empty() ? "" : kAfterLine,
+                   manifest.request.after, "\n", CompactYaml(SupervisorPod(manifest)));
+  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, CompactYaml(document));
+  return text;
+}
+
+absl::StatusOr<OpenManifest> ParseManifest(const std::string& text) {
+  const size_t name = text.find(kNameLine);
+  const size_t between = text.find(absl::StrCat("\n", kBetween));
+  if (name == std::string::npos || between == std::string::npos || name > between)
+    return absl::InvalidArgumentError("the job's script isn't a manifest that muster train has written");
+  const auto rest_of_line = [&text](size_t begin) { return text.substr(begin, text.find('\n', begin) - begin); };
+  const size_t after = text.substr(0, between).find(kAfterLine);
+  return OpenManifest{.name = rest_of_line(name + sizeof kNameLine - 1),
+                      .after = after == std::string::npos ? "" : rest_of_line(after + sizeof kAfterLine - 1),
+                      .supervisor = text.substr(0, between + 1),
+                      .others = text.substr(between + 1 + sizeof kBetween - 1)};
+}
+
+std::string FilledIn(std::string text, const std::string& secret_hex, const std::string& supervisor_uid) {
+  const std::string open_secret(2 * kRendezvousSecretBytes, '0');
+  return absl::StrReplaceAll(text, {{open_secret, secret_hex}, {kOpenUid, supervisor_uid}});
+}
+
+}  // namespace muster

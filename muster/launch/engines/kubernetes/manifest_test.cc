@@ -1,0 +1,125 @@
+#include "muster/launch/engines/kubernetes/manifest.h"
+
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "muster/launch/engines/kubernetes/testing/golden_manifest.h"
+
+namespace muster::manifest_test {
+namespace {
+
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+
+JobManifest Manifest(const KubernetesSetting& setting = {.image = "registry.example/team/train:1"}) {
+  JobManifest manifest{.request = {.experiment = "1.2",
+                                   .project = "toy",
+                                   .notice = absl::Seconds(90),
+                                   .home = "/u/.muster",
+                                   .output_file = "/u/.muster/experiments/1/runs/2/job.out",
+                                   .over_file = "/u/.muster/experiments/1/runs/2/job_over"},
+                       .place = {.context = "c", .name_space = "team"},
+                       .suffix = "8c1f2a3b"};
+  manifest.request.needs = {.cpus = 2.5, .mem_bytes = int64_t{4} << 30, .gpus = 1};
+  manifest.request.setting.kubernetes = setting;
+  return manifest;
+}
+
+TEST(ManifestTest, IsAsUsersReadIt) {
+  KubernetesSetting setting{.nodes = 1,
+                            .image = "registry.example/team/train:1",
+                            .image_pull_secrets = {"pull"},
+                            .node_selector = {{"disk", "ssd"}},
+                            .tolerations = R"([{"key":"gpu","operator":"Exists"}])",
+                            .claims = {{"data", "/data"}}};
+  EXPECT_EQ(ManifestText(Manifest(setting)), kGoldenManifest);
+}
+
+TEST(ManifestTest, IsTakenApartAndFilledIn) {
+  const std::string text = ManifestText(Manifest());
+  const auto manifest = ParseManifest(text);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->name, "muster-1-2-8c1f2a3b");
+  EXPECT_EQ(absl::StrCat(manifest->supervisor, "---\n", manifest->others), text);
+  EXPECT_THAT(manifest->supervisor, Not(HasSubstr(kOpenUid)));
+  const std::string filled = FilledIn(manifest->others, "5ec2e7", "u-i-d");
+  EXPECT_THAT(filled, AllOf(HasSubstr("secret 5ec2e7\n"), HasSubstr("uid: \"u-i-d\""), Not(HasSubstr(kOpenUid))));
+  EXPECT_FALSE(ParseManifest("#!/bin/sh\n").ok());
+}
+
+TEST(ManifestTest, WhatNoTaskStatesIsntAskedFor) {
+  JobManifest manifest = Manifest();
+  manifest.request.needs = {};
+  const OrderedJson pod = AgentPod(manifest, 0);
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"], OrderedJson::object());
+  EXPECT_EQ(pod["spec"]["volumes"].back().dump(), R"({"name":"shm","emptyDir":{"medium":"Memory"}})");
+}
+
+TEST(ManifestTest, SharedMemoryIsHalfOfThePodsOrWhatIsStated) {
+  KubernetesSetting setting{.image = "a", .shm_bytes = 1 << 20};
+  EXPECT_EQ(AgentPod(Manifest(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "1048576");
+  setting.shm_bytes.reset();
+  EXPECT_EQ(AgentPod(Manifest(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "2147483648");
+  setting.shm_bytes = 0;
+  EXPECT_EQ(AgentPod(Manifest(setting), 0)["spec"]["volumes"].back()["name"], "secret");
+}
+
+TEST(ManifestTest, PodsGetTheirGrace) {
+  JobManifest manifest = Manifest();
+  EXPECT_EQ(AgentPod(manifest, 0)["spec"]["terminationGracePeriodSeconds"], 90);
+  EXPECT_THAT(AgentPod(manifest, 0)["spec"]["containers"][0]["command"][2].get<std::string>(),
+              HasSubstr("--ending 85 --passes_signals"));
+  manifest.request.notice = absl::ZeroDuration();
+  EXPECT_EQ(AgentPod(manifest, 0)["spec"]["terminationGracePeriodSeconds"], 30);
+}
+
+TEST(ManifestTest, TheUsersTemplateWins) {
+  KubernetesSetting setting{.image = "a", .annotations = {{"sidecar.istio.io/inject", "true"}}};
+  setting.pod_template = R"({"spec": {"priorityClassName": "low", "containers": [{"name": "muster",
+      "env": [{"name": "A", "value": "b"}], "securityContext": {"runAsUser": 7}}, {"name": "other", "image": "b"}]}})";
+  const OrderedJson pod = AgentPod(Manifest(setting), 0);
+  EXPECT_EQ(pod["metadata"]["annotations"]["sidecar.istio.io/inject"], "true");
+  EXPECT_EQ(pod["spec"]["priorityClassName"], "low");
+  EXPECT_EQ(pod["spec"]["containers"][1]["name"], "other");
+  const OrderedJson& own = pod["spec"]["containers"][0];
+  EXPECT_EQ(own["securityContext"].dump(), R"({"allowPrivilegeEscalation":false,"runAsUser":7})");
+  EXPECT_EQ(own["env"][0]["name"], "MUSTER_POD_HOST");
+  EXPECT_EQ(own["env"][1]["name"], "A");
+}
+
+TEST(ManifestTest, AServiceAccountIsTheSupervisorsAndHasHowToMakePods) {
+  KubernetesSetting setting{.nodes = 2, .image = "a", .service_account = "trainer"};
+  EXPECT_EQ(AgentPod(Manifest(setting), 1)["spec"]["automountServiceAccountToken"], false);
+  const std::string text = ManifestText(Manifest(setting));
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("automountServiceAccountToken: true"), HasSubstr("agent.json: "),
+                  HasSubstr("serviceAccountName: trainer"), HasSubstr("{name: MUSTER_KUBERNETES_API, value: \"1\"}")));
+  EXPECT_THAT(ManifestText(Manifest()),
+              AllOf(Not(HasSubstr("automountServiceAccountToken: true")), Not(HasSubstr("agent.json"))));
+}
+
+TEST(ManifestTest, GangsHaveWhatTheirSystemsRead) {
+  KubernetesSetting setting{.nodes = 2, .image = "a", .gang = PodGang::kKueue, .queue = "team-q"};
+  const std::string kueue = ManifestText(Manifest(setting));
+  EXPECT_THAT(kueue, AllOf(HasSubstr("kueue.x-k8s.io/queue-name: team-q"),
+                           HasSubstr("kueue.x-k8s.io/pod-group-name: muster-1-2-8c1f2a3b"),
+                           HasSubstr("kueue.x-k8s.io/pod-group-total-count: \"3\""), Not(HasSubstr("PodGroup"))));
+  setting.gang = PodGang::kVolcano;
+  EXPECT_THAT(
+      ManifestText(Manifest(setting)),
+      AllOf(HasSubstr("kind: PodGroup"), HasSubstr("spec: {minMember: 3, queue: team-q}"),
+            HasSubstr("scheduling.k8s.io/group-name: muster-1-2-8c1f2a3b"), HasSubstr("schedulerName: volcano")));
+  setting = {.nodes = 2, .image = "a", .gang = PodGang::kCoscheduling, .scheduler = "own"};
+  EXPECT_THAT(ManifestText(Manifest(setting)),
+              AllOf(HasSubstr("spec: {minMember: 3, scheduleTimeoutSeconds: 600}"),
+                    HasSubstr("scheduling.x-k8s.io/pod-group: muster-1-2-8c1f2a3b"), HasSubstr("schedulerName: own")));
+}
+
+TEST(ManifestTest, PortsOfTheUserHoldForTheSupervisorToo) {
+  JobManifest manifest = Manifest();
+  manifest.request.setting.ports = PortRange{.first = 40000, .count = 10};
+  EXPECT_THAT(ManifestText(manifest), AllOf(HasSubstr("address supervisor.muster-1-2-8c1f2a3b:40000\n"),
+                                            HasSubstr("{name: MUSTER_KUBERNETES_PORT, value: \"40000\"}")));
+}
+
+}  // namespace
+}  // namespace muster::manifest_test

@@ -1,0 +1,185 @@
+#include "muster/launch/engines/kubernetes/pod_news.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "muster/base/text/one_line.h"
+#include "muster/launch/engines/kubernetes/manifest.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostOfReason = 500;  // bytes
+constexpr size_t kPodsNamed = 3;       // in one text
+
+const Json& At(const Json& object, const char* key) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(key);
+  return found == object.end() ? kNothing : *found;
+}
+
+std::string TextAt(const Json& object, const char* key) {
+  const Json& value = At(object, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+// "Unschedulable: 0/3 nodes are available", or "" for neither.
+std::string ReasonAndMessage(const Json& object) {
+  const std::string reason = TextAt(object, "reason"), message = OneLine(TextAt(object, "message"), kMostOfReason);
+  return absl::StrCat(reason, reason.empty() || message.empty() ? "" : ": ", message);
+}
+
+// What a person has to change before the pod can start.
+bool IsStuckReason(const std::string& text) {
+  for (const char* reason : {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
+                             "CreateContainerError", "RunContainerError"})
+    if (absl::StartsWith(text, reason)) return true;
+  if (!absl::StartsWith(text, "ErrImagePull") && !absl::StartsWith(text, "ImagePullBackOff")) return false;
+  const std::string lower = absl::AsciiStrToLower(text);
+  for (const char* word : {"not found", "unauthorized", "denied", "manifest unknown", "authorization failed"})
+    if (absl::StrContains(lower, word)) return true;
+  return false;
+}
+
+// The one whose state says most: that of muster last.
+std::string WhyWaiting(const Json& pod) {
+  const Json& status = At(pod, "status");
+  for (const Json& condition : At(status, "conditions"))
+    if (TextAt(condition, "type") == "PodScheduled" && TextAt(condition, "status") == "False")
+      return ReasonAndMessage(condition);
+  std::string why;
+  for (const char* kind : {"initContainerStatuses", "containerStatuses"})
+    for (const Json& container : At(status, kind)) {
+      const std::string text = ReasonAndMessage(At(At(container, "state"), "waiting"));
+      if (!text.empty() && (why.empty() || !absl::StartsWith(text, "PodInitializing"))) why = text;
+    }
+  return why.empty() ? "not scheduled yet" : why;
+}
+
+std::string HowItEnded(const Json& pod) {
+  const Json& status = At(pod, "status");
+  const std::string own = ReasonAndMessage(status);
+  if (!own.empty()) return own;
+  for (const Json& container : At(status, "containerStatuses")) {
+    const Json& end = At(At(container, "state"), "terminated");
+    if (TextAt(container, "name") != kMusterContainer || !end.is_object()) continue;
+    const std::string reason = TextAt(end, "reason");
+    const Json& code = At(end, "exitCode");
+    if (reason == "OOMKilled")
+      return "OOMKilled: it used more than the memory of its pod; state more mem for the tasks";
+    if (code == 127)
+      return "exit code 127: the image has no muster in its PATH, or no sh (kubernetes: muster says where it is)";
+    return absl::StrCat(reason, reason.empty() ? "" : ", ", "exit code ",
+                        code.is_number_integer() ? code.dump() : "unknown");
+  }
+  return TextAt(status, "phase");
+}
+
+// "EvictionByEvictionAPI"; "" for a pod that nothing has taken away.
+std::string Disruption(const Json& status) {
+  for (const Json& condition : At(status, "conditions"))
+    if (TextAt(condition, "type") == "DisruptionTarget" && TextAt(condition, "status") == "True")
+      return ReasonAndMessage(condition);
+  for (const char* reason : {"Evicted", "NodeLost", "NodeShutdown", "Terminated", "Preempting", "Shutdown"})
+    if (TextAt(status, "reason") == reason) return reason;
+  return "";
+}
+
+PodFacts FactsOf(const Json& pod) {
+  const Json& metadata = At(pod, "metadata");
+  const Json& labels = At(metadata, "labels");
+  const Json& status = At(pod, "status");
+  const std::string phase = TextAt(status, "phase");
+  PodFacts facts{.job = TextAt(labels, kJobLabel),
+                 .host = TextAt(labels, kHostLabel),
+                 .is_supervisor = TextAt(labels, kPartLabel) == kSupervisorPart,
+                 .is_again = !TextAt(labels, kAgainLabel).empty(),
+                 .succeeded = phase == "Succeeded",
+                 .being_deleted = At(metadata, "deletionTimestamp").is_string()};
+  if (phase == "Running") {
+    facts.phase = JobPhase::kRuns;
+  } else if (phase == "Succeeded" || phase == "Failed") {
+    facts.phase = JobPhase::kEnded;
+    facts.text = HowItEnded(pod);
+  } else {
+    facts.text = phase == "Pending" || phase.empty() ? WhyWaiting(pod) : phase;
+    facts.stuck = IsStuckReason(facts.text);
+  }
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(TextAt(At(metadata, "annotations"), kStartTimeoutAnnotation), &seconds))
+    facts.start_timeout = absl::Seconds(seconds);
+  const std::string disruption = Disruption(status);
+  facts.disrupted = !disruption.empty();
+  if (facts.disrupted && !absl::StrContains(facts.text, disruption))
+    absl::StrAppend(&facts.text, facts.text.empty() ? "" : "; ", disruption);
+  return facts;
+}
+
+// "the supervisor: Unschedulable: …; h1: …; and 5 others"
+std::string TextOf(const std::vector<const PodFacts*>& pods) {
+  std::vector<std::string> parts;
+  for (const PodFacts* pod : pods) {
+    if (parts.size() == kPodsNamed) break;
+    parts.push_back(absl::StrCat(pod->is_supervisor ? "the supervisor" : pod->host, ": ",
+                                 pod->text.empty() && pod->being_deleted ? "it is being deleted" : pod->text));
+  }
+  if (pods.size() > kPodsNamed) parts.push_back(absl::StrCat("and ", pods.size() - kPodsNamed, " others"));
+  return absl::StrJoin(parts, "; ");
+}
+
+JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
+  const auto is_supervisor = [](const PodFacts* pod) { return pod->is_supervisor; };
+  const auto supervisor = std::find_if(pods.begin(), pods.end(), is_supervisor);
+  if (supervisor == pods.end())
+    return {.phase = JobPhase::kEnded, .text = "the supervisor's pod was deleted", .cancelled = true};
+  const PodFacts& its = **supervisor;
+  if (its.phase == JobPhase::kEnded)
+    return {.phase = JobPhase::kEnded, .text = absl::StrCat("the supervisor's pod: ", its.text)};
+  std::vector<const PodFacts*> waiting, gone;
+  for (const PodFacts* pod : pods) {
+    if (pod->phase == JobPhase::kWaits && !pod->is_again && !pod->being_deleted) waiting.push_back(pod);
+    if (pod->phase == JobPhase::kEnded && !pod->succeeded) gone.push_back(pod);
+  }
+  JobNews news{.phase = waiting.empty() ? JobPhase::kRuns : JobPhase::kWaits};
+  news.stuck = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->stuck; });
+  news.ending = its.being_deleted || its.disrupted;
+  if (news.ending) news.reason = its.disrupted ? its.text : "its pod is being deleted";
+  news.cancelled = its.being_deleted && !its.disrupted;
+  // A state alone, as ContainerCreating, passes by.
+  const auto says_why = [](const PodFacts* pod) { return absl::StrContains(pod->text, ": "); };
+  if (!news.ending && std::any_of(waiting.begin(), waiting.end(), says_why)) news.reason = TextOf(waiting);
+  if (!waiting.empty())
+    news.text = absl::StrCat(pods.size() - waiting.size(), " of ", pods.size(), " pods run; ", TextOf(waiting));
+  else
+    news.text = gone.empty() ? "Running" : TextOf(gone);
+  return news;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list) {
+  const Json parsed = Json::parse(list, nullptr, /*allow_exceptions=*/false);
+  const Json& items = At(parsed, "items");
+  if (!items.is_array()) return absl::UnavailableError("kubectl has answered something else than a list of pods");
+  std::vector<PodFacts> pods;
+  for (const Json& item : items) pods.push_back(FactsOf(item));
+  return pods;
+}
+
+std::map<std::string, JobNews> NewsOfPods(const std::vector<PodFacts>& pods) {
+  std::map<std::string, std::vector<const PodFacts*>> jobs;
+  for (const PodFacts& pod : pods) jobs[pod.job].push_back(&pod);
+  std::map<std::string, JobNews> news;
+  for (const auto& [job, its] : jobs) news[job] = NewsOf(its);
+  return news;
+}
+
+}  // namespace muster

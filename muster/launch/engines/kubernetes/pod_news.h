@@ -1,0 +1,34 @@
+// What Kubernetes says of a job's pods: `kubectl get pods -o json`. Pure, thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/launch/engines/job_engine.h"
+
+namespace muster {
+
+struct PodFacts {
+  std::string job, host;  // as its labels say
+  bool is_supervisor = false;
+  bool is_again = false;  // it is in the place of a lost one
+  JobPhase phase = JobPhase::kWaits;
+  bool succeeded = false;
+  bool being_deleted = false;
+  bool stuck = false;      // waiting alone doesn't bring what it waits for
+  bool disrupted = false;  // Kubernetes has taken it away: evicted, preempted, its node lost
+  absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
+  std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
+};
+
+// Unavailable: it isn't such a list.
+absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
+
+// Returns news of each job of which there is a pod.
+std::map<std::string, JobNews> NewsOfPods(const std::vector<PodFacts>& pods);
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+#include "muster/launch/engines/kubernetes/pod_program.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/system/shell_word.h"
+
+namespace muster {
+namespace {
+
+std::string WholeSeconds(absl::Duration time) {
+  return absl::StrCat(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
+}
+
+// An image's user may have no folder that it can write to.
+constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
+
+// A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
+constexpr char kAttend[] = R"sh(child= asked=
+trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+trap '[ -z "$child" ] || kill -TERM "$child"' USR1
+attend() {
+  "$@" & child=$!
+  [ -z "$asked" ] || kill -TERM "$child"
+  until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
+  child=
+  return "$code"
+}
+)sh";
+
+constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
+attend MUSTER home await ID --patience AWAIT || exit "$code"
+rm -f /muster/said
+mkfifo /muster/said && { tee -a OUTPUT </muster/said & exec >/muster/said 2>&1; }
+for life in 1 2 3 4; do
+  attend MUSTER supervise ID --in_job kubernetes
+  [ ! -e OVER ] || break
+done
+end=$code keep=KEEP
+[ -z "$asked" ] || keep=5
+asked=
+attend MUSTER home linger ID --keep "$keep"
+exit "$end"
+)sh";
+
+constexpr char kServe[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
+exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rendezvous --grace GRACE --ending ENDING --passes_signals
+)sh";
+
+}  // namespace
+
+std::string SupervisorProgram(const SupervisorPodProgram& program) {
+  return absl::StrCat(kOwnFolder, "echo $$ >", kPidFileOfPod, "\necho ", ShellWord(program.muster),
+                      " >/muster/muster\n", kAttend,
+                      absl::StrReplaceAll(kSupervise, {{"MUSTER", ShellWord(program.muster)},
+                                                       {"ID", ShellWord(program.experiment)},
+                                                       {"OVER", ShellWord(program.over_file)},
+                                                       {"OUTPUT", ShellWord(program.output_file)},
+                                                       {"AWAIT", WholeSeconds(program.await)},
+                                                       {"KEEP", WholeSeconds(program.keep)}}));
+}
+
+std::string AgentProgramOfPod(const AgentPodProgram& program) {
+  return absl::StrCat(kOwnFolder, absl::StrReplaceAll(kServe, {{"MUSTER", ShellWord(program.muster)},
+                                                               {"RUN", ShellWord(program.run)},
+                                                               {"VARIABLE", kHostVariableOfPod},
+                                                               {"GRACE", WholeSeconds(program.grace)},
+                                                               {"ENDING", WholeSeconds(program.ending)}}));
+}
+
+std::string AskProgram() { return absl::StrCat("kill -USR1 \"$(cat ", kPidFileOfPod, ")\""); }
+
+std::string InPodHome(const std::string& path, const std::string& home) {
+  return absl::StartsWith(path, home) ? absl::StrCat(kPodHome, path.substr(home.size())) : path;
+}
+
+}  // namespace muster

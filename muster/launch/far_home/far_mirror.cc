@@ -1,0 +1,99 @@
+#include "muster/launch/far_home/far_mirror.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+#include "muster/launch/far_home/far_places.h"
+#include "muster/launch/far_home/parts_question.h"
+#include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/files/other_home.h"
+#include "muster/launch/registry/files/record_file.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMirrorPauseMs = 20;
+
+// What the supervisor has noted of its job, in the file of this side.
+absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::json& told) {
+  auto here = ReadJobFile(home.job(id));
+  if (!here.ok() || !here->has_value() || !told.is_object() || told.at("id") != (*here)->id) return absl::OkStatus();
+  JobOfRun job = **here;
+  job.requeues = told.at("requeues").get<int>();
+  job.restarts = told.at("restarts").get<int>();
+  job.wants_another = told.at("wants_another").get<bool>();
+  job.doubtful = told.at("doubtful").get<bool>();
+  job.ending_seconds = told.at("ending_seconds").get<double>();
+  const bool possible = job.requeues >= 0 && job.restarts >= 0 && job.ending_seconds >= 0 && job.ending_seconds < 1e9;
+  return !possible || job == **here ? absl::OkStatus() : WriteJobFile(home.job(id), job);
+}
+
+}  // namespace
+
+// Waits for others by the machine's clock.
+absl::StatusOr<RunLock> HoldFetching(const Home& home, const ExperimentId& id, absl::Duration patience) {
+  for (const absl::Time until = RealClock().Now() + patience;; poll(nullptr, 0, kMirrorPauseMs)) {
+    absl::StatusOr<RunLock> lock = RunLock::Take(FarFile(home, id, kFarLockName));
+    if (lock.ok()) fcntl(lock->fd(), F_SETFD, FD_CLOEXEC);  // the engine's programs may outlive this process
+    if (!absl::IsFailedPrecondition(lock.status())) return lock;
+    if (RealClock().Now() >= until) return absl::UnavailableError("another process fetches what is new in the job");
+  }
+}
+
+std::optional<absl::Duration> SinceFetched(const Home& home, const ExperimentId& id) {
+  return AgeOfFile(FarFile(home, id, kFarFreshName));
+}
+
+absl::StatusOr<FarNews> FarMirror::Refresh(const Options& options) {
+  ASSIGN_OR_RETURN(const RunLock lock, HoldFetching(home_, id_, options.patience));
+  if (options.fresh > absl::ZeroDuration()) {
+    const std::optional<absl::Duration> since = SinceFetched(home_, id_);
+    if (since.has_value() && *since < options.fresh) return FarNews{.fresh = true};
+  }
+  return Ask(options);
+}
+
+absl::StatusOr<FarNews> FarMirror::Ask(const Options& options) {
+  const absl::Time until = clock_.Now() + options.patience;
+  FarNews news;
+  do {
+    ASSIGN_OR_RETURN(nlohmann::json question, PartsQuestion(home_, id_, job_));
+    if (options.collected) question["collected"] = true;
+    ASSIGN_OR_RETURN(const FarMessage answer,
+                     AskFar(engine_, job_, "parts", id_.ToString(), {.head = std::move(question)}));
+    news.problems.clear();
+    try {
+      ASSIGN_OR_RETURN(news.more, Take(answer, options, news));
+    } catch (const nlohmann::json::exception&) {
+      return absl::DataLossError("the job's answer isn't one of muster home parts");
+    }
+  } while (news.more && clock_.Now() < until);
+  static_cast<void>(ReplaceFile(FarFile(home_, id_, kFarFreshName), "", Durability::kProcess));
+  return news;
+}
+
+// Returns whether there is more.
+absl::StatusOr<bool> FarMirror::Take(const FarMessage& answer, const Options& options, FarNews& news) {
+  ASSIGN_OR_RETURN(const std::vector<FarPart> parts, ParseParts(answer));
+  // Before records that name paths there.
+  const OtherHome other{.path = answer.head.at("home").get<std::string>(), .elsewhere = true};
+  RETURN_IF_ERROR(WriteOtherHome(home_.other_home(id_), other));
+  if (id_.run > 0) RETURN_IF_ERROR(WriteOtherHome(home_.other_home({.number = id_.number}), other));
+  for (const FarPart& part : parts) RETURN_IF_ERROR(WritePart(home_, id_, part));
+  BoundLogs(home_, id_, options.log_bytes);
+  if (const auto job = answer.head.find("job"); job != answer.head.end()) RETURN_IF_ERROR(MergeJob(home_, id_, *job));
+  for (const nlohmann::json& place : answer.head.at("differs"))
+    news.problems.push_back(
+        absl::StrCat(place.get<std::string>(), " isn't what it was in the job, and isn't fetched any more"));
+  news.over = answer.head.at("over").get<bool>();
+  // An answer that brings nothing has nothing more: otherwise the job could be asked for ever.
+  return answer.head.at("more").get<bool>() && !parts.empty();
+}
+
+}  // namespace muster

@@ -1,0 +1,234 @@
+#include "muster/launch/jobs/job_collector.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/submit_job.h"
+#include "muster/launch/testing/far_homes.h"
+
+namespace muster::job_collector_test {
+namespace {
+
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
+
+class JobCollectorTest : public FarHomesFixture {
+ protected:
+  JobCollectorTest() {
+    EXPECT_TRUE(MarkFar(home_, id_).ok());
+    watch_.LeaveFetching();
+  }
+  absl::StatusOr<bool> Step() { return collector_->Step(); }
+  // As if the collector had been killed, and another started.
+  void Restart() { collector_ = std::make_unique<JobCollector>(means_, id_); }
+  std::string Collected() const { return FarText("collected"); }
+
+  const ExperimentId id_ = Submit();
+  JobWatch watch_{home_, *near_, [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
+                    return name == "slurm" ? std::make_unique<PlayedJobEngine>(played_) : nullptr;
+                  }};
+  std::vector<std::string> said_;
+  const JobCollector::Means means_ = {
+      .home = home_, .registry = *near_, .jobs = watch_, .clock = clock_, .say = [this](const std::string& line) {
+        said_.push_back(line);
+      }};
+  std::unique_ptr<JobCollector> collector_ = std::make_unique<JobCollector>(means_, id_);
+};
+
+TEST_F(JobCollectorTest, SendsFetchesAndLetsTheJobGo) {
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(Get(Far(), id_).state, RunState::kCreated) << "the job has it";
+  BringFar(id_, RunState::kRunning);
+  LogFar(id_, "worker.1", "one");
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kRunning);
+  BringFar(id_, RunState::kFinished);
+  far_scratch_.Write("experiments/1/output/model", std::string(2 << 20, 'm'));
+  EXPECT_EQ(Step().value(), false) << "its supervisor still lives";
+  EXPECT_THAT(played_.ended, IsEmpty());
+  EndFar(id_);
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_EQ(Collected(), kJob);
+  EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kFinished);
+  EXPECT_EQ(Near("output/model").size(), size_t{2} << 20);
+  EXPECT_THAT(Near("logs/worker.1/000001.log"), HasSubstr("o one\n"));
+  EXPECT_FALSE(scratch_.Has("open/1"));
+}
+
+TEST_F(JobCollectorTest, AJobThatWaitsIsSentTheExperimentOnceItRuns) {
+  silence_ = absl::UnavailableError("the pod doesn't run yet");
+  played_.news[kJob] = {.phase = JobPhase::kWaits, .text = "Pending"};
+  EXPECT_EQ(Step().status(), silence_);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kCreated);
+  silence_ = absl::OkStatus();
+  played_.news[kJob] = {.phase = JobPhase::kRuns};
+  EXPECT_TRUE(Step().ok());
+  EXPECT_EQ(Get(Far(), id_).state, RunState::kCreated);
+}
+
+TEST_F(JobCollectorTest, AfterAKillAnotherGoesOn) {
+  ASSERT_TRUE(Step().ok());
+  Restart();
+  BringFar(id_, RunState::kFinished);
+  LogFar(id_, "worker.1", "one");
+  EndFar(id_);
+  verbs_.clear();
+  // Killed after everything was fetched, before the engine was told.
+  played_.silence = absl::UnavailableError("no answer");
+  EXPECT_FALSE(Step().ok());
+  EXPECT_TRUE(IsFar(home_, id_));
+  EXPECT_EQ(std::count(verbs_.begin(), verbs_.end(), "receive"), 0) << "it isn't sent again";
+  played_.silence = absl::OkStatus();
+  Restart();
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_FALSE(IsFar(home_, id_));
+  EXPECT_THAT(Near("logs/worker.1/000001.log"), HasSubstr("o one\n"));
+}
+
+TEST_F(JobCollectorTest, WhatIsWrongIsSaidOnce) {
+  scratch_.Write("experiments/1/job.out", "of an earlier job\n");
+  ASSERT_TRUE(Step().ok());
+  far_scratch_.Write("experiments/1/job.out", "another text of this job\n");
+  ASSERT_TRUE(Step().ok());
+  ASSERT_TRUE(Step().ok());
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("job.out isn't what it was")));
+}
+
+TEST_F(JobCollectorTest, OneCollectorAtATime) {
+  const RunLock lock = RunLock::Take(FarFile(home_, id_, kFarCollectorName)).value();
+  // Would fail to start a program that isn't there; it isn't tried.
+  StartCollectors(home_, {.muster_command = "/no/such/muster"});
+  EXPECT_FALSE(scratch_.Has("experiments/1/far.log"));
+}
+
+TEST_F(JobCollectorTest, AJobThatIsGoneEndsTheRunWithWhatWasFetched) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kRunning);
+  LogFar(id_, "worker.1", "one");
+  ASSERT_TRUE(Step().ok());
+  silence_ = absl::NotFoundError("no such pod");
+  played_.news[kJob] = {.phase = JobPhase::kEnded, .text = "Evicted"};
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kFailed);
+  EXPECT_THAT(Get(*near_, id_).reason, HasSubstr("its job muster-1 of Slurm has ended: Evicted"));
+  EXPECT_THAT(Near("logs/worker.1/000001.log"), HasSubstr("o one\n"));
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, ASupervisorThatEndsWithoutAWordIsNotAKill) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kRunning);
+  far_scratch_.Write("experiments/1/lingers", kJob);
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(Collected(), kJob) << "nothing more will come";
+  EXPECT_THAT(played_.ended, IsEmpty()) << "the job ends by itself";
+  played_.news[kJob] = {.phase = JobPhase::kEnded, .text = "Completed"};
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kFailed);
+  EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kCancel)));
+}
+
+TEST_F(JobCollectorTest, ARunThatGoesOnInAnotherJobIsSentThere) {
+  ASSERT_TRUE(Step().ok());
+  JobOfRun job = **ReadJobFile(far_.job(id_));
+  job.wants_another = true;
+  ASSERT_TRUE(WriteJobFile(far_.job(id_), job).ok());
+  EndFar(id_);
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(Collected(), kJob);
+  played_.news[kJob] = {.phase = JobPhase::kEnded, .text = "Completed"};
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(ReadJobFile(home_.job(id_)).value()->id, "101");
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kCreated);
+  EXPECT_TRUE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AnAttemptThatHasBegunMeanwhileKeepsItsMark) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kFinished);
+  EndFar(id_);
+  const auto answer = played_.ask;
+  played_.ask = [&](const std::string& id, const std::vector<std::string>& arguments, const std::string& input) {
+    const auto text = answer(id, arguments, input);
+    if (Collected() == kJob) {
+      EXPECT_TRUE(WriteJobFile(home_.job(id_), {.engine = "slurm", .id = "muster-2", .host = "h"}).ok());
+    }
+    return text;
+  };
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_TRUE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AnExperimentThatWasForgottenNeedsNone) {
+  ASSERT_TRUE(near_->EndLost(id_, {}).ok());
+  ASSERT_TRUE(near_->Forget(1).ok());
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
+  ASSERT_TRUE(near_->EndLost(id_, {.state = RunState::kKilled, .reason = "it was killed"}).ok());
+  silence_ = played_.silence = absl::UnavailableError("no route to host");
+  EXPECT_FALSE(Step().ok());
+  clock_.Advance(absl::Hours(25));
+  Restart();
+  EXPECT_FALSE(Step().ok()) << "it may come back in a moment";
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+class FarJobWatchTest : public JobCollectorTest {
+ protected:
+  JobWatch looks_{home_, *near_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {
+                    return std::make_unique<PlayedJobEngine>(played_);
+                  }};
+};
+
+TEST_F(FarJobWatchTest, EveryLookFetches) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kRunning);
+  ASSERT_EQ(unlink(FarFile(home_, id_, kFarFreshName).c_str()), 0);
+  looks_.Look();
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kRunning);
+  EXPECT_TRUE(IsFarWanted(home_, id_));
+}
+
+TEST_F(FarJobWatchTest, SaysWhatCantBeFetched) {
+  looks_.Look();
+  ASSERT_NE(looks_.Find(id_), nullptr);
+  EXPECT_EQ(looks_.Find(id_)->text, "job muster-1 of Slurm, which is being sent the experiment");
+}
+
+class FarSubmitTest : public FarHomesFixture {
+ protected:
+  JobsOrder Order() const {
+    return {.home = home_,
+            .muster = "/opt/muster",
+            .file = ParseExperimentFile("project: toaster\ntrain: {framework: any, run: x}\n", "muster.yml").value(),
+            .experiment = Single()};
+  }
+  const ExperimentId id_{.number = 1};
+};
+
+TEST_F(FarSubmitTest, JobsThatShareNoFolderAreMarked) {
+  ASSERT_TRUE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_THAT(FarRuns(home_), ElementsAre(id_));
+}
+
+TEST_F(FarSubmitTest, JobsThatShareTheFolderAreNot) {
+  played_.ask = {};
+  ASSERT_TRUE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_THAT(FarRuns(home_), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::job_collector_test

@@ -1,0 +1,62 @@
+// A fixture for tests of `muster train --on kubernetes` with the real kubectl and a stand-in for a cluster of two
+// nodes, which all tests share. Pods see neither the project nor MUSTER_HOME of the test.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/process/testing/job_experiments.h"
+#include "tests/process/testing/kube_cluster.h"
+
+namespace muster {
+
+class KubernetesExperiment : public JobExperiments {
+ protected:
+  KubernetesExperiment() : JobExperiments(NewFolder()) {}
+  static void TearDownTestSuite() { OfSuite().reset(); }
+  void SetUp() override {
+    if (const std::string why = KubeCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
+  }
+  // Takes all faults away, and waits until nothing of a job is left.
+  void TearDown() override;
+
+  static SimulatedHosts& hosts() { return OfSuite()->hosts; }
+  static KubeCluster& cluster() { return OfSuite()->cluster; }
+
+  std::vector<std::string> Command(const std::vector<std::string>& arguments) const override {
+    return cluster().OnH0(ExperimentsTest::Command(arguments));
+  }
+  std::string MoreOfFile() const override;
+  // Sets faults; TearDown takes these away.
+  static void SetFaults(const std::string& json) { cluster().Script("faults", json); }
+  // Has this befall a pod of experiment 1: "evict", "kill", "oom", "preempt". `suffix`: "-h0"; "" is the supervisor's.
+  void Strike(const std::string& how, const std::string& suffix);
+  // Returns the names of all objects that a job has made, with their kinds, in lines.
+  static std::string LeftOfJobs();
+  // Waits until there are no more of them.
+  static void AwaitNothingLeft();
+  // Runs a line of shell in a pod of experiment 1.
+  std::string InPod(const std::string& suffix, const std::string& line);
+  // Lets the tasks end that wait for it.
+  void LetEnd() const;
+
+  // What a task does until LetEnd.
+  std::string UntilStop() const;
+
+  std::string pods_ = "nodes: 2";  // more keys of `kubernetes`
+
+ private:
+  struct Suite {
+    Suite();
+    SimulatedHosts hosts{2};
+    KubeCluster cluster{hosts, {{}, {}}};
+    std::string claim;  // the folder of the claim "gate", which all pods see
+    int tests = 0;
+  };
+  static std::unique_ptr<Suite>& OfSuite();
+  static std::string NewFolder();
+  std::string Gate() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+// `muster train --on kubernetes` with the real kubectl and a stand-in for a cluster.
+#include "tests/process/kubernetes/kubernetes_experiment.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/process/testing/by_hand.h"
+
+namespace muster::kubernetes_experiment_test {
+namespace {
+
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
+    ::testing::Not;
+
+TEST_F(KubernetesExperiment, TheTasksRunInPodsAndAllTheyWroteComesBack) {
+  Write("words.txt", "from the project\n");
+  WriteCluster("{worker: 2}", "cat words.txt; echo on $(hostname); echo $TASK_ID >$OUTPUT_DIR/$(hostname)");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.out << said.err << Read("experiments/1/job.out");
+  EXPECT_THAT(said.err, ContainsRegex("experiment 1 is job muster-1-[0-9a-f]{8} of Kubernetes"));
+  std::vector<std::string> seen;
+  for (const char* task : {"1.master", "1.worker.1"}) {
+    const std::vector<std::string> lines = LinesOf(said.out, task);
+    EXPECT_THAT(lines, Contains("from the project")) << said.out;
+    EXPECT_THAT(lines, Contains(AnyOf("on h0", "on h1"))) << said.out;
+  }
+  EXPECT_THAT(said.out, AllOf(HasSubstr("on h0"), HasSubstr("on h1")));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_THAT(Read("experiments/1/job.sh"), AllOf(HasSubstr("kind: Pod"), Not(HasSubstr("MUSTER_RUN_TOKEN"))));
+  // What the pods had is here, when there are none any more.
+  AwaitNothingLeft();
+  const std::string logs = Out({"logs", "1"});
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(logs, task), Contains("from the project"));
+  for (const char* host : {"h0", "h1"})
+    EXPECT_NE(Read(absl::StrCat("experiments/1/output/", host)), "") << said.out << Read("experiments/1/far.log");
+}
+
+TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
+  SetFaults(R"({"unschedulable": {"*-h1": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}})");
+  WriteCluster("{worker: 2}", "echo begins");
+  const auto train = StartMuster({"train"});
+  train->WaitForErr("experiment 1 waits: job ", 0);
+  AwaitStatus("1", "2 of 3 pods run; h1: Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu.");
+  SetFaults(R"({"unschedulable": {}})");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+
+  SetFaults(R"({"images": ["other:*"]})");
+  const auto without_image = StartMuster({"train"});
+  AwaitStatus("2", "which waiting alone doesn't change");
+  EXPECT_THAT(Muster({"status", "2"}).out, AnyOf(HasSubstr("ErrImagePull"), HasSubstr("ImagePullBackOff")));
+  EXPECT_EQ(Muster({"kill", "2"}).exit_code, 0);
+  EXPECT_EQ(without_image->Wait(), 130) << without_image->err;
+  EXPECT_EQ(StateOf("2"), "KILLED");
+}
+
+TEST_F(KubernetesExperiment, KillEndsTheTasksAndAllPods) {
+  WriteCluster("{worker: 2}", "trap \"echo ends gently; exit 5\" TERM; " + UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  const Said killed = Muster({"kill", "1"});
+  EXPECT_EQ(killed.exit_code, 0) << killed.err;
+  EXPECT_THAT(killed.err, Not(HasSubstr("doesn't answer")));
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(Json({"status", "1"})["reason"], "it was killed");
+  for (const char* task : {"1.master", "1.worker.1"})
+    EXPECT_THAT(LinesOf(train->out, task), Contains("ends gently")) << train->out;
+}
+
+TEST_F(KubernetesExperiment, TasksOfAnEvictedPodMove) {
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  std::string on_h1;
+  const nlohmann::json status = Json({"status", "1"});
+  for (const nlohmann::json& task : status["tasks"])
+    if (task["host"] == "h1") on_h1 = task["id"].get<std::string>();
+  ASSERT_NE(on_h1, "") << status.dump();
+  Strike("evict", "-h1");
+  AwaitLines(*train, on_h1, 4);
+  EXPECT_THAT(LinesOf(train->out, on_h1), Contains("begins on h0")) << train->out;
+  AwaitStatus("1", "RUNNING");
+  LetEnd();
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+}
+
+TEST_F(KubernetesExperiment, ASupervisorThatIsKilledHasASuccessorInItsPod) {
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  InPod(
+      "",
+      "for p in /proc/[0-9]*; do tr \"\\\\0\" \" \" <$p/cmdline | grep -q \" supervise 1[ ]\" && kill -9 ${p#/proc/}; "
+      "done; true");
+  AwaitTakeOvers(1);
+  LetEnd();
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+  EXPECT_EQ(LinesOf(train->out, "1.master").size(), 3U) << train->out;  // it wasn't started again
+}
+
+TEST_F(KubernetesExperiment, ASupervisorsPodThatIsLostEndsTheJob) {
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  Strike("oom", "");
+  EXPECT_EQ(train->Wait(), 137) << train->err;
+  EXPECT_EQ(StateOf("1"), "FAILED");
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              AllOf(ContainsRegex("its job muster-1-[0-9a-f]+ of Kubernetes has ended"), HasSubstr("OOMKilled")));
+  EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), Contains(ContainsRegex("begins on h[01]")));
+}
+
+TEST_F(KubernetesExperiment, DeletingTheSupervisorsPodIsACancellation) {
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  cluster().Ask({"delete", "pod", JobOf("1"), "--wait=false"});
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+}
+
+TEST_F(KubernetesExperiment, WhatKeepsItFromTheClusterIsSaidAndNothingIsMade) {
+  const auto refused = [this](const std::vector<std::string>& flags) {
+    WriteExperiment("run: 'true'");
+    const Said said = Muster(Joined({"train"}, flags));
+    EXPECT_NE(said.exit_code, 0) << said.out;
+    AwaitNothingLeft();
+    return said.err;
+  };
+  EXPECT_THAT(refused({"--kubernetes", "context=other"}), HasSubstr("kubectl knows no context 'other'"));
+  EXPECT_THAT(refused({"--kubernetes", "namespace=none"}), HasSubstr("there is no namespace 'none'"));
+  EXPECT_THAT(refused({"--kubernetes", "kubectl=/nowhere/kubectl"}), HasSubstr("there is no /nowhere/kubectl here"));
+  EXPECT_THAT(refused({"--kubernetes", "claims=absent:/data"}), HasSubstr("a claim isn't there"));
+  EXPECT_THAT(refused({"--kubernetes", "gang=volcano"}), HasSubstr("this cluster has no volcano"));
+  SetFaults(R"({"forbid": [{"verb": "create", "resource": "pods/exec"}]})");
+  EXPECT_THAT(refused({}), HasSubstr("you may not create pods/exec in namespace default (context standin)"));
+  SetFaults(R"({"forbid": []})");
+  cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
+                  R"({"pods": "2"}}})");
+  EXPECT_THAT(refused({}),
+              AllOf(HasSubstr("the namespace's quota has no room for all pods"), HasSubstr("exceeded quota")));
+  cluster().Ask({"delete", "resourcequota", "few"});
+  WriteExperiment("run: 'true'");
+  EXPECT_THAT(Out({"train", "--dry-run"}),
+              HasSubstr("Kubernetes says: context standin, namespace default would take it"));
+  cluster().KillApi();
+  const Said down = Muster({"train"});
+  cluster().StartApi();
+  EXPECT_NE(down.exit_code, 0);
+  EXPECT_THAT(down.err, HasSubstr("(context standin, namespace default) doesn't answer kubectl: "));
+  EXPECT_THAT(Muster({"ls"}).out, Not(HasSubstr("PENDING")));
+}
+
+}  // namespace
+}  // namespace muster::kubernetes_experiment_test
