@@ -87,7 +87,11 @@ absl::StatusOr<Host> ParseHostLine(std::string_view line) {
 absl::StatusOr<std::vector<Host>> ParseHostList(std::string_view text) {
   std::vector<Host> hosts;
   std::set<std::string> seen;
-  for (const std::string& part : std::vector<std::string>(absl::StrSplit(AbslView(text), ','))) {
+  for (const absl::string_view whole : absl::StrSplit(AbslView(text), ',')) {
+    const std::string part(absl::StripAsciiWhitespace(whole));
+    if (part.find_first_of(" \t") != std::string::npos)
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' has a blank in it; accepted: hosts with commas between them, as h1,h2"));
     const auto [name, slots] = NameAndSlots(part);
     Host host{.name = std::string(name)};
     RETURN_IF_ERROR(ValidateHostName(name));

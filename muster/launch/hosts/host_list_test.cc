@@ -21,6 +21,10 @@ TEST(HostListTest, HasNamesWithSlotsIfStated) {
               ElementsAre(Host{.name = "a"}, Host{.name = "b", .slots = 4}, Host{.name = "me@c.example", .slots = 2}));
 }
 
+TEST(HostListTest, BlanksBehindCommasAreIgnored) {
+  EXPECT_THAT(*ParseHostList(" a, b:4"), ElementsAre(Host{.name = "a"}, Host{.name = "b", .slots = 4}));
+}
+
 TEST(HostListTest, TheColonsOfAnAddressAreNoSlots) {
   EXPECT_THAT(*ParseHostList("fe80::1,[fe80::2]:3"),
               ElementsAre(Host{.name = "fe80::1"}, Host{.name = "[fe80::2]", .slots = 3}));
@@ -35,6 +39,7 @@ TEST(HostListTest, NamesThatSshWouldTakeForOptionsAreRefused) {
 TEST(HostListTest, SaysWhatIsWrong) {
   EXPECT_THAT(MessageOf(ParseHostList("")), HasSubstr("'' isn't a host's name"));
   EXPECT_THAT(MessageOf(ParseHostList("a,,b")), HasSubstr("'' isn't a host's name"));
+  EXPECT_THAT(MessageOf(ParseHostList("a b")), HasSubstr("'a b' has a blank in it; accepted: hosts with commas"));
   EXPECT_THAT(MessageOf(ParseHostList("a,b,a")), HasSubstr("'a' is there twice"));
   EXPECT_THAT(MessageOf(ParseHostList("a:0")), HasSubstr("slots of a is '0'; accepted: 1 to 10000"));
   EXPECT_THAT(MessageOf(ParseHostList("a:many")), HasSubstr("slots of a is 'many'"));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "muster/launch/agent/rendezvous.h"
 
 namespace muster {
@@ -49,6 +50,8 @@ class AgentStarter {
   // Returns why a host has no agent, in a sentence that says what to do, from what was said there last. As the errors
   // of EngineEvents::OnNoStream.
   virtual absl::Status Explain(const std::string& host, const std::string& said) const = 0;
+  // Returns when OnTime has something to do, whatever comes from outside.
+  virtual absl::Time deadline() const { return absl::InfiniteFuture(); }
   // Must be called after each round of the loop.
   virtual void OnTime() = 0;
 };

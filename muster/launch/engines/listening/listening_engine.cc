@@ -137,7 +137,7 @@ absl::Time ListeningEngine::deadline() const {
   if (!asked_.empty()) return absl::InfinitePast();
   absl::Time first = listener_ == nullptr ? absl::InfiniteFuture() : listener_->deadline();
   for (const auto& [host, node] : nodes_) first = std::min(first, DueOf(node));
-  return first;
+  return std::min(first, starter_->deadline());
 }
 
 void ListeningEngine::OnTime() {

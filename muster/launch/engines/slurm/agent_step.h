@@ -32,6 +32,7 @@ class AgentStep {
   AgentStep(const AgentStep&) = delete;
   AgentStep& operator=(const AgentStep&) = delete;
 
+  const std::vector<std::string>& words() const { return options_.words; }
   const std::vector<std::string>& hosts() const { return options_.hosts; }
   bool has_ended() const { return has_ended_; }
   // Has Slurm end all that the step has, by SIGTERM to srun; with `at_once`, which doesn't wait for nodes, by SIGQUIT.

@@ -24,7 +24,8 @@ SlurmEngine::SlurmEngine(const SlurmEngineOptions& options, FdLoop& loop, const 
                        .ports = options.ports,
                        .goes_on = options.goes_on,
                        .note = options.note},
-                      std::make_unique<SlurmSteps>(ProgramOfAgents(options), options.environment, loop), loop, clock),
+                      std::make_unique<SlurmSteps>(ProgramOfAgents(options), options.environment, loop, clock), loop,
+                      clock),
       muster_(options.muster) {}
 
 absl::Status SlurmEngine::Start(EngineEvents& events) {

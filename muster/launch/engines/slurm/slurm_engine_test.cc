@@ -45,6 +45,9 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
     for (const char* program : {"srun", "muster"})
       std::filesystem::permissions(folder_ / program, std::filesystem::perms::owner_all);
     folder_.Write("says", "");
+    MakeEngine(RealClock());
+  }
+  void MakeEngine(const Clock& clock) {
     engine_ = std::make_unique<SlurmEngine>(
         SlurmEngineOptions{.hosts = {"n1", "n2"},
                            .environment = {absl::StrCat("PATH=", folder_.path(), ":/usr/bin:/bin"), "SLURM_JOB_ID=7",
@@ -53,7 +56,7 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
                            .muster = folder_ / "muster",
                            .folder = folder_.path(),
                            .note = [this](const std::string& line) { notes_.push_back(line); }},
-        loop_, RealClock());
+        loop_, clock);
   }
   ~SlurmEngineTest() override {
     EndSruns();
@@ -97,6 +100,7 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
   const ScratchFolder folder_;
   Socket end_;
   FdLoop loop_{RealClock()};
+  SimulatedClock simulated_clock_{RealClock().Now()};
   std::vector<std::string> notes_;
   std::vector<std::pair<std::string, AgentStream>> streams_;
   std::vector<std::string> failures_;
@@ -150,6 +154,26 @@ TEST_F(SlurmEngineTest, WhySrunFailsIsTheSameForAll) {
       "the job has ended: srun: error: Unable to confirm allocation for job 7: Invalid job id "
       "specified";
   EXPECT_THAT(failures_, UnorderedElementsAre("n1| " + why, "n2| " + why));
+}
+
+TEST_F(SlurmEngineTest, AControllerThatDoesntAnswerIsAskedAgain) {
+  MakeEngine(simulated_clock_);
+  const std::string unanswered = "Unable to confirm allocation for job 7: Socket timed out on send/recv operation";
+  folder_.Write("says", absl::StrCat("srun: error: ", unanswered, "\n"));
+  ASSERT_EQ(engine_->Start(*this), absl::OkStatus());
+  for (const char* host : {"n1", "n2"}) engine_->Connect(host);
+  EXPECT_EQ(write(end_.fd(), "\n", 1), 1);
+  RunUntil([&] { return !notes_.empty(); });
+  EXPECT_THAT(notes_, ElementsAre("Slurm's controller doesn't answer; trying again (" + unanswered + ")"));
+  EXPECT_EQ(Steps().size(), 1U);
+  folder_.Write("says", "");
+  simulated_clock_.Advance(absl::Seconds(5));
+  RunUntil([&] { return Steps().size() == 2; });
+  EXPECT_EQ(Steps()[0], Steps()[1]);
+  const Socket first = ConnectAs("n1"), second = ConnectAs("n2");
+  RunUntil([&] { return streams_.size() == 2; });
+  EXPECT_EQ(streams_[0].second.last_words(), "") << "what was said of the first try is of no use then";
+  EXPECT_THAT(failures_, IsEmpty());
 }
 
 TEST_F(SlurmEngineTest, ANodeWhoseAgentDiesGetsAStepOfItsOwn) {

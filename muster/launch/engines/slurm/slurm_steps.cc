@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "muster/base/clock.h"
+#include "absl/strings/strip.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/slurm/step_gpus.h"
 
@@ -17,6 +17,10 @@ namespace {
 
 // How long agents have to end by themselves, after they were asked, and after Slurm was told to kill them.
 constexpr absl::Duration kEndPatience[] = {absl::Seconds(2), absl::Seconds(5), absl::Seconds(3)};
+
+// A controller that is started again, or has too much to do, answers after a minute or two.
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(5);
+constexpr int kMostTries = 25;
 
 // Returns nullopt where a step needn't name any.
 std::optional<int> GpusOf(const std::map<std::string, int>& gpus, const std::string& host) {
@@ -27,8 +31,8 @@ std::optional<int> GpusOf(const std::map<std::string, int>& gpus, const std::str
 
 }  // namespace
 
-SlurmSteps::SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop)
-    : environment_(std::move(environment)), loop_(loop), program_(std::move(program)) {}
+SlurmSteps::SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock)
+    : environment_(std::move(environment)), loop_(loop), clock_(clock), program_(std::move(program)) {}
 
 SlurmSteps::~SlurmSteps() {
   for (const absl::Duration& patience : kEndPatience) {
@@ -59,7 +63,7 @@ absl::Status SlurmSteps::StartAgain(const std::string& host) {
   return StartStep(StepOnNodes(program_, {host}, GpusOf(gpus_, host)), {host});
 }
 
-absl::Status SlurmSteps::StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts) {
+absl::Status SlurmSteps::StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts, int tries) {
   // The callbacks come from the loop, so not before the step is known.
   const auto self = std::make_shared<const AgentStep*>(nullptr);
   ASSIGN_OR_RETURN(std::unique_ptr<AgentStep> step,
@@ -70,6 +74,7 @@ absl::Status SlurmSteps::StartStep(std::vector<std::string> words, const std::ve
                                      .ended = [this, self](const std::string& how) { OnStepEnd(*self, how); }},
                                     loop_));
   *self = step.get();
+  courses_[step.get()].tries = tries;
   for (const std::string& host : hosts) newest_[host] = step.get();
   steps_.push_back(std::move(step));
   return absl::OkStatus();
@@ -92,12 +97,26 @@ void SlurmSteps::OnLine(const AgentStep* step, const StepLine& line) {
       events_->OnSaid(host, line.text);
   }
   if (!line.hosts.empty()) return;
+  if (Course& course = courses_.at(step); SaysThatNobodyAnswers(line.text) && course.tries < kMostTries) {
+    course.unanswered = line.text;
+    return;
+  }
   if (absl::StartsWith(line.text, "srun: error: ")) events_->OnSaidOfAll(hosts, line.text);
   // For example that the step waits for resources.
   if (absl::StartsWith(line.text, "srun: Job step ")) events_->OnWaits(hosts, line.text);
 }
 
+bool SlurmSteps::TriesAgain(const AgentStep* step) {
+  Course& course = courses_.at(step);
+  if (course.unanswered.empty() || HostsOf(step).size() != step->hosts().size()) return false;
+  course.again_at = clock_.Now() + kTryAgainAfter;
+  events_->OnWaits(step->hosts(), absl::StrCat("Slurm's controller doesn't answer; trying again (",
+                                               absl::StripPrefix(course.unanswered, "srun: error: "), ")"));
+  return true;
+}
+
 void SlurmSteps::OnStepEnd(const AgentStep* step, const std::string& how) {
+  if (TriesAgain(step)) return;
   for (const std::string& host : HostsOf(step)) events_->OnEnded(host, absl::StrCat("srun ", how));
 }
 
@@ -106,8 +125,33 @@ void SlurmSteps::EndStart(const std::string& host) {
   if (newest != newest_.end() && newest->second->hosts().size() == 1) newest->second->End(/*at_once=*/false);
 }
 
+absl::Time SlurmSteps::deadline() const {
+  absl::Time first = absl::InfiniteFuture();
+  for (const auto& [step, course] : courses_) first = std::min(first, course.again_at);
+  return first;
+}
+
+void SlurmSteps::StartAgainWhatIsDue() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const AgentStep& step = *steps_[i];
+    Course& course = courses_.at(&step);
+    if (course.again_at > clock_.Now()) continue;
+    course.again_at = absl::InfiniteFuture();
+    // Those that somebody has forgotten meanwhile aren't wanted.
+    if (HostsOf(&step).size() != step.hosts().size()) continue;
+    const std::vector<std::string> hosts = step.hosts();
+    if (const absl::Status started = StartStep(step.words(), hosts, course.tries + 1); !started.ok())
+      for (const std::string& host : hosts) events_->OnEnded(host, std::string(started.message()));
+  }
+}
+
 void SlurmSteps::OnTime() {
-  std::erase_if(steps_, [this](const auto& step) { return step->has_ended() && HostsOf(step.get()).empty(); });
+  StartAgainWhatIsDue();
+  std::erase_if(steps_, [this](const auto& step) {
+    const bool is_over = step->has_ended() && HostsOf(step.get()).empty();
+    if (is_over) courses_.erase(step.get());
+    return is_over;
+  });
 }
 
 absl::Status SlurmSteps::Explain(const std::string& host, const std::string& said) const {

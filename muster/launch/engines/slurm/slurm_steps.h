@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
 #include "muster/launch/engines/listening/agent_starter.h"
 #include "muster/launch/engines/slurm/agent_step.h"
 #include "muster/launch/engines/slurm/step_command.h"
@@ -16,9 +18,9 @@ namespace muster {
 
 class SlurmSteps final : public AgentStarter {
  public:
-  // `program.rendezvous` is left open. `environment`: of srun before it is scrubbed, "NAME=VALUE". Borrows `loop`,
-  // which must outlive it.
-  SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop);
+  // `program.rendezvous` is left open. `environment`: of srun before it is scrubbed, "NAME=VALUE". Borrows `loop` and
+  // `clock`, which must outlive it.
+  SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock);
   // Waits until the agents have ended; asks those that haven't after 2 s, and has Slurm kill them 5 s later.
   ~SlurmSteps() override;
 
@@ -29,10 +31,21 @@ class SlurmSteps final : public AgentStarter {
   void EndStart(const std::string& host) override;
   void Forget(const std::string& host) override { newest_.erase(host); }
   absl::Status Explain(const std::string& host, const std::string& said) const override;
+  absl::Time deadline() const override;
   void OnTime() override;
 
  private:
-  absl::Status StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts);
+  // What is known of a step besides what its srun does.
+  struct Course {
+    int tries = 1;           // to start it, with this one
+    std::string unanswered;  // what srun said of a controller that doesn't answer
+    absl::Time again_at = absl::InfiniteFuture();
+  };
+
+  absl::Status StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts, int tries = 1);
+  // Returns whether the step is started once more, later: nobody has answered, and no host has another one.
+  bool TriesAgain(const AgentStep* step);
+  void StartAgainWhatIsDue();
   // Returns the hosts of which this step is the newest.
   std::vector<std::string> HostsOf(const AgentStep* step) const;
   void OnLine(const AgentStep* step, const StepLine& line);
@@ -40,12 +53,14 @@ class SlurmSteps final : public AgentStarter {
 
   const std::vector<std::string> environment_;
   FdLoop& loop_;
+  const Clock& clock_;
 
   AgentProgram program_;
   AgentStarterEvents* events_ = nullptr;      // from Begin on
   std::map<std::string, int> gpus_;           // of each node; empty: a step gets them without naming them
   std::map<std::string, AgentStep*> newest_;  // by host
   std::vector<std::unique_ptr<AgentStep>> steps_;
+  std::map<const AgentStep*, Course> courses_;
 };
 
 }  // namespace muster

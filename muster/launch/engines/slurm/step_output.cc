@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -22,6 +23,15 @@ constexpr std::string_view kNodeFailure = "Node failure on ";
 // In what srun says instead of starting a step.
 constexpr std::string_view kJobHasEnded[] = {"Invalid job id specified", " has expired",
                                              "already completing or completed"};
+constexpr std::string_view kStepNotBegun[] = {"Unable to confirm allocation", "Unable to create step"};
+constexpr std::string_view kNoAnswer[] = {
+    "Unable to contact slurm controller",     "Socket timed out on send/recv", "Zero Bytes were transmitted",
+    "Unable to establish controller machine", "Connection timed out",          "Connection refused"};
+
+bool ContainsAny(std::string_view text, std::span<const std::string_view> signs) {
+  return std::any_of(signs.begin(), signs.end(),
+                     [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; });
+}
 
 // Returns the nodes of a list if all are the step's.
 std::optional<std::vector<std::string>> NodesOfStep(std::string_view list, const std::vector<std::string>& hosts) {
@@ -72,8 +82,11 @@ StepLine ReadStepLine(std::string_view line, const std::vector<std::string>& hos
 }
 
 bool SaysThatJobHasEnded(std::string_view text) {
-  const auto is_said = [&](std::string_view sign) { return text.find(sign) != std::string_view::npos; };
-  return text.starts_with(kSrunError) && std::any_of(std::begin(kJobHasEnded), std::end(kJobHasEnded), is_said);
+  return text.starts_with(kSrunError) && ContainsAny(text, kJobHasEnded);
+}
+
+bool SaysThatNobodyAnswers(std::string_view text) {
+  return text.starts_with(kSrunError) && ContainsAny(text, kStepNotBegun) && ContainsAny(text, kNoAnswer);
 }
 
 }  // namespace muster

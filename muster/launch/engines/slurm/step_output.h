@@ -22,4 +22,8 @@ StepLine ReadStepLine(std::string_view line, const std::vector<std::string>& hos
 // Returns whether srun has said that there is no such job, or not any more.
 bool SaysThatJobHasEnded(std::string_view text);
 
+// Returns whether srun has given up before it started anything, as Slurm's controller didn't answer: it is busy, or is
+// started again.
+bool SaysThatNobodyAnswers(std::string_view text);
+
 }  // namespace muster

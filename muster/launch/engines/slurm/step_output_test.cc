@@ -45,5 +45,17 @@ TEST(StepOutputTest, SrunSaysThatTheJobHasEnded) {
     EXPECT_FALSE(SaysThatJobHasEnded(line)) << line;
 }
 
+TEST(StepOutputTest, SrunSaysThatNobodyAnswers) {
+  for (const char* line :
+       {"srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller "
+        "(connect failure)",
+        "srun: error: Unable to confirm allocation for job 7: Socket timed out on send/recv operation",
+        "srun: error: Unable to create step for job 7: Zero Bytes were transmitted or received"})
+    EXPECT_TRUE(SaysThatNobodyAnswers(line)) << line;
+  for (const char* line : {"srun: error: Unable to confirm allocation for job 7: Invalid job id specified",
+                           "srun: error: Unable to contact slurm controller", "srun: Job step aborted"})
+    EXPECT_FALSE(SaysThatNobodyAnswers(line)) << line;
+}
+
 }  // namespace
 }  // namespace muster::step_output_test
