@@ -113,7 +113,7 @@ JobTerms RayJobs::TermsOf(const HostSetting& setting) const {
   return {.hosts = setting.ray.value_or(RaySetting()).nodes, .signal_cancels = true};
 }
 
-absl::StatusOr<std::string> RayJobs::Ask(const std::vector<std::string>& words, absl::Duration patience) const {
+absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience) const {
   const Socket program(CreateMemoryFile("muster-ray"));
   const std::string_view text = kRayClientProgram;
   if (Uninterrupted([&] { return write(program.fd(), text.data(), text.size()); }) != static_cast<ssize_t>(text.size()))
@@ -142,7 +142,7 @@ absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std
     RETURN_IF_ERROR(
         WriteFileAtomically(PosixFileSystem(), (driver / program.name).string(), AsBytes(text.data(), text.size())));
   }
-  ASSIGN_OR_RETURN(const std::string answer, Ask({"submit", place_.address, script, after}, kRaySubmitPatience));
+  ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("id") || !object["id"].is_string())
     return absl::UnavailableError("Ray's client has answered without the id of a job");
@@ -150,7 +150,7 @@ absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std
 }
 
 absl::StatusOr<std::string> RayJobs::WouldTake(const std::string& /*script_text*/) {
-  ASSIGN_OR_RETURN(const std::string answer, Ask({"version", place_.address}, kRayPatience));
+  ASSIGN_OR_RETURN(const std::string answer, AskClient({"version", place_.address}, kRayPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   return absl::StrCat("version ", object.value("version", "?"), " answers at ", place_.address);
 }
@@ -158,17 +158,17 @@ absl::StatusOr<std::string> RayJobs::WouldTake(const std::string& /*script_text*
 absl::StatusOr<std::map<std::string, JobNews>> RayJobs::Look(const std::vector<std::string>& ids) {
   std::vector<std::string> words = {"look", place_.address};
   words.insert(words.end(), ids.begin(), ids.end());
-  ASSIGN_OR_RETURN(const std::string answer, Ask(words, kRayPatience));
+  ASSIGN_OR_RETURN(const std::string answer, AskClient(words, kRayPatience));
   ASSIGN_OR_RETURN(auto news, ParseRayJobs(answer));
   for (const std::string& id : ids) news.try_emplace(id);
   return news;
 }
 
 absl::Status RayJobs::End(const std::string& id, JobEnd /*how*/) {
-  return Ask({"stop", place_.address, id}, kRayPatience).status();
+  return AskClient({"stop", place_.address, id}, kRayPatience).status();
 }
 
-absl::Status RayJobs::Free(const std::string& id) { return Ask({"free", place_.address, id}, kRayPatience).status(); }
+absl::Status RayJobs::Free(const std::string& id) { return AskClient({"free", place_.address, id}, kRayPatience).status(); }
 
 absl::StatusOr<OwnJob> RayJobs::Own() {
   ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment_));
