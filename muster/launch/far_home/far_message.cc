@@ -20,8 +20,7 @@ constexpr size_t kMostShownOfAnswer = 200;
 
 absl::Status NoFarMessage(std::string_view text) {
   const std::string_view shown = text.substr(0, kMostShownOfAnswer);
-  return absl::DataLossError(text.empty() ? "nothing has come"
-                                          : absl::StrCat("no answer of muster: ", OneLine(std::string(shown))));
+  return absl::DataLossError(text.empty() ? "nothing has come" : absl::StrCat("no answer of muster: ", OneLine(shown)));
 }
 
 }  // namespace

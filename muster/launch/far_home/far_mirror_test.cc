@@ -216,7 +216,7 @@ TEST_F(FarMirrorTest, PlacesThatAreNotOfARunAreRefused) {
 }
 
 TEST_F(FarMirrorTest, SizesBeyondTheLimitsAreRefused) {
-  const uint64_t kMany = uint64_t{1} << 62;
+  constexpr uint64_t kMany = uint64_t{1} << 62;
   for (const nlohmann::json& part :
        {Appended("logs/worker.1/000001.log", 20 << 20, 1), Appended("logs/worker.1/000001.log", 0, 2),
         Appended("logs/worker.1/000001.log", kMany * 2, 1), Appended("records", kMany, 1), Whole("usage.json", kMany),

@@ -79,7 +79,7 @@ void AppendBehind(const OrderedJson& value, size_t indent, std::string& text) {
     absl::StrAppend(&text, " ", line, "\n");
     return;
   }
-  text += "\n";
+  text += '\n';
   Append(value, indent, text);
 }
 

@@ -1,6 +1,7 @@
 #include "muster/launch/engines/kubernetes/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -122,7 +123,7 @@ void ApplyWishes(const JobManifest& manifest, OrderedJson& pod) {
   MergeOverlay(pod, OrderedJson::parse(setting.pod_template, nullptr, /*allow_exceptions=*/false));
 }
 
-std::string CpuText(double cpus) { return absl::StrCat(static_cast<int64_t>(cpus * 1000 + 0.5), "m"); }
+std::string CpuText(double cpus) { return absl::StrCat(std::llround(cpus * 1000), "m"); }
 
 // Requests are the limits, which gives the pod the class Guaranteed: it is evicted last.
 void AddResources(const JobManifest& manifest, OrderedJson& container) {

@@ -168,7 +168,9 @@ absl::Status RayJobs::End(const std::string& id, JobEnd /*how*/) {
   return AskClient({"stop", place_.address, id}, kRayPatience).status();
 }
 
-absl::Status RayJobs::Free(const std::string& id) { return AskClient({"free", place_.address, id}, kRayPatience).status(); }
+absl::Status RayJobs::Free(const std::string& id) {
+  return AskClient({"free", place_.address, id}, kRayPatience).status();
+}
 
 absl::StatusOr<OwnJob> RayJobs::Own() {
   ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment_));

@@ -26,12 +26,13 @@ std::optional<OtherHome> ReadOtherHome(const std::string& file) {
   const auto text = PosixFileSystem().ReadShortFile(file, kMostOtherHome);
   if (!text.ok()) return std::nullopt;
   const nlohmann::json object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  try {
-    OtherHome other{.path = object.at("home").get<std::string>(), .elsewhere = object.at("elsewhere").get<bool>()};
-    if (IsHomePath(other.path)) return other;
-  } catch (const nlohmann::json::exception&) {
-  }
-  return std::nullopt;
+  if (!object.is_object()) return std::nullopt;
+  const auto home = object.find("home"), elsewhere = object.find("elsewhere");
+  if (home == object.end() || !home->is_string() || elsewhere == object.end() || !elsewhere->is_boolean())
+    return std::nullopt;
+  OtherHome other{.path = home->get<std::string>(), .elsewhere = elsewhere->get<bool>()};
+  if (!IsHomePath(other.path)) return std::nullopt;
+  return other;
 }
 
 absl::Status WriteOtherHome(const std::string& file, const OtherHome& other) {
