@@ -67,9 +67,11 @@ std::string KubernetesExperiment::InPod(const std::string& suffix, const std::st
   return cluster().Ask({"exec", JobOf("1") + suffix, "--", "sh", "-c", line});
 }
 
-std::string KubernetesExperiment::Gate() const { return absl::StrCat("test", OfSuite()->tests); }
+std::string KubernetesExperiment::InClaim(const std::string& name) { return absl::StrCat(OfSuite()->claim, "/", name); }
 
-void KubernetesExperiment::LetEnd() const { std::ofstream(absl::StrCat(OfSuite()->claim, "/", Gate())) << "\n"; }
+std::string KubernetesExperiment::Gate() { return absl::StrCat("test", OfSuite()->tests); }
+
+void KubernetesExperiment::LetEnd() const { std::ofstream(InClaim(Gate())) << "\n"; }
 
 std::string KubernetesExperiment::UntilStop() const {
   return absl::StrCat("echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");

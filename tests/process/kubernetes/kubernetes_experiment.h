@@ -41,6 +41,9 @@ class KubernetesExperiment : public JobExperiments {
   // Lets the tasks end that wait for it.
   void LetEnd() const;
 
+  // Returns a name of this test's own, and where this machine sees a file of the claim "gate", which is /gate in pods.
+  static std::string Gate();
+  static std::string InClaim(const std::string& name);
   // What a task does until LetEnd.
   std::string UntilStop() const;
 
@@ -56,7 +59,6 @@ class KubernetesExperiment : public JobExperiments {
   };
   static std::unique_ptr<Suite>& OfSuite();
   static std::string NewFolder();
-  std::string Gate() const;
 };
 
 }  // namespace muster
