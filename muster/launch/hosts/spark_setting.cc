@@ -46,7 +46,7 @@ absl::Status TakeConf(SparkSetting& spark, const std::string& name, const std::o
   return absl::OkStatus();
 }
 
-absl::Status TakeStart(absl::Duration& start, const std::optional<std::string>& value) {
+absl::Status TakeSparkStart(absl::Duration& start, const std::optional<std::string>& value) {
   start = SparkSetting().start_timeout;
   if (!value.has_value()) return absl::OkStatus();
   double seconds = 0;
@@ -80,7 +80,7 @@ absl::Status TakeSparkSetting(SparkSetting& spark, const std::string& name, cons
     (name == "address" ? spark.address : spark.python) = value.value_or("");
     return absl::OkStatus();
   }
-  if (name == "start_timeout") return TakeStart(spark.start_timeout, value);
+  if (name == "start_timeout") return TakeSparkStart(spark.start_timeout, value);
   return absl::InvalidArgumentError(absl::StrCat(
       "'", OneLine(name), "' is unknown", NearestHint(name, {"nodes", "address", "python", "start_timeout", "conf"}),
       "; accepted: nodes, address, python, start_timeout and conf.NAME"));

@@ -45,7 +45,7 @@ std::string OwnHost() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-SparkPlace PlaceIn(const std::string& at, const std::vector<std::string>& environment) {
+SparkPlace SparkPlaceIn(const std::string& at, const std::vector<std::string>& environment) {
   if (!at.empty()) return SparkPlace::Parse(at);
   const auto driver = ReadDriverVariables(environment);
   return SparkPlace::Parse(driver.ok() ? driver->at : PlaceOfSpark({}));
@@ -131,7 +131,7 @@ Socket SparkDriverId::Open() const {
 }
 
 SparkJobs::SparkJobs(const std::string& at, const std::vector<std::string>& environment)
-    : environment_(environment), place_(PlaceIn(at, environment)) {}
+    : environment_(environment), place_(SparkPlaceIn(at, environment)) {}
 
 JobTerms SparkJobs::TermsOf(const HostSetting& setting) const {
   return {.hosts = setting.spark.value_or(SparkSetting()).nodes, .signal_cancels = true};
