@@ -581,6 +581,11 @@ class ClientTest(unittest.TestCase):
         self.assertIn("accepted: Spark 3.4 or newer", self.why_not(spark_client.check_version, "3.3.2")[1])
         spark_client.check_version("4.0.0.dev1")
 
+    def test_an_empty_spark_home_is_none(self):
+        with mock.patch.dict(os.environ, {"SPARK_HOME": ""}), mock.patch.object(spark_client.importlib.util, "find_spec"):
+            spark_client.find_pyspark()
+            self.assertNotIn("SPARK_HOME", os.environ)
+
     def test_the_pyspark_of_spark_home_is_found(self):
         package = pathlib.Path(self.folder.name, "python/pyspark")
         package.mkdir(parents=True)

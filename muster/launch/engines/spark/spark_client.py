@@ -38,6 +38,8 @@ def find_pyspark():
         archives = glob.glob(os.path.join(folder, "lib", "py4j-*-src.zip"))
         if os.path.isdir(os.path.join(folder, "pyspark")) and archives:
             sys.path[:0] = [folder, *archives]
+    else:
+        os.environ.pop("SPARK_HOME", None)  # pyspark would take an empty one for a folder
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise Failure("no_spark", f"{sys.executable} has no pyspark" + (f", nor has SPARK_HOME ({home})" if home else ""))
