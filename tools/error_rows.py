@@ -12,9 +12,9 @@ import re
 
 CHAPTER = re.compile(r"^## What an error means\n(?P<body>.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"^\| (?P<said>[^|]*?) +\|", re.MULTILINE)
-VARIES = (r"srun:.*|\bjob (?:…|\d+) of (?:Slurm|Ray)\b|…|;|\([^)]*\)|(?<!\w)/[\w/.-]+|\b\d[\w.]*"
+VARIES = (r"srun:.*|\bjob (?:…|\d+) of (?:Slurm|Ray|Spark)\b|…|;|\([^)]*\)|(?<!\w)/[\w/.-]+|\b\d[\w.]*"
           r"|\b[A-Z]{2}[A-Z_]*\b|[`:,.|]")
-DIFFERS = re.compile(VARIES + r"|\b(?:Slurm|Ray)\b")
+DIFFERS = re.compile(VARIES + r"|\b(?:Slurm|Ray|Spark)\b")
 DIFFERS_BUT_ENGINES = re.compile(VARIES)  # some programs speak of one engine only
 # A comment, or a string, whose parts may stand one below the other.
 TOKEN = re.compile(r"""//[^\n]*|'(?:[^'\\\n]|\\.)'|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)\"""", re.DOTALL)

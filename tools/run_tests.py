@@ -39,6 +39,7 @@ PROGRAM_TARGETS = ["programs", "libraries", "process_tests"]
 HOSTS_PROGRAM = "process_hosts_test"
 SLURM_PROGRAM = "process_slurm_test"
 KUBERNETES_PROGRAM = "process_kubernetes_test"
+SPARK_PROGRAM = "process_spark_test"
 # Ray's own tests, and what else has cases that run on every engine: "/ray" is behind the names of these. A cluster of Ray
 # takes longer to come than most of the cases, so the part `ray` has one for each program.
 RAY_PROGRAM = "process_ray_test"
@@ -245,7 +246,7 @@ def process_part(report):
     """Tests that start the programs, kill them, and look at what is left."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
-        apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM, KUBERNETES_PROGRAM)
+        apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM, KUBERNETES_PROGRAM, SPARK_PROGRAM)
         run_programs(report, [not_on_ray(p) for p in programs_of("release")
                               if p.alone and not p.long and p.name not in apart])
 
@@ -302,6 +303,16 @@ def kubernetes_part(report):
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("kubernetes: running the tests in pods of a stand-in")
         run_programs(report, [p for p in programs_of("release") if p.name == KUBERNETES_PROGRAM])
+
+
+def spark_part(report):
+    """Those on a real local-cluster of Spark; installs it and a JRE, 500 MB."""
+    report.title("spark: installing Spark and a JRE, if they are missing")
+    if subprocess.run([ROOT / "tools/setup.sh", "--quiet", "--for", "spark"], check=False).returncode != 0:
+        report.add("spark", [Case("spark", "failed", "tools/setup.sh --for spark has failed")], 0.0)
+    elif build_part(report, "release", PROGRAM_TARGETS):
+        report.title("spark: running the tests on a real Spark")
+        run_programs(report, [p for p in programs_of("release") if p.name == SPARK_PROGRAM])
 
 
 def units_part(report):
@@ -434,7 +445,7 @@ def notebooks_part(report):
 def tools_part(report):
     for title, name in (("structure", "layers, sizes, names and words"), ("pages", "pages against programs"), ("lint", "lint"),
                         ("commands", "./dev"), ("ray_client", "the program that asks Ray"),
-                        ("ray_driver", "the programs beside Ray"),
+                        ("ray_driver", "the programs beside Ray"), ("spark_driver", "the programs beside Spark"),
                         ("manifest", "manifests against the models of Kubernetes"),
                         ("kube_standin", "the stand-in for Kubernetes"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
@@ -499,6 +510,7 @@ SANITIZERS = {
 LONG = {
     "frameworks": frameworks_part,
     "all_on_ray": all_on_ray_part,
+    "spark": spark_part,
     "notebooks": notebooks_part,
     "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),
     "long_fuzz": long_fuzz_part,

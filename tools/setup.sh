@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what this project needs and this machine lacks. `./dev setup` and every other command of ./dev call it.
-#   setup.sh [--quiet] [--no-torch] [--for user|build|check|test]
+#   setup.sh [--quiet] [--no-torch] [--for user|build|check|test|spark]
 # What each needs: `build` what compiles and runs the programs; `user` (the default) TensorBoard besides, for `muster
 # tensorboard` and `muster run --tensorboard`; `check` clang and the Python packages of tools/requirements.txt; `test` a
-# browser, Ray and the models of Kubernetes, too. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
+# browser, Ray and the models of Kubernetes, too; `spark` Spark and a JRE besides. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
 # dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,8 @@ case $for in
   build | user) groups="build" ;;
   check) groups="build clang" ;;
   test) groups="build clang test" ;;
-  *) echo "setup: --for '$for': accepted: user, build, check, test" >&2 && exit 2 ;;
+  spark) groups="build clang test spark" ;;
+  *) echo "setup: --for '$for': accepted: user, build, check, test, spark" >&2 && exit 2 ;;
 esac
 
 say() { echo "setup: $*" >&2; }
@@ -178,7 +179,8 @@ see_to_torch() {
 # The files that list the Python packages which are asked for.
 test_requirements() {
   echo tools/requirements.txt
-  [ $for != test ] || echo tools/requirements-ray.txt tools/requirements-kubernetes.txt
+  case $for in test | spark) echo tools/requirements-ray.txt tools/requirements-kubernetes.txt ;; esac
+  [ $for != spark ] || echo tools/requirements-spark.txt
 }
 
 have_requirements() {
@@ -232,7 +234,7 @@ needs_pip() {
   { [ $torch = yes ] && ! tools/find_torch.py >/dev/null 2>&1; } && return
   case $for in
     user) ! command -v tensorboard >/dev/null && [ ! -x .venv/bin/tensorboard ] ;;
-    check | test) ! have_test_requirements ;;
+    check | test | spark) ! have_test_requirements ;;
     *) return 1 ;;
   esac
 }
@@ -242,5 +244,5 @@ see_to_packages
 if [ $torch = yes ]; then see_to_torch; else say_ok "[2/3] libtorch: not asked for"; fi
 case $for in
   user) see_to_tensorboard ;;
-  check | test) see_to_test_requirements ;;
+  check | test | spark) see_to_test_requirements ;;
 esac

@@ -15,10 +15,12 @@ import types
 import unittest
 from unittest import mock
 
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines/ray"
+ENGINES = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(ENGINES / "driver"), str(ENGINES / "ray")]
 
+import driver_server  # noqa: E402
+import host_process  # noqa: E402
 import ray_driver  # noqa: E402
 import ray_hosts  # noqa: E402
 import ray_texts  # noqa: E402
@@ -72,7 +74,9 @@ class TextsTest(unittest.TestCase):
         places = [{"name": "a", "address": "10.0.0.1"}, {"name": "b", "address": "10.0.0.2"},
                   {"name": "b", "address": "10.0.0.3"}, {"name": "-x", "address": "10.0.0.4"},
                   {"name": "", "address": "10.0.0.4"}]
-        self.assertEqual(ray_texts.different_names(places), ["a", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.4-2"])
+        self.assertEqual(driver_server.different_names(places), ["a", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.4-2"])
+        same = [{"name": "a", "address": "10.0.0.1"}] * 3 + [{"name": "a-2", "address": "10.0.0.1"}]
+        self.assertEqual(driver_server.different_names(same), ["a", "a-2", "a-3", "a-2-2"])
 
     def test_why_an_actor_has_died(self):
         self.assertTrue(ray_texts.why_died("The actor is dead because its node has died.\n Node Id: 1")
@@ -83,12 +87,12 @@ class TextsTest(unittest.TestCase):
                          "its actor has died: The actor died unexpectedly")
 
     def test_the_script_says_what_is_asked_for(self):
-        self.assertEqual(ray_texts.asked_of("#!/bin/sh\n#RAY {\"nodes\": 2}\nexec x\n"), {"nodes": 2})
+        self.assertEqual(driver_server.asked_of("#!/bin/sh\n#RAY {\"nodes\": 2}\nexec x\n", "RAY"), {"nodes": 2})
         with self.assertRaises(ValueError):
-            ray_texts.asked_of("#!/bin/sh\n")
+            driver_server.asked_of("#!/bin/sh\n", "RAY")
 
     def test_a_failing_task_is_shown_with_its_last_lines(self):
-        last = ray_driver.LastWords()
+        last = driver_server.LastWords()
 
         def lines(task, stream, text):
             return last.lines_of(json.dumps({"id": task, "stream": stream, "text": text}))
@@ -116,7 +120,7 @@ class HostAgentTest(unittest.TestCase):
     def start(self, script, key="1-1"):
         pathlib.Path(self.program).write_text(f"#!/bin/sh\n{script}\n")
         os.chmod(self.program, 0o700)
-        self.assertTrue(self.agent.find(self.program, ray_hosts.digest_of(self.program)))
+        self.assertTrue(self.agent.find(self.program, host_process.digest_of(self.program)))
         self.agent.start(key, ["agent", "--serve", f"test-{os.getpid()}"], "the secret\n", 0.01)
 
     def events(self):
@@ -242,7 +246,7 @@ class DeathTest(unittest.TestCase):
     def test_a_node_that_is_lost_before_the_beginning_is_named(self):
         cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 1}, lambda line: None)
         cluster.new_actor = lambda index: PlayedActor(place=PlayedRay.RayError(OUT_OF_MEMORY))
-        with self.assertRaises(ray_hosts.NodesLost) as raised:
+        with self.assertRaises(driver_server.NoHosts) as raised:
             cluster.hosts()
         self.assertIn("Ray's memory monitor has killed it: 1 worker(s)", str(raised.exception))
 
@@ -264,7 +268,7 @@ class PlayedCluster:
         self.calls.append("await_group")
 
     def hosts(self):
-        raise ray_hosts.NodesLost(self.lost)
+        raise driver_server.NoHosts(self.lost)
 
     def end(self):
         self.calls.append("end")
@@ -365,7 +369,7 @@ class DeskTest(unittest.TestCase):
     def setUp(self):
         self.name = f"muster-test-{os.getpid()}-{id(self)}"
         self.starts = PlayedStarts()
-        self.desk = ray_driver.Desk("@" + self.name, self.starts)
+        self.desk = driver_server.Desk("@" + self.name, self.starts)
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

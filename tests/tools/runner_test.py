@@ -182,7 +182,7 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
                                                  "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
-                                                 "frameworks", "all_on_ray", "notebooks", "schedules", "long_fuzz"])
+                                                 "frameworks", "all_on_ray", "spark", "notebooks", "schedules", "long_fuzz"])
 
     def test_the_cases_that_run_on_ray_every_day_are_there(self):
         sources = "".join(path.read_text() for path in (run_tests.ROOT / "tests/process").glob("*/*_test.cc"))

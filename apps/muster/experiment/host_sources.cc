@@ -33,7 +33,7 @@ std::string HostsFlag(const GivenValues& given) {
 
 // Returns the keys of the file that an engine makes no use of.
 std::set<std::string> UnusedBy(const std::string& engine) {
-  std::set<std::string> unused = {"slurm", "ray", "kubernetes", "hosts_by"};
+  std::set<std::string> unused = {"slurm", "ray", "spark", "kubernetes", "hosts_by"};
   if (engine == kSshEngine) return unused;
   unused.erase(engine == kCommandEngine ? "hosts_by" : engine);  // the key of an engine of jobs is its name
   unused.insert({"host_file", "ssh_config"});

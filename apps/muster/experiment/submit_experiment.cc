@@ -272,6 +272,8 @@ std::string OwnProgram() {
 
 std::string SleepText(const std::string& host, const HostSetting& hosts) {
   if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
+  if (hosts.spark.has_value())
+    return "the job's driver and its supervisor are on this machine, which must stay on; this terminal may go";
   if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
   if (!hosts.is_elsewhere()) return "";
   return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",

@@ -42,11 +42,14 @@ std::pair<std::string, std::optional<std::string>> NameAndValue(const std::strin
 }
 
 const std::vector<std::string>& JobFlagsOf(const std::string& engine, const HostFlags& flags) {
-  return engine == kRayEngine ? flags.ray : engine == kKubernetesEngine ? flags.kubernetes : flags.slurm;
+  if (engine == kRayEngine) return flags.ray;
+  if (engine == kSparkEngine) return flags.spark;
+  return engine == kKubernetesEngine ? flags.kubernetes : flags.slurm;
 }
 
 absl::Status TakeJobSetting(HostSetting& setting, const std::string& name, const std::optional<std::string>& value) {
   if (setting.ray.has_value()) return TakeRaySetting(*setting.ray, name, value);
+  if (setting.spark.has_value()) return TakeSparkSetting(*setting.spark, name, value);
   if (setting.kubernetes.has_value()) return TakeKubernetesSetting(*setting.kubernetes, name, value);
   return TakeSlurmSetting(*setting.slurm, name, value);
 }
@@ -59,6 +62,7 @@ absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFl
                      " nodes=N says how many; accepted without --hosts, --host_file and --ssh_config"));
   HostSetting setting{.hosts = {}, .placement = spec.placement};
   if (engine == kRayEngine) setting.ray = spec.ray;
+  if (engine == kSparkEngine) setting.spark = spec.spark;
   if (engine == kKubernetesEngine) setting.kubernetes = spec.kubernetes;
   if (engine == kSlurmEngine) setting.slurm = spec.slurm;
   for (const std::string& one : JobFlagsOf(engine, flags)) {
@@ -66,6 +70,9 @@ absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFl
     if (const absl::Status taken = TakeJobSetting(setting, name, value); !taken.ok())
       return absl::InvalidArgumentError(absl::StrCat("--", engine, " ", one, ": ", std::string(taken.message())));
   }
+  if (!flags.address.empty())
+    if (const absl::Status taken = TakeJobSetting(setting, "address", flags.address); !taken.ok())
+      return absl::InvalidArgumentError(absl::StrCat("--address: ", std::string(taken.message())));
   if (setting.kubernetes.has_value()) RETURN_IF_ERROR(CheckKubernetesSetting(*setting.kubernetes));
   if (!flags.grace.empty()) {
     ASSIGN_OR_RETURN(setting.grace, ParseGrace(flags.grace));
@@ -103,6 +110,9 @@ absl::Status CheckEngine(const HostFlags& flags, bool has_hosts) {
     return absl::InvalidArgumentError("--on command: accepted with muster run and muster train");
   if (flags.on == kRayEngine)
     return absl::InvalidArgumentError("--on ray: a job of Ray holds a whole experiment; accepted with muster train");
+  if (flags.on == kSparkEngine)
+    return absl::InvalidArgumentError(
+        "--on spark: a job of Spark holds a whole experiment; accepted with muster train");
   if (flags.on == kKubernetesEngine)
     return absl::InvalidArgumentError(
         "--on kubernetes: a job of Kubernetes holds a whole experiment; accepted with muster train");
@@ -149,6 +159,7 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
     const std::string engine = spec.slurm != SlurmSetting()             ? kSlurmEngine
                                : spec.ray != RaySetting()               ? kRayEngine
                                : spec.kubernetes != KubernetesSetting() ? kKubernetesEngine
+                               : spec.spark != SparkSetting()           ? kSparkEngine
                                                                         : "";
     if (!engine.empty())
       return absl::InvalidArgumentError(absl::StrCat(
@@ -164,7 +175,12 @@ absl::StatusOr<HostSetting> WhereTasksRun(const HostFlags& flags, const HostsSpe
     return absl::InvalidArgumentError("--ray: accepted with --on ray only");
   if (wanted.on != kKubernetesEngine && !flags.kubernetes.empty())
     return absl::InvalidArgumentError("--kubernetes: accepted with --on kubernetes only");
-  if (wanted.on == kSlurmEngine || wanted.on == kRayEngine || wanted.on == kKubernetesEngine)
+  if (wanted.on != kSparkEngine && !flags.spark.empty())
+    return absl::InvalidArgumentError("--spark: accepted with --on spark only");
+  if (wanted.on != kSparkEngine && wanted.on != kRayEngine && !flags.address.empty())
+    return absl::InvalidArgumentError("--address: accepted with --on spark and --on ray only");
+  if (wanted.on == kSlurmEngine || wanted.on == kRayEngine || wanted.on == kKubernetesEngine ||
+      wanted.on == kSparkEngine)
     return JobSettingOf(wanted.on, flags, spec);
   ASSIGN_OR_RETURN(std::optional<CommandSetting> commands, CommandsOf(flags, spec, folder));
   if (commands.has_value()) return SettingOfCommands(*std::move(commands), flags, spec);
@@ -253,6 +269,18 @@ void AddJobFlags(CLI::App* command, HostFlags& flags) {
           "each node; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--spark", flags.spark,
+          "With --on spark: nodes (tasks of Spark), address (a master), python (that has pyspark), start_timeout or "
+          "conf.NAME, a setting of Spark; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--address", flags.address,
+                   "With --on spark: the master, as spark://HOST:7077, yarn or local-cluster[2,1,1024]; with --on ray: "
+                   "the dashboard")
+      ->type_name("ADDRESS");
   command
       ->add_option(
           "--kubernetes", flags.kubernetes,

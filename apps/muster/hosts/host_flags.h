@@ -29,12 +29,14 @@ struct HostFlags {
   std::string hosts_by;                 // a file, as ReadCommandsFile
   std::vector<std::string> ray;         // "NAME=VALUE", as TakeRaySetting; "NAME=": as if it weren't stated
   std::vector<std::string> kubernetes;  // likewise, as TakeKubernetesSetting
+  std::vector<std::string> spark;       // likewise, as TakeSparkSetting
+  std::string address;                  // of the cluster, for --on ray and --on spark
   std::vector<std::string> slurm;       // "NAME=VALUE" or "NAME", as TakeSlurmSetting; "NAME=" takes muster's own away
 };
 
 // `slurm`: what that engine is to this command.
 void AddHostFlags(CLI::App* command, HostFlags& flags, const std::string& slurm);
-// Those for a job of Slurm, Ray or Kubernetes which holds an experiment.
+// Those for a job of Slurm, Ray, Spark or Kubernetes which holds an experiment.
 void AddJobFlags(CLI::App* command, HostFlags& flags);
 // Those of them that only name the hosts.
 void AddHostListFlags(CLI::App* command, HostFlags& flags);

@@ -146,6 +146,19 @@ TEST(JobSettingTest, RayHasItsOwnFlag) {
   EXPECT_THAT(std::string(HostSettingOf({}, file, "/").status().message()), HasSubstr("accepted: `on: ray` there"));
 }
 
+TEST(JobSettingTest, SparkHasItsOwnFlagAndAnAddress) {
+  HostsSpec file{.on = "spark"};
+  file.spark = {.nodes = 2, .address = "yarn", .conf = {{"spark.yarn.queue", "a"}}};
+  const auto setting =
+      HostSettingOf({.spark = {"nodes=3", "conf.spark.yarn.queue="}, .address = "spark://h1:7077"}, file, "/");
+  ASSERT_TRUE(setting.ok()) << setting.status();
+  EXPECT_EQ(setting->job_engine(), kSparkEngine);
+  EXPECT_EQ(*setting->spark, (SparkSetting{.nodes = 3, .address = "spark://h1:7077"}));
+  EXPECT_EQ(HostSettingOf({.on = "ray", .address = "http://h2:8265"}, {}, "/")->ray->address, "http://h2:8265");
+  file.on = "";
+  EXPECT_THAT(std::string(HostSettingOf({}, file, "/").status().message()), HasSubstr("accepted: `on: spark` there"));
+}
+
 TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   const auto why_not = [](const HostFlags& flags) {
     return std::string(HostSettingOf(flags, {}, "/").status().message());
@@ -153,9 +166,13 @@ TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   EXPECT_THAT(why_not({.on = "slurm", .hosts = "a"}), HasSubstr("accepted without --hosts"));
   EXPECT_THAT(why_not({.slurm = {"nodes=2"}}), HasSubstr("--slurm: accepted with --on slurm only"));
   EXPECT_THAT(why_not({.on = "slurm", .ray = {"nodes=2"}}), HasSubstr("--ray: accepted with --on ray only"));
+  EXPECT_THAT(why_not({.on = "ray", .spark = {"nodes=2"}}), HasSubstr("--spark: accepted with --on spark only"));
+  EXPECT_THAT(why_not({.on = "slurm", .address = "h"}), HasSubstr("--address: accepted with --on spark and --on ray"));
+  EXPECT_THAT(why_not({.on = "spark", .address = "two words"}), HasSubstr("--address: address is 'two words'"));
   EXPECT_THAT(why_not({.on = "ray", .hosts = "a"}), HasSubstr("--ray nodes=N says how many; accepted without --hosts"));
   EXPECT_THAT(why_not({.on = "ray", .ray = {"nodes=0"}}), HasSubstr("--ray nodes=0: nodes is '0'"));
   EXPECT_THAT(std::string(HostsOf({.on = "ray"}, {}).status().message()), HasSubstr("accepted with muster train"));
+  EXPECT_THAT(std::string(HostsOf({.on = "spark"}, {}).status().message()), HasSubstr("accepted with muster train"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"Nodes=2"}}), HasSubstr("'Nodes' isn't an option of sbatch"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"array=1-9"}}), HasSubstr("option array isn't for experiments"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"comment=a\nb"}}), HasSubstr("a text of one line"));

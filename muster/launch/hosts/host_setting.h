@@ -13,6 +13,7 @@
 #include "muster/launch/hosts/kubernetes_setting.h"
 #include "muster/launch/hosts/ray_setting.h"
 #include "muster/launch/hosts/slurm_setting.h"
+#include "muster/launch/hosts/spark_setting.h"
 
 namespace muster {
 
@@ -27,12 +28,15 @@ inline constexpr char kSlurmEngine[] = "slurm";
 inline constexpr char kRayEngine[] = "ray";
 // That of jobs of Kubernetes.
 inline constexpr char kKubernetesEngine[] = "kubernetes";
+// That of jobs of Spark.
+inline constexpr char kSparkEngine[] = "spark";
 
 struct HostSetting {
   std::vector<Host> hosts;            // none: this machine, the nodes of the job, or those that `command` gets
   std::optional<SlurmSetting> slurm;  // a job of Slurm is to have the tasks
   std::optional<RaySetting> ray = std::nullopt;                // one of Ray
   std::optional<KubernetesSetting> kubernetes = std::nullopt;  // one of Kubernetes
+  std::optional<SparkSetting> spark = std::nullopt;            // one of Spark
   std::optional<CommandSetting> command = std::nullopt;        // these commands get the hosts
   std::map<std::string, std::vector<std::string>> placement;   // as PlacementRequest::explicit_hosts
   absl::Duration grace = kUsualGrace;
@@ -42,6 +46,7 @@ struct HostSetting {
   // Returns the engine of whose job the experiment is to be; "": of none.
   std::string job_engine() const {
     if (kubernetes.has_value()) return kKubernetesEngine;
+    if (spark.has_value()) return kSparkEngine;
     return slurm.has_value() ? kSlurmEngine : ray.has_value() ? kRayEngine : "";
   }
   // Whether the tasks run on other machines than the one that is asked to start them.

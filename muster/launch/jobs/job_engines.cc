@@ -3,6 +3,7 @@
 #include "muster/launch/engines/kubernetes/kubernetes_jobs.h"
 #include "muster/launch/engines/ray/ray_jobs.h"
 #include "muster/launch/engines/slurm/slurm_jobs.h"
+#include "muster/launch/engines/spark/spark_jobs.h"
 
 namespace muster {
 
@@ -11,6 +12,7 @@ std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::str
   if (name == kSlurmEngine) return std::make_unique<SlurmJobs>(environment);
   if (name == kRayEngine) return std::make_unique<RayJobs>(at, environment);
   if (name == kKubernetesEngine) return std::make_unique<KubernetesJobs>(at, environment);
+  if (name == kSparkEngine) return std::make_unique<SparkJobs>(at, environment);
   return nullptr;
 }
 
@@ -18,9 +20,10 @@ std::unique_ptr<JobEngine> JobEngineOf(const HostSetting& setting, const std::ve
   std::string at;
   if (setting.ray.has_value()) at = PlaceOfRay(*setting.ray, environment);
   if (setting.kubernetes.has_value()) at = PlaceOfKubernetes(*setting.kubernetes, environment);
+  if (setting.spark.has_value()) at = PlaceOfSpark(*setting.spark);
   return MakeJobEngine(setting.job_engine(), at, environment);
 }
 
-std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine, kKubernetesEngine}; }
+std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine, kSparkEngine, kKubernetesEngine}; }
 
 }  // namespace muster

@@ -61,6 +61,23 @@ RaySetting RaySettingOf(const nlohmann::json& object) {
           .resources = object.at("resources").get<std::map<std::string, double>>()};
 }
 
+nlohmann::json JsonOf(const SparkSetting& spark) {
+  return {{"nodes", spark.nodes},
+          {"address", spark.address},
+          {"python", spark.python},
+          {"start_timeout_seconds", absl::ToDoubleSeconds(spark.start_timeout)},
+          {"conf", spark.conf}};
+}
+
+// Throws as nlohmann::json does.
+SparkSetting SparkSettingOf(const nlohmann::json& object) {
+  return {.nodes = object.at("nodes").get<int>(),
+          .address = object.at("address").get<std::string>(),
+          .python = object.at("python").get<std::string>(),
+          .start_timeout = absl::Seconds(object.at("start_timeout_seconds").get<double>()),
+          .conf = object.at("conf").get<std::map<std::string, std::string>>()};
+}
+
 nlohmann::json JsonOf(const KubernetesSetting& kubernetes) {
   nlohmann::json object = {{"nodes", kubernetes.nodes},
                            {"image", kubernetes.image},
@@ -131,6 +148,7 @@ nlohmann::json JsonOf(const HostSetting& setting) {
   if (setting.ray.has_value()) object["ray"] = JsonOf(*setting.ray);
   if (setting.command.has_value()) object["command"] = JsonOfCommands(*setting.command);
   if (setting.kubernetes.has_value()) object["kubernetes"] = JsonOf(*setting.kubernetes);
+  if (setting.spark.has_value()) object["spark"] = JsonOf(*setting.spark);
   return object;
 }
 
@@ -156,6 +174,7 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
   if (object.contains("ray")) setting.ray = RaySettingOf(object.at("ray"));
   if (object.contains("command")) setting.command = CommandsOfJson(object.at("command"));
   if (object.contains("kubernetes")) setting.kubernetes = KubernetesSettingOf(object.at("kubernetes"));
+  if (object.contains("spark")) setting.spark = SparkSettingOf(object.at("spark"));
   return setting;
 }
 

@@ -84,6 +84,7 @@ struct HostsSpec {
   SlurmSetting slurm;            // of a job of Slurm, if `on` or a flag says so
   RaySetting ray;                // of a job of Ray, likewise
   KubernetesSetting kubernetes;  // of a job of Kubernetes, likewise
+  SparkSetting spark;            // of a job of Spark, likewise
   // The commands of `hosts_by`; their number of hosts and their folder are those that a flag or `hosts` says.
   std::optional<CommandSetting> command = std::nullopt;
 };

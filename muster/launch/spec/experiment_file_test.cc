@@ -382,9 +382,10 @@ TEST(ExperimentFileMistakes, WhatIsMissing) {
 }
 
 TEST(ExperimentFileMistakes, KeysThatThereAreNot) {
-  EXPECT_THAT(MistakesOf("project: p\ndeploy: {}\ntrain: {run: x}\n"),
-              ElementsAre("muster.yml:2: deploy: there is no such key; accepted: project, on, hosts, host_file, "
-                          "placement, grace, ports, supervisor, slurm, ray, kubernetes, hosts_by, ssh_config, train"));
+  EXPECT_THAT(
+      MistakesOf("project: p\ndeploy: {}\ntrain: {run: x}\n"),
+      ElementsAre("muster.yml:2: deploy: there is no such key; accepted: project, on, hosts, host_file, "
+                  "placement, grace, ports, supervisor, slurm, ray, spark, kubernetes, hosts_by, ssh_config, train"));
   EXPECT_EQ(Mistake("framework: tensorflow\ntensorflow:\n  distributed: {wroker: 3}"),
             "muster.yml:6: train.tensorflow.distributed.wroker: there is no such key (nearest: worker); accepted: "
             "worker, ps, master, evaluator");

@@ -99,6 +99,24 @@ void ReadRay(const YamlNode& node, RaySetting& ray, FileMistakes& mistakes) {
   }
 }
 
+void ReadSpark(const YamlNode& node, SparkSetting& spark, FileMistakes& mistakes) {
+  const auto take = [&](const std::string& name, const YamlNode& item) {
+    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) return;
+    std::optional<std::string> value;
+    if (item.kind == YamlKind::kScalar) value = item.text;
+    if (const absl::Status set = TakeSparkSetting(spark, name, value); !set.ok())
+      mistakes.Add(item.line, absl::StrCat("spark.", name), set);
+  };
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    if (node.keys[i] != "conf") {
+      take(node.keys[i], item);
+      continue;
+    }
+    for (size_t j = 0; j < item.keys.size(); ++j) take(absl::StrCat("conf.", item.keys[j]), item.items[j]);
+  }
+}
+
 void ReadKubernetes(const YamlNode& node, KubernetesSetting& kubernetes, FileMistakes& mistakes) {
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& item = node.items[i];
@@ -128,6 +146,7 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
   if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
   if (const YamlNode* kubernetes = tree.Find("kubernetes"); kubernetes != nullptr)
     ReadKubernetes(*kubernetes, spec.kubernetes, mistakes);
+  if (const YamlNode* spark = tree.Find("spark"); spark != nullptr) ReadSpark(*spark, spec.spark, mistakes);
   if (const YamlNode* commands = tree.Find("hosts_by"); commands != nullptr && commands->kind == YamlKind::kMap)
     spec.command = ReadCommands(*commands, "hosts_by.", mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Reads `on`, `hosts`, `host_file`, `placement`, `grace`, `ports`, `ssh_config`, `supervisor`, `slurm`, `ray` and
-// `kubernetes` and `hosts_by` of the whole file. Skips what CheckKeys has reported as wrong.
+// Reads `on`, `hosts`, `host_file`, `placement`, `grace`, `ports`, `ssh_config`, `supervisor`, `slurm`, `ray`, `spark`
+// and `kubernetes` and `hosts_by` of the whole file. Skips what CheckKeys has reported as wrong.
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes);
 
 }  // namespace muster

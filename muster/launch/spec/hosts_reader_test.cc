@@ -39,5 +39,25 @@ TEST(HostsReaderTest, MistakesOfRayAreNamed) {
                                    HasSubstr("ray.resources.CPU: resources.CPU is '-1'; accepted: a number from 0")));
 }
 
+TEST(HostsReaderTest, SparkHasItsOwnSettings) {
+  const SparkSetting spark = Read(
+                                 "on: spark\nspark:\n  nodes: 2\n  address: spark://h1:7077\n  start_timeout: 1h\n  "
+                                 "conf: {spark.dynamicAllocation.enabled: false, spark.yarn.queue: a b, "
+                                 "spark.task.cpus: 2}\nproject: p\ntrain: {run: x}\n")
+                                 .spark;
+  EXPECT_EQ(spark, (SparkSetting{.nodes = 2,
+                                 .address = "spark://h1:7077",
+                                 .start_timeout = absl::Hours(1),
+                                 .conf = {{"spark.dynamicAllocation.enabled", "false"},
+                                          {"spark.task.cpus", "2"},
+                                          {"spark.yarn.queue", "a b"}}}));
+  EXPECT_THAT(
+      std::vector<std::string>(absl::StrSplit(
+          MistakesIn("spark: {nodes: 0, conf: {spark.submit.deployMode: cluster}}\nproject: p\ntrain: {run: x}"),
+          '\n')),
+      UnorderedElementsAre(HasSubstr("muster.yml:1: spark.nodes: nodes is '0'; accepted: a whole number from 1"),
+                           HasSubstr("spark.conf.spark.submit.deployMode: conf.spark.submit.deployMode is 'cluster'")));
+}
+
 }  // namespace
 }  // namespace muster::hosts_reader_test

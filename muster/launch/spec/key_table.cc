@@ -110,6 +110,18 @@ KeyRow KubernetesRow() {
           "kubernetes.md"};
 }
 
+KeyRow SparkRow() {
+  return {
+      "spark",
+      {NamesForm("^(nodes|address|python|start_timeout|conf)$",
+                 {TextOf("a text"), NothingForm(),
+                  NamesForm("^spark\\.", {TextOf("a text"), NothingForm()}, "a map from Spark's settings to values")},
+                 "a map of nodes, address, python, start_timeout and conf")},
+      "one node",
+      "with on: spark: how many tasks of Spark, the master's address, a python that has pyspark, how long the "
+      "application may wait for its slots, and settings of Spark"};
+}
+
 KeySection FileKeys() {
   return {
       kFileSection,
@@ -120,10 +132,11 @@ KeySection FileKeys() {
         "required",
         "the project of the experiments; commands without an id mean its last one"},
        {"on",
-        {WordForm({"local", "ssh", "slurm", "ray", "kubernetes", "command"})},
+        {WordForm({"local", "ssh", "slurm", "ray", "spark", "kubernetes", "command"})},
         "ssh if there are hosts, otherwise local",
         "where the tasks run: on this machine, on hosts that ssh reaches (clusters.md), in a job of Slurm "
-        "(slurm.md), Ray (ray.md) or Kubernetes (kubernetes.md), or on hosts that your own commands get "
+        "(slurm.md), Ray (ray.md), Spark (spark.md) or Kubernetes (kubernetes.md), or on hosts that your own commands "
+        "get "
         "(command_engine.md)"},
        {"hosts",
         {TextOf(absl::StrCat("a text: ", kHostListForms)),
@@ -163,6 +176,7 @@ KeySection FileKeys() {
         "nodes "
         "that Ray doesn't know, and what is asked for on each node by Ray's names in the place of what the tasks "
         "state"},
+       SparkRow(),
        KubernetesRow(),
        HostsByRow(),
        {"ssh_config", {TextOf("a path")}, "your own", "a configuration file for ssh"},

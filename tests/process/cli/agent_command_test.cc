@@ -318,6 +318,28 @@ TEST_F(AgentCommandTest, EndsWhenItsStdinIsClosedAndRemovesItsFile) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
+// As two tasks of Spark may have them: without a place of its own, the second one would find the folder locked.
+TEST_F(AgentCommandTest, SeveralAgentsOfAJobOnOneHostHavePlacesOfTheirOwn) {
+  std::vector<PipedProgram> agents;
+  for (const char* place : {"-0", "-1"}) {
+    const std::string file = absl::StrCat(::testing::TempDir(), "/", job_, place);
+    ASSERT_EQ(WriteRendezvous(file, NewRendezvous({"127.0.0.1:1"})), absl::OkStatus());
+    auto agent = PipedProgram::Start({kMuster, "agent", "--serve", job_, "--place", absl::StrCat(job_, place),
+                                      "--rendezvous", file, "--host", absl::StrCat("node", place), "--until_closed"},
+                                     {kUsualPath});
+    ASSERT_EQ(agent.status(), absl::OkStatus());
+    agents.push_back(*std::move(agent));
+    pollfd said = {.fd = agents.back().stderr_fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&said, 1, static_cast<int>(absl::ToInt64Milliseconds(kHang))), 1) << "that there is no supervisor";
+    EXPECT_TRUE(std::filesystem::exists(absl::StrCat(Folder(), place, "/id")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(Folder()));
+  for (PipedProgram& agent : agents) {
+    agent.CloseStdin();
+    EXPECT_EQ(agent.Wait(), ExitStatus{});
+  }
+}
+
 class GuardDeathTest : public AgentCommandTest, public ::testing::WithParamInterface<bool> {};
 
 // The kernel kills the tasks, and the agent or the next one what they have started, also without any variables.

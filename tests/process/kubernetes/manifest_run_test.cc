@@ -70,7 +70,8 @@ TEST_F(KubernetesManifest, AMistakeOfTheUserIsTriedOnceAndItsPodStaysReadable) {
 }
 
 TEST_F(KubernetesManifest, ATaskThatEndsAsIfKilledIsStartedAgain) {
-  const std::string first = absl::StrCat("/gate/", Gate(), "-first");
+  // The ps runs the same program.
+  const std::string first = absl::StrCat("/gate/", Gate(), "-$(hostname)");
   ApplyJobs("killed", {"--claim", "gate:/gate", "--workers", "1"},
             {"/bin/sh", "-c", absl::StrCat("[ -e ", first, " ] && exit 0; touch ", first, "; exit 137")});
   AwaitJob("killed-worker", "complete");

@@ -64,6 +64,8 @@ environment travels but what the file's env sets. docs/clusters.md has more.
 in the file, says what sbatch is asked for besides what the tasks state; the script is experiments/ID/job.sh in MUSTER_HOME,
 which the nodes must see. docs/slurm.md has more.
 --on ray, or on: ray: a job of Ray has the experiment, on as many of its nodes as --ray nodes=N says; docs/ray.md has more.
+--on spark, or on: spark: an application of Spark at --address has the experiment, whose driver and supervisor run on this
+machine; --spark nodes=N says in how many of its tasks. docs/spark.md has more.
 --on command, or on: command: commands of your own get the hosts, lead to them and give them back: hosts_by in the file, or
 --hosts_by FILE; --hosts N says how many. docs/command_engine.md has more.
 --on kubernetes, or on: kubernetes: pods have the experiment, of the image that kubernetes: in the file or --kubernetes
@@ -84,6 +86,7 @@ Examples:
   muster train --hosts h1,h2:4
   muster train --on slurm --slurm nodes=2 --slurm time=2:00:00
   muster train --on ray --ray nodes=2 --ray address=http://head:8265
+  muster train --on spark --address spark://head:7077 --spark nodes=2
   muster train --on command --hosts_by pbs.yml --hosts 2
   muster train --on kubernetes --kubernetes image=registry.example/team/train:1 --kubernetes nodes=2
   muster train --on local              although the file has hosts
@@ -198,6 +201,8 @@ std::string CommandGiven(const TrainFlags& flags) {
   for (const std::string& one : flags.hosts.slurm) add("--slurm", one);
   for (const std::string& one : flags.hosts.ray) add("--ray", one);
   for (const std::string& one : flags.hosts.kubernetes) add("--kubernetes", one);
+  for (const std::string& one : flags.hosts.spark) add("--spark", one);
+  add("--address", flags.hosts.address);
   add("--code_limit", flags.hosts.code_limit);
   if (flags.options.no_gpus) absl::StrAppend(&command, " --no-gpus");
   if (flags.options.no_venv) absl::StrAppend(&command, " --no-venv");
@@ -210,6 +215,11 @@ std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const Expe
   if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
   if (!flags.hosts.ray.empty()) given["ray"] = absl::StrJoin(flags.hosts.ray, ", ");
   if (!flags.hosts.kubernetes.empty()) given["kubernetes"] = absl::StrJoin(flags.hosts.kubernetes, ", ");
+  if (!flags.hosts.spark.empty()) given["spark"] = absl::StrJoin(flags.hosts.spark, ", ");
+  if (!flags.hosts.address.empty()) {
+    std::string& shown = given[flags.hosts.on.empty() ? file.hosts.on : flags.hosts.on];
+    absl::StrAppend(&shown, shown.empty() ? "" : ", ", "address=", flags.hosts.address);
+  }
   // A supervisor elsewhere has been told to do it itself; to the user it is that host.
   const std::string& shown = ShownHost();
   if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
@@ -276,6 +286,8 @@ absl::StatusOr<int> TrainUnder(const std::string& host, const TrainFlags& flags,
   for (const std::string& one : hosts.slurm) add("--slurm", one);
   for (const std::string& one : hosts.ray) add("--ray", one);
   for (const std::string& one : hosts.kubernetes) add("--kubernetes", one);
+  for (const std::string& one : hosts.spark) add("--spark", one);
+  add("--address", hosts.address);
   add("--code_limit", hosts.code_limit);
   if (flags.options.no_gpus) train.words.emplace_back("--no-gpus");
   if (flags.options.no_venv) train.words.emplace_back("--no-venv");
@@ -360,7 +372,8 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
 
 // Returns whether the hosts get a copy of the code, as they don't see this machine's disks.
 bool GetsCode(const HostSetting& hosts) {
-  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value() || hosts.kubernetes.has_value();
+  return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value() || hosts.spark.has_value() ||
+         hosts.kubernetes.has_value();
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {

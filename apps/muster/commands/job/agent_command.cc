@@ -39,7 +39,8 @@ namespace muster {
 namespace {
 
 constexpr char kAgentDescription[] =
-    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh, by Slurm, Ray or in a pod)";
+    "Run the tasks of a job on this host for a supervisor elsewhere (started over ssh, by Slurm, Ray, Spark or in a "
+    "pod)";
 
 constexpr char kAgentFooter[] = R"(
 An agent starts, watches and ends the tasks of one job on its host, as the job's supervisor on another host tells it. It
@@ -49,7 +50,7 @@ outlives the ssh connection that started it: without a supervisor for the grace 
 protocol of docs/agents.md, not for people. --serve is the agent itself; with --rendezvous it connects to its
 supervisor, where hosts reach that: so it is started by Slurm on all nodes, whose names it has in a variable. With
 --until_closed it ends when its stdin is closed, as that of a child of a process that has died, and the rendezvous is its
-own file, which it removes. The agent's folder is /tmp/muster-UID/agents/JOB; its file `log` has what
+own file, which it removes. The agent's folder is /tmp/muster-UID/agents/JOB, or that of --place; its file `log` has what
 the agent couldn't tell its supervisor. SIGTERM to an agent ends its tasks gently, and kills them 3 s later, or after --ending. With
 --passes_signals so does SIGTERM to the process that waits for the agent, as the first one of a container. --lookup prints the addresses of a host's name.
 
@@ -64,6 +65,7 @@ constexpr int kLeastGraceSeconds = 10;
 struct AgentFlags {
   std::string attach;
   std::string serve;
+  std::string place;
   std::string rendezvous;
   std::string host;
   std::string host_variable;
@@ -148,7 +150,7 @@ AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
 }
 
 absl::StatusOr<AgentServer::Place> PlaceOf(const AgentFlags& flags) {
-  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(flags.serve));
+  ASSIGN_OR_RETURN(AgentFolder folder, AgentFolder::Open(flags.place.empty() ? flags.serve : flags.place));
   RETURN_IF_ERROR(folder.Lock(kLockPatience));
   ASSIGN_OR_RETURN(AgentServer::Place place, AgentServer::Open(std::move(folder)));
   if (flags.until_closed) place.until_closed = Socket(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, kReadinessFd + 1));
@@ -263,7 +265,8 @@ int RunAgent(const AgentFlags& flags) {
                           "no job; accepted: --attach JOB, as muster run does over ssh; see muster agent --help"));
   const bool serves = !flags.serve.empty();
   const std::string& job = serves ? flags.serve : flags.attach;
-  if (const absl::Status valid = CheckAgentJob(job); !valid.ok()) return UsageError("agent", valid);
+  for (const std::string& name : {job, flags.place.empty() ? job : flags.place})
+    if (const absl::Status valid = CheckAgentJob(name); !valid.ok()) return UsageError("agent", valid);
   if (flags.grace_seconds < kLeastGraceSeconds)
     return UsageError(
         "agent", absl::InvalidArgumentError(absl::StrCat(
@@ -288,6 +291,11 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
       command->add_option("--attach", flags->attach, "Connect stdin and stdout with the job's agent")->type_name("JOB");
   command->add_option("--serve", flags->serve, "Be the job's agent; --attach starts it so")
       ->type_name("JOB")
+      ->excludes(attach);
+  command
+      ->add_option("--place", flags->place,
+                   "With --rendezvous: the name of its folder, where the host may have several agents of the job")
+      ->type_name("NAME")
       ->excludes(attach);
   command
       ->add_option("--rendezvous", flags->rendezvous,

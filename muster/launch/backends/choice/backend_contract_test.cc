@@ -70,7 +70,7 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
     BackendOptions options = {.run_id = run_id_, .environment = {"PATH=/usr/bin:/bin"}};
     if (GetParam() == "fake") {
       backend_ = std::make_unique<FakeBackend>(options, loop_, *this);
-    } else if (IsOnHosts()) {  // but for ssh, commands, Slurm, Ray and Kubernetes themselves
+    } else if (IsOnHosts()) {  // but for ssh, commands, Slurm, Ray, Spark and Kubernetes themselves
       options.plan = {.hosts = {{.name = "here"}}, .placement = {{kTask, "here"}, {kOther, "here"}}};
       auto engine = std::make_unique<LoopEngine>(run_id_, options, AgentLimits(), loop_, /*over_tcp=*/IsOverTcp());
       backend_ = std::make_unique<HostsBackend>(options, std::move(engine), loop_, *this);
@@ -82,9 +82,10 @@ class BackendContractTest : public ::testing::TestWithParam<std::string>, public
   }
   void TearDown() override { backend_->Stop(); }
   static bool IsOnHosts() { return GetParam() != kThisMachine && GetParam() != "fake"; }
-  // Agents of Slurm, Ray and Kubernetes connect to their supervisor over TCP.
+  // Agents of Slurm, Ray, Spark and Kubernetes connect to their supervisor over TCP.
   static bool IsOverTcp() {
-    return GetParam() == kSlurmEngine || GetParam() == kRayEngine || GetParam() == kKubernetesEngine;
+    return GetParam() == kSlurmEngine || GetParam() == kRayEngine || GetParam() == kSparkEngine ||
+           GetParam() == kKubernetesEngine;
   }
 
   void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
@@ -375,9 +376,9 @@ TEST(MakeBackendTest, AnEngineThatThereIsntIsNamedWithTheNearest) {
   } events;
   EXPECT_THAT(std::string(MakeBackend("locla", {}, loop, events).status().message()),
               AllOf(HasSubstr("unknown launch engine 'locla' (nearest: local)"),
-                    HasSubstr("accepted: local, ssh, command, slurm, ray, kubernetes")));
-  EXPECT_THAT(BackendNames(),
-              ElementsAre(kThisMachine, kSshEngine, kCommandEngine, kSlurmEngine, kRayEngine, kKubernetesEngine));
+                    HasSubstr("accepted: local, ssh, command, slurm, ray, spark, kubernetes")));
+  EXPECT_THAT(BackendNames(), ElementsAre(kThisMachine, kSshEngine, kCommandEngine, kSlurmEngine, kRayEngine,
+                                          kSparkEngine, kKubernetesEngine));
 }
 
 }  // namespace

@@ -56,18 +56,18 @@ std::unique_ptr<Backend> MakeSlurm(const BackendOptions& options, FdLoop& loop, 
                                         loop, events);
 }
 
-// Its driver is that of any system with one.
-std::unique_ptr<Backend> MakeRay(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
-  DriverEngineOptions ray{.hosts = {},
-                          .environment = options.environment,
-                          .job = options.run_id,
-                          .grace = options.plan.grace,
-                          .folder = options.plan.shared_folder,
-                          .goes_on = options.plan.supervisor > 1,
-                          .ports = options.plan.ports};
-  for (const Host& host : options.plan.hosts) ray.hosts.push_back(host.name);
-  if (options.note) ray.note = options.note;
-  return std::make_unique<HostsBackend>(options, MakeDriverEngine(ray, loop, *options.clock), loop, events);
+// Serves the engines whose jobs have a driver: Ray and Spark.
+std::unique_ptr<Backend> MakeOfDriver(const BackendOptions& options, FdLoop& loop, BackendEvents& events) {
+  DriverEngineOptions driver{.hosts = {},
+                             .environment = options.environment,
+                             .job = options.run_id,
+                             .grace = options.plan.grace,
+                             .folder = options.plan.shared_folder,
+                             .goes_on = options.plan.supervisor > 1,
+                             .ports = options.plan.ports};
+  for (const Host& host : options.plan.hosts) driver.hosts.push_back(host.name);
+  if (options.note) driver.note = options.note;
+  return std::make_unique<HostsBackend>(options, MakeDriverEngine(driver, loop, *options.clock), loop, events);
 }
 
 // Without what a pod is told, the engine's start says so.
@@ -87,8 +87,9 @@ constexpr struct {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options, FdLoop& loop, BackendEvents& events);
 } kEngines[] = {
-    {kThisMachine, Make<LocalBackend>}, {kSshEngine, MakeSsh}, {kCommandEngine, MakeCommand},
-    {kSlurmEngine, MakeSlurm},          {kRayEngine, MakeRay}, {kKubernetesEngine, MakeKubernetes},
+    {kThisMachine, Make<LocalBackend>},  {kSshEngine, MakeSsh},      {kCommandEngine, MakeCommand},
+    {kSlurmEngine, MakeSlurm},           {kRayEngine, MakeOfDriver}, {kSparkEngine, MakeOfDriver},
+    {kKubernetesEngine, MakeKubernetes},
 };
 
 }  // namespace

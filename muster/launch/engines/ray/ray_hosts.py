@@ -1,53 +1,19 @@
 """The nodes that the driver of a job of Ray has: a placement group, an actor on each node, and agents of muster that the
 actors run."""
 
-import hashlib
 import os
-import queue
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-from ray_texts import different_names, one_line, why_died, why_never, why_waits
+from driver_server import NoHosts, different_names
+from host_process import DEVICES, HostProcess, digest_of, one_line
+from ray_texts import why_died, why_never, why_waits
 
-DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
 PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
-
-
-def own_folder():
-    """Returns /tmp/muster-ray-UID, a folder of this user alone."""
-    path = f"/tmp/muster-ray-{os.getuid()}"
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    about = os.lstat(path)
-    if about.st_uid != os.getuid() or (about.st_mode & 0o170077) != 0o040000:
-        raise PermissionError(f"{path} must be a folder of this user that nobody else can enter (mode 0700)")
-    return path
-
-
-def write_own_file(path, data, mode):
-    """Replaces the file at once, for this user alone."""
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:  # has mode 0600
-        file.write(data)
-    os.chmod(file.name, mode)
-    os.replace(file.name, path)
-
-
-def forget_dead(folder):
-    """Removes what an actor has left that was killed before its agent could do it."""
-    for name in os.listdir(folder):
-        parts = name.split("-")
-        if len(parts) > 3 and parts[-3].isdigit() and not os.path.exists(f"/proc/{parts[-3]}"):
-            os.unlink(os.path.join(folder, name))
-
-
-def digest_of(path):
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
 
 
 def await_ends(jobs, free_file, waits, client=None):
@@ -68,45 +34,15 @@ def await_ends(jobs, free_file, waits, client=None):
             time.sleep(PATIENCE_OF_JOBS)
 
 
-class NodesLost(Exception):
-    """Nodes that Ray has given are gone before the experiment has begun there."""
-
-
-class HostAgent:
+class HostAgent(HostProcess):
     """The actor on a node: brings muster there, runs the agent, and holds its stdin, so that the agent ends with it."""
 
-    def __init__(self):
-        self.muster = ""
-        self.running = {}
-        self.events = queue.Queue()
+    system = "ray"
 
     def place(self):
         import ray
 
         return {"name": socket.gethostname(), "address": ray.util.get_node_ip_address()}
-
-    def find(self, path, digest):
-        """Returns whether this node has that muster."""
-        for one in (path, self.cached(digest)):
-            if os.access(one, os.X_OK) and digest_of(one) == digest:
-                self.muster = one
-                return True
-        return False
-
-    @staticmethod
-    def cached(digest):
-        # As for hosts by ssh.
-        return os.path.expanduser(f"~/.cache/muster/bin/{digest}/muster")
-
-    def take(self, digest, data):
-        self.muster = self.cached(digest)
-        try:
-            os.makedirs(os.path.dirname(self.muster), mode=0o700, exist_ok=True)
-            write_own_file(self.muster, data, 0o700)
-        except OSError:
-            self.muster = os.path.join(own_folder(), "bin-" + digest[:16], "muster")
-            os.makedirs(os.path.dirname(self.muster), mode=0o700, exist_ok=True)
-            write_own_file(self.muster, data, 0o700)
 
     @staticmethod
     def environment(cpus, gpus):
@@ -121,55 +57,7 @@ class HostAgent:
         return environment
 
     def start(self, key, arguments, rendezvous, cpus, gpus=0):
-        run = arguments[arguments.index("--serve") + 1]
-        forget_dead(own_folder())
-        file = os.path.join(own_folder(), f"{run}-{os.getpid()}-{key}")
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as made:
-            made.write(rendezvous.encode())
-        program = subprocess.Popen(
-            [self.muster, *arguments, "--rendezvous", file, "--until_closed"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            env=self.environment(cpus, gpus),
-            start_new_session=True,
-        )
-        self.running[key] = (program, file)
-        threading.Thread(target=self.follow, args=(key, program, file), daemon=True).start()
-
-    def follow(self, key, program, file):
-        for line in program.stderr:
-            self.events.put({"key": key, "line": one_line(line.decode("utf-8", "replace"))})
-        code = program.wait()
-        self.running.pop(key, None)
-        for pipe in (program.stdin, program.stderr):
-            pipe.close()
-        try:
-            os.unlink(file)
-        except OSError:
-            pass
-        self.events.put({"key": key, "ended": f"killed by signal {-code}" if code < 0 else f"exited with {code}"})
-
-    def next(self):
-        """Returns what has happened, once something has."""
-        events = [self.events.get()]
-        while not self.events.empty():
-            events.append(self.events.get())
-        return events
-
-    def meet(self, rendezvous):
-        # In place, so that no other file is left where this process is killed; an agent that reads a part reads again.
-        for _, file in list(self.running.values()):
-            with open(file, "r+b") as kept:
-                kept.write(rendezvous.encode())
-                kept.truncate()
-
-    def end(self, key=None):
-        """Closes the agent's stdin, by which it ends its tasks and then itself."""
-        for one in [key] if key is not None else list(self.running):
-            if one in self.running:
-                self.running[one][0].stdin.close()
+        self.launch(key, arguments, rendezvous, self.environment(cpus, gpus))
 
 
 class Host:
@@ -204,7 +92,7 @@ class Cluster:
             raise RuntimeError("this isn't within a job of Ray: RAY_ADDRESS isn't set")
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
         # The nodes don't have these files.
-        for module in (sys.modules[__name__], sys.modules["ray_texts"]):
+        for module in (sys.modules[__name__], sys.modules["host_process"]):
             ray.cloudpickle.register_pickle_by_value(module)
 
     def nodes(self):
@@ -268,7 +156,7 @@ class Cluster:
         try:
             places = ray.get([host.actor.place.remote() for host in hosts])
         except ray.exceptions.RayError as error:
-            raise NodesLost(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
+            raise NoHosts(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
         for host, name in zip(hosts, different_names(places)):
             host.name = name
         return hosts, [place["address"] for place in places]

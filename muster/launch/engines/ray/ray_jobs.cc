@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,8 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "muster/base/bytes.h"
-#include "muster/base/files/file_system.h"
 #include "muster/base/os/memory_file.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
@@ -135,13 +132,7 @@ absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& w
 }
 
 absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std::string& after) {
-  const std::filesystem::path driver = std::filesystem::path(script).parent_path() / kRayDriverFolder;
-  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(driver.string()));
-  for (const RayProgram& program : kRayDriverPrograms) {
-    const std::string_view text = program.text;
-    RETURN_IF_ERROR(
-        WriteFileAtomically(PosixFileSystem(), (driver / program.name).string(), AsBytes(text.data(), text.size())));
-  }
+  RETURN_IF_ERROR(PutDriver(script, kRayDriverPrograms));
   ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("id") || !object["id"].is_string())

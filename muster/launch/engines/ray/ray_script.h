@@ -9,9 +9,6 @@
 
 namespace muster {
 
-// The folder with the driver's files, beside the script.
-inline constexpr char kRayDriverFolder[] = "driver";
-
 // Where a cluster of Ray is, for one that asks it.
 struct RayPlace {
   std::string address;  // of the dashboard

@@ -1,19 +1,9 @@
 """What the driver of a job of Ray says: whether nodes can ever be had, what it waits for, why an actor has died. Needs no
 Ray."""
 
-import json
-import re
+from host_process import one_line
 
 MOST_NODES_SHOWN = 6
-MOST_LINE = 2000  # characters of a line that is passed on
-
-
-def asked_of(script_text):
-    """Returns what the script's line "#RAY {...}" says."""
-    for line in script_text.splitlines():
-        if line.startswith("#RAY "):
-            return json.loads(line[5:])
-    raise ValueError("the script has no line '#RAY {...}'")
 
 
 def shown_amount(name, amount):
@@ -76,25 +66,6 @@ def why_waits(bundle, count, nodes, another=False):
         free.append(f"and {len(nodes) - MOST_NODES_SHOWN} more nodes")
     what = "another node" if another else count_of_nodes(count)
     return f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}; free now: {'; '.join(free)}"
-
-
-def different_names(places):
-    """Returns a name for each place: its host name, or its address where that isn't one of its own."""
-    names = [place["name"] for place in places]
-    taken, chosen = set(), []
-    for place in places:
-        name = place["name"]
-        if names.count(name) > 1 or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            name = place["address"]
-        while name in taken:
-            name += "-2"
-        taken.add(name)
-        chosen.append(name)
-    return chosen
-
-
-def one_line(text, most=MOST_LINE):
-    return " ".join(text.split())[:most]
 
 
 def why_died(error_text):

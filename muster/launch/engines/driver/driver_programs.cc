@@ -1,0 +1,24 @@
+#include "muster/launch/engines/driver/driver_programs.h"
+
+#include <filesystem>
+#include <string_view>
+
+#include "muster/base/bytes.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
+
+namespace muster {
+
+absl::Status PutDriver(const std::string& script, absl::Span<const DriverProgram> programs) {
+  const std::filesystem::path driver = std::filesystem::path(script).parent_path() / kDriverFolder;
+  RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(driver.string()));
+  for (const absl::Span<const DriverProgram> some : {absl::MakeConstSpan(kSharedDriverPrograms), programs})
+    for (const DriverProgram& program : some) {
+      const std::string_view text = program.text;
+      RETURN_IF_ERROR(
+          WriteFileAtomically(PosixFileSystem(), (driver / program.name).string(), AsBytes(text.data(), text.size())));
+    }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,213 @@
+"""What the driver asks of Spark: an application, as many slots as there are parts, and a barrier stage whose tasks stay
+connected to the driver."""
+
+import os
+import secrets
+import sys
+import threading
+import time
+
+import spark_texts
+from driver_server import NoHosts, different_names
+from host_process import digest_of
+from spark_client import Failure, find_pyspark
+from spark_links import Host, Links
+from spark_task import Part
+
+SHIPPED = ("host_process.py", "spark_wire.py", "spark_task.py")  # to the executors
+LOOK = 0.5  # seconds between two looks at what Spark has
+LIVES = 4  # of the stage in a row, of which all but the last may end
+STEADY = 600.0  # seconds after which the end of a life is none in a row
+END_PATIENCE = 15.0  # seconds for the stage to end by itself
+
+
+class Cluster:
+    def __init__(self, asked, say, waits):
+        self.asked = asked
+        self.say = say
+        self.waits = waits  # says why the job waits
+        self.context = None
+        self.gateway = None
+        self.links = None
+        self.stage = None
+        self.failed = None  # what the application's start has raised
+        self.until = 0.0
+
+    # --- the application ---
+
+    def connect(self):
+        """Starts Spark's JVM by the installation's spark-submit, checks what is set there, and begins the application."""
+        self.until = time.monotonic() + self.asked["start_timeout"]
+        try:
+            find_pyspark()
+        except Failure as failure:
+            raise NoHosts(failure.text) from failure
+        # It stands for a client of another server, and for a JVM of somebody else.
+        for name in ("SPARK_REMOTE", "SPARK_API_MODE", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
+        conf = self.asked["conf"]
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = (conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+                                        or self.asked["python"])
+        own = spark_texts.own_settings(self.asked, self.asked["address"])
+        os.environ["PYSPARK_SUBMIT_ARGS"] = spark_texts.submit_words(self.asked, own)
+        try:
+            settings = self.launch()
+        except Exception as error:  # PySpark has its own kinds
+            raise NoHosts(f"Spark: {spark_texts.why_failed(error)}") from error
+        if why := spark_texts.why_never(dict(settings.getAll()), self.asked["nodes"], self.asked["address"]):
+            raise NoHosts(why)
+        starter = threading.Thread(target=self.begin, args=(settings,), daemon=True)
+        starter.start()
+        self.waits(spark_texts.why_not_yet(self.asked["address"]))
+        while starter.is_alive() and time.monotonic() < self.until:
+            starter.join(LOOK)
+        if self.failed is not None:
+            raise NoHosts(f"Spark refuses it: {spark_texts.why_failed(self.failed)}")
+        if starter.is_alive():
+            raise NoHosts(spark_texts.why_not_accepted(self.asked["address"], self.asked["start_timeout"]))
+
+    def launch(self):
+        """Returns Spark's settings: those of spark-defaults.conf, and in their place the job's."""
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+
+        self.gateway = launch_gateway()
+        SparkContext._ensure_initialized(gateway=self.gateway)
+        return SparkConf(_jvm=self.gateway.jvm).setAll(list(spark_texts.secret_settings(self.asked).items()))
+
+    def begin(self, settings):
+        from pyspark import SparkContext
+
+        try:
+            self.context = SparkContext(conf=settings, gateway=self.gateway)
+            self.context.setLogLevel("ERROR")
+        except Exception as error:  # of Java, of PySpark, of the operating system
+            self.failed = error
+
+    def why_never(self):
+        return ""  # connect has looked, before there was an application
+
+    # --- the slots ---
+
+    def slots(self):
+        """Returns how many tasks may run at once now. It counts for Spark's own check of a barrier stage, too."""
+        spark = self.context._jsc.sc()
+        return spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile())
+
+    def waits_now(self):
+        """Returns what is waited for."""
+        try:
+            return spark_texts.why_waits(self.asked["nodes"], self.slots())
+        except Exception as error:  # its JVM has died
+            return f"waits for Spark, which doesn't answer: {spark_texts.why_failed(error)}"
+
+    def await_group(self, waits):
+        nodes = self.asked["nodes"]
+        while True:
+            if self.context._jsc.sc().isStopped():
+                raise NoHosts("Spark has ended the job's application before it had its executors: spark.log in the experiment's "
+                              "folder says why")
+            slots = self.slots()
+            if slots >= nodes:
+                break
+            if time.monotonic() > self.until:
+                raise NoHosts(spark_texts.why_late(nodes, slots, self.asked["start_timeout"]))
+            waits(spark_texts.why_waits(nodes, slots))
+            time.sleep(LOOK)
+        self.say(f"muster: Spark has {spark_texts.slots_now(nodes, slots)}; dynamic allocation is off")
+        self.begin_stage()
+
+    # --- the stage ---
+
+    def begin_stage(self):
+        key = secrets.token_bytes(32)
+        self.links = Links(key, self.asked["ports"])
+        addresses = [(self.context.getConf().get("spark.driver.host"), self.links.port)]
+        own_folder = os.path.dirname(os.path.abspath(__file__))
+        shared_folder = os.path.dirname(os.path.abspath(sys.modules["host_process"].__file__))
+        for name in SHIPPED:
+            folder = own_folder if os.path.exists(os.path.join(own_folder, name)) else shared_folder
+            self.context.addPyFile(os.path.join(folder, name))
+        path = self.asked["muster"]
+        with open(path, "rb") as file:
+            program = self.context.broadcast(file.read())
+        cores = self.context.getConf().get("spark.executor.cores") or "1"
+        part = Part(addresses, key, path, digest_of(path), program, cores, spark_texts.hides_gpus(self.asked))
+        self.stage = threading.Thread(target=self.run_stage, args=(part,), daemon=True)
+        self.stage.start()
+
+    def run_stage(self, part):
+        """Runs the stage until the job ends. Spark ends all of its tasks when one dies, and doesn't begin it again itself."""
+        lives = 0
+        while not self.links.given_up:
+            began = time.monotonic()
+            why = self.run_once(part)
+            if self.links.given_up:
+                return
+            lives = 1 if time.monotonic() - began > STEADY else lives + 1
+            if lives == LIVES:
+                return self.links.give_up(f"Spark's stage has ended {LIVES} times in a row: {why}")
+            self.say(f"muster: Spark's stage has ended, and begins again: {why}")
+            if not self.await_slots():
+                return
+
+    def run_once(self, part):
+        """Returns why the stage has ended."""
+        nodes = self.asked["nodes"]
+        try:
+            self.context.parallelize(range(nodes), nodes).barrier().mapPartitions(part).collect()
+            return "its tasks have returned"
+        except Exception as error:  # of Java, of PySpark, of a JVM that has died
+            return spark_texts.why_failed(error)
+
+    def await_slots(self):
+        """Waits for as many slots as the stage needs again. Returns whether they are there."""
+        nodes, until = self.asked["nodes"], time.monotonic() + self.asked["start_timeout"]
+        try:
+            while not self.links.given_up and not self.context._jsc.sc().isStopped():
+                if (slots := self.slots()) >= nodes:
+                    return True
+                if time.monotonic() > until:
+                    self.links.give_up(spark_texts.why_late(nodes, slots, self.asked["start_timeout"]))
+                time.sleep(LOOK)
+            self.links.give_up("Spark has ended the job's application: spark.log in the experiment's folder says why")
+        except Exception as error:  # its JVM has died
+            self.links.give_up(f"Spark's JVM has died: {spark_texts.why_failed(error)}")
+        return False
+
+    def hosts(self):
+        """Waits until all tasks are connected. Returns the hosts and their addresses."""
+        nodes = self.asked["nodes"]
+        with self.links.changed:
+            while len(self.links.links) < nodes:
+                if self.links.given_up:
+                    raise NoHosts(self.links.given_up)
+                if time.monotonic() > self.until:
+                    raise NoHosts(f"{len(self.links.links)} of {nodes} tasks of Spark have reached the job's driver within "
+                                  f"{self.asked['start_timeout']:g} s (spark: start_timeout): the executors must reach this host")
+                self.links.changed.wait(LOOK)
+            places = [self.links.links[partition].place for partition in range(nodes)]
+        hosts = [Host(partition, name) for partition, name in enumerate(different_names(places))]
+        return hosts, [place["address"] for place in places]
+
+    def end(self):
+        """Ends the stage and the application, whatever there is of them."""
+        if self.links is not None:
+            self.links.close()
+        if self.stage is not None:
+            self.stage.join(END_PATIENCE)
+        if self.context is not None:
+            try:
+                if self.stage is not None and self.stage.is_alive():
+                    self.context.cancelAllJobs()
+                self.context.stop()
+            except Exception:  # its JVM has died
+                pass
+        if self.gateway is not None and getattr(self.gateway, "proc", None) is not None:
+            self.gateway.proc.stdin.close()  # by which it ends
+            try:
+                self.gateway.proc.wait(END_PATIENCE)
+            except Exception:
+                self.gateway.proc.kill()
+                self.gateway.proc.wait()

@@ -1,0 +1,229 @@
+"""The driver's side of its connections to the tasks of the barrier stage, and the agents that run there."""
+
+import re
+import socket
+import threading
+import time
+
+from host_process import one_line
+from spark_wire import DRIVER, Wire, WireError
+
+MOST_STRANGERS = 64  # connections that haven't shown the key yet
+LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
+SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
+GONE = "its task of Spark is gone: its executor has died, or Spark has ended the stage"
+
+
+class Link:
+    """A task that is connected."""
+
+    def __init__(self, wire, partition, attempt, place):
+        self.wire = wire
+        self.partition = partition
+        self.attempt = attempt  # a number that grows with each task of this driver
+        self.place = place
+
+
+class Links:
+    """All tasks that are connected, the newest of each partition."""
+
+    def __init__(self, key, ports=None):
+        self.key = key
+        self.links = {}
+        self.changed = threading.Condition()
+        self.given_up = ""  # why there will be no more
+        self.strangers = threading.Semaphore(MOST_STRANGERS)
+        self.heard = lambda link, message: None
+        self.lost = lambda link: None
+        self.listening = self.listen(ports)
+        self.port = self.listening.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @staticmethod
+    def listen(ports):
+        """Listens on all addresses, at one of these ports: the first and their number; None: any."""
+        for port in range(ports[0], ports[0] + ports[1]) if ports else [0]:
+            listening = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET, socket.SOCK_STREAM)
+            if listening.family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            try:
+                listening.bind(("", port))  # without SO_REUSEADDR, as it would share a port that muster has reserved
+                listening.listen(256)
+                return listening
+            except OSError:
+                listening.close()
+        raise OSError(f"none of the ports {ports[0]}-{ports[0] + ports[1] - 1} is free here")
+
+    def accept(self):
+        while True:
+            try:
+                connection, address = self.listening.accept()
+            except OSError:
+                return
+            if not self.strangers.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(target=self.serve, args=(connection, re.sub("^::ffff:", "", address[0])), daemon=True).start()
+
+    def serve(self, connection, address):
+        link = None
+        wire = Wire(connection, self.key, DRIVER)
+        try:
+            try:
+                wire.greet()
+                here = wire.receive()
+                wire.greeted()
+            finally:
+                self.strangers.release()
+            if here is None:
+                return
+            link = Link(wire, here["here"], here["attempt"], {"name": here["name"], "address": address})
+            if not self.take(link):
+                return
+            while (message := wire.receive()) is not None:
+                self.heard(link, message)
+        except (OSError, WireError, ValueError, KeyError, TypeError):
+            pass  # it is gone, or isn't one of this job
+        finally:
+            wire.close()
+            if link is not None:
+                self.drop(link)
+
+    def take(self, link):
+        """Returns whether it is the newest of its partition."""
+        with self.changed:
+            before = self.links.get(link.partition)
+            if self.given_up or (before is not None and before.attempt > link.attempt):
+                return False
+            self.links[link.partition] = link
+            self.changed.notify_all()
+        if before is not None:
+            before.wire.close()
+        return True
+
+    def drop(self, link):
+        with self.changed:
+            if self.links.get(link.partition) is link:
+                del self.links[link.partition]
+                self.changed.notify_all()
+        self.lost(link)
+
+    def give_up(self, why):
+        with self.changed:
+            self.given_up = self.given_up or why
+            self.changed.notify_all()
+
+    def close(self):
+        self.give_up("the job ends")
+        try:
+            self.listening.shutdown(socket.SHUT_RDWR)  # wakes who accepts
+        except OSError:  # it is closed
+            pass
+        self.listening.close()
+        with self.changed:
+            links = list(self.links.values())
+        for link in links:
+            link.wire.close()
+
+
+class Host:
+    def __init__(self, partition, name):
+        self.partition = partition
+        self.name = name
+        self.wanted = None  # the key of the newest start
+
+
+class Starts:
+    """Agents on the hosts. What happens comes to `tell(key, kind, text)` from threads."""
+
+    def __init__(self, links, hosts, why_waits):
+        self.links = links
+        self.hosts = {host.name: host for host in hosts}
+        self.why_waits = why_waits
+        self.tell = lambda key, kind, text: None
+        self.running = {}  # by key: the link of its task, once there is one
+        self.lock = threading.Lock()
+        links.heard = self.on_heard
+        links.lost = self.on_lost
+
+    def on_heard(self, link, message):
+        for kind in ("line", "ended"):
+            if kind in message and self.running.get(message.get("key")) is link:
+                self.note(message["key"], kind, str(message[kind]))
+
+    def on_lost(self, link):
+        for key, its in list(self.running.items()):
+            if its is link:
+                self.note(key, "ended", GONE)
+
+    def note(self, key, kind, text):
+        if kind == "ended":
+            with self.lock:
+                if key not in self.running:
+                    return
+                del self.running[key]
+        self.tell(key, kind, text)
+
+    def start(self, key, name, arguments, rendezvous):
+        host = self.hosts.get(name)
+        if host is None:
+            return self.tell(key, "ended", f"the job has no host {name}")
+        host.wanted = key
+        self.running[key] = None
+        threading.Thread(target=self.begin, args=(key, host, arguments, rendezvous), daemon=True).start()
+
+    def begin(self, key, host, arguments, rendezvous):
+        link = self.await_link(key, host)
+        if link is None:
+            return self.note(key, "ended", self.links.given_up or "it isn't wanted any more")
+        try:
+            link.wire.send({"start": key, "arguments": arguments, "rendezvous": rendezvous})
+        except (OSError, ValueError) as error:
+            return self.note(key, "ended", f"{GONE} ({one_line(str(error))})")
+        if self.links.links.get(host.partition) is not link:  # it went before it was among `running`
+            self.note(key, "ended", GONE)
+        if host.wanted != key:  # its end came first
+            self.say_to(link, {"end": key})
+
+    def await_link(self, key, host):
+        """Waits for the host's task, which Spark makes anew when it begins the stage again. None: it won't come."""
+        said, say_again = "", 0.0
+        while True:
+            with self.links.changed:
+                link = self.links.links.get(host.partition)
+                if host.wanted != key or (link is None and self.links.given_up):
+                    return None
+                if link is not None:
+                    self.running[key] = link
+                    return link
+                self.links.changed.wait(LOOK_AGAIN)
+                if host.wanted != key or host.partition in self.links.links or self.links.given_up:
+                    continue
+            why = self.why_waits()
+            if why != said or time.monotonic() > say_again:
+                said, say_again = why, time.monotonic() + SAY_AGAIN
+                self.tell(key, "waits", why)
+
+    def end(self, key):
+        for host in self.hosts.values():
+            if host.wanted == key:
+                with self.links.changed:
+                    host.wanted = None
+                    self.links.changed.notify_all()
+        self.say_to(self.running.get(key), {"end": key})
+
+    def end_all(self):
+        for key in list(self.running):
+            self.end(key)
+
+    def meet(self, rendezvous):
+        for link in set(self.running.values()):
+            self.say_to(link, {"meet": rendezvous})
+
+    @staticmethod
+    def say_to(link, message):
+        if link is not None:
+            try:
+                link.wire.send(message)
+            except OSError:  # whoever reads notices
+                pass

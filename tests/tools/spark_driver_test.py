@@ -1,0 +1,658 @@
+#!/usr/bin/env python3
+"""The programs that muster runs beside Spark, as far as they need no Spark: what can never be had, the connections between the
+driver and its tasks, agents that run there, what happens when Spark ends the stage, and how a job is started."""
+
+import json
+import os
+import pathlib
+import queue
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+from unittest import mock
+
+ENGINES = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines"
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ENGINES / "driver"), str(ENGINES / "spark")]
+
+import driver_server  # noqa: E402
+import host_process  # noqa: E402
+import spark_client  # noqa: E402
+import spark_cluster  # noqa: E402
+import spark_driver  # noqa: E402
+import spark_links  # noqa: E402
+import spark_task  # noqa: E402
+import spark_texts  # noqa: E402
+import spark_wire  # noqa: E402
+
+HANG = 30  # seconds that turn a hang into a failed test
+KEY = b"k" * 32
+
+
+def asked(**more):
+    return {"address": "spark://h1:7077", "python": "python3", "nodes": 2, "cpus": 1, "mem_mib": 0, "gpus": 0, "conf": {},
+            "ports": None, "start_timeout": 60, "after": [], "experiment": "1", "project": "toy", **more}
+
+
+class NeverTest(unittest.TestCase):
+    def never(self, nodes=2, address="stated", **settings):
+        named = {"spark." + name.replace("__", "."): value for name, value in settings.items()}
+        return spark_texts.why_never(named, nodes, address)
+
+    def test_dynamic_allocation_is_refused_with_the_way_out(self):
+        why = self.never(master="yarn", dynamicAllocation__enabled="True")
+        self.assertIn("spark.dynamicAllocation.enabled is true, and the 2 tasks must run at once", why)
+        self.assertIn("conf: {spark.dynamicAllocation.enabled: false}", why)
+        self.assertEqual(self.never(master="yarn", dynamicAllocation__enabled="false"), "")
+
+    def test_both_numbers_are_named_when_there_can_never_be_enough_slots(self):
+        why = self.never(3, master="local-cluster[2,1,1024]")
+        self.assertIn("Spark can never run 3 tasks at once: local-cluster[2,1,1024] has 2 executors with 1 core each", why)
+        self.assertIn("so there are 2 slots", why)
+        self.assertEqual(self.never(2, master="local-cluster[2,1,1024]"), "")
+        self.assertEqual(self.never(2, master="local[4]", task__cpus="2"), "")
+        self.assertIn("so there is 1 slot;", self.never(2, master="local[4]", task__cpus="3"))
+
+    def test_an_executor_must_have_room_for_a_task(self):
+        self.assertIn("spark.executor.cores is 1 and spark.task.cpus 2, so there are 0 slots",
+                      self.never(1, master="yarn", executor__cores="1", task__cpus="2"))
+
+    def test_what_spark_is_limited_to_counts(self):
+        self.assertIn("spark.cores.max is 3 and spark.task.cpus 2, so there is 1 slot",
+                      self.never(2, master="spark://h1:7077", cores__max="3", task__cpus="2", executor__cores="2"))
+        self.assertIn("spark.executor.instances is 1, spark.executor.cores 1",
+                      self.never(2, master="yarn", executor__instances="1", executor__cores="1"))
+        self.assertEqual(self.never(9, master="spark://h1:7077"), "", "nobody can know")
+
+    def test_without_an_address_it_never_runs_on_this_machine(self):
+        self.assertIn("on which cluster of Spark?", self.never(1, address="", master="local[*]"))
+        self.assertEqual(self.never(1, address="", master="yarn"), "")
+
+
+class SettingsTest(unittest.TestCase):
+    def test_one_task_fills_an_executor(self):
+        own = spark_texts.own_settings(asked(cpus=4, mem_mib=1000, gpus=2), "yarn")
+        self.assertEqual((own["spark.executor.cores"], own["spark.task.cpus"], own["spark.executor.instances"]), ("4", "4", "2"))
+        self.assertEqual((own["spark.cores.max"], own["spark.executor.memoryOverhead"]), ("8", "1000m"))
+        self.assertEqual((own["spark.executor.resource.gpu.amount"], own["spark.task.resource.gpu.amount"]), ("2", "2"))
+        self.assertEqual(spark_texts.own_settings(asked(), "local-cluster[2,3,1024]")["spark.task.cpus"], "3")
+        self.assertNotIn("spark.task.cpus", spark_texts.own_settings(asked(), "local[4]"))
+
+    def test_what_the_user_sets_is_left_alone(self):
+        own = spark_texts.own_settings(
+            asked(conf={"spark.executor.cores": "8", "spark.task.cpus": "2", "spark.executor.memory": "2g"}), "spark://h1:7077")
+        for name in ("spark.executor.cores", "spark.task.cpus", "spark.executor.memory"):
+            self.assertNotIn(name, own)
+        self.assertEqual(own["spark.cores.max"], "8", "an executor takes four tasks")
+
+    def test_secrets_are_no_words_of_a_process(self):
+        wants = asked(conf={"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass", "spark.yarn.queue": "a b"})
+        words = spark_texts.submit_words(wants, {})
+        self.assertIn("--master spark://h1:7077", words)
+        self.assertIn("--conf 'spark.yarn.queue=a b'", words)
+        self.assertTrue(words.startswith("--deploy-mode client ") and words.endswith(" pyspark-shell"), words)
+        self.assertNotIn("s3cret", words)
+        self.assertEqual(spark_texts.secret_settings(wants),
+                         {"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass"})
+
+    def test_the_devices_of_a_host_are_hidden_from_a_job_that_asks_for_none(self):
+        self.assertTrue(spark_texts.hides_gpus(asked()))
+        self.assertFalse(spark_texts.hides_gpus(asked(gpus=1)))
+        self.assertFalse(spark_texts.hides_gpus(asked(conf={"spark.task.resource.gpu.amount": "0"})))
+
+
+class CauseTest(unittest.TestCase):
+    def test_javas_exception_is_said_without_the_stack(self):
+        error = Exception(
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed barrier "
+            "ResultStage. Most recent failure reason: Stage failed because barrier task ResultTask(0, 0) finished "
+            "unsuccessfully.\nExecutorLostFailure (executor 0 exited) Reason: Command exited with code 137\n"
+            "Driver stacktrace:\n\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:1)\n")
+        self.assertEqual(spark_texts.why_failed(error),
+                         "Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully. ExecutorLostFailure "
+                         "(executor 0 exited) Reason: Command exited with code 137")
+
+    def test_others_are_said_on_one_line(self):
+        denied = Exception(": org.apache.hadoop.security.AccessControlException: User a cannot submit to queue root.b\n\tat x\n")
+        self.assertEqual(spark_texts.why_failed(denied), "AccessControlException: User a cannot submit to queue root.b")
+        self.assertEqual(spark_texts.why_failed(Exception("a\nb")), "a b")
+        self.assertEqual(spark_texts.why_failed(ValueError()), "ValueError")
+        self.assertIn("spark.log in the experiment's folder says why",
+                      spark_texts.why_failed(Exception("[JAVA_GATEWAY_EXITED] Java gateway process exited")))
+
+
+class WireTest(unittest.TestCase):
+    def pair(self, key=KEY):
+        listening = socket.create_server(("127.0.0.1", 0))
+        task = socket.create_connection(listening.getsockname())
+        driver = listening.accept()[0]
+        for one in (listening, task, driver):
+            self.addCleanup(one.close)
+            one.settimeout(HANG)
+        return spark_wire.Wire(driver, KEY, spark_wire.DRIVER), spark_wire.Wire(task, key, spark_wire.TASK)
+
+    def greet(self, wires):
+        threads = [threading.Thread(target=wire.greet) for wire in wires]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(HANG)
+
+    def test_objects_go_both_ways(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        for number in range(3):
+            task.send({"number": number})
+            driver.send({"text": "line\nbreak"})
+        self.assertEqual([driver.receive() for _ in range(3)], [{"number": 0}, {"number": 1}, {"number": 2}])
+        self.assertEqual(task.receive(), {"text": "line\nbreak"})
+        task.close()
+        self.assertIsNone(driver.receive())
+
+    def test_who_has_another_key_is_refused(self):
+        driver, task = self.pair(key=b"x" * 32)
+        self.greet((driver, task))
+        task.send({"here": 0})
+        with self.assertRaises(spark_wire.WireError):
+            driver.receive()
+
+    def test_a_line_that_is_said_again_is_refused(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        said = []
+        with mock.patch.object(task, "connection", types.SimpleNamespace(sendall=said.append)):
+            task.send({"end": "1-1"})
+        task.connection.sendall(said[0] + said[0])
+        self.assertEqual(driver.receive(), {"end": "1-1"})
+        with self.assertRaises(spark_wire.WireError):
+            driver.receive()
+
+    def test_the_drivers_own_line_isnt_one_of_the_task(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        said = []
+        with mock.patch.object(driver, "connection", types.SimpleNamespace(sendall=said.append)):
+            driver.send({"end": "1-1"})
+        task.connection.sendall(said[0])
+        with self.assertRaises(spark_wire.WireError):
+            driver.receive()
+
+    def test_a_greeting_without_an_end_is_refused(self):
+        driver, task = self.pair()
+        task.connection.sendall(b"x" * 4096)
+        with self.assertRaises(spark_wire.WireError):
+            driver.greet()
+
+
+class VariablesTest(unittest.TestCase):
+    WORKER = {"PYTHON_WORKER_FACTORY_SECRET": "s", "_SPARK_AUTH_SECRET": "s", "SPARK_REUSE_WORKER": "1", "HOME": "/home/u",
+              "OMP_NUM_THREADS": "2", "PYTHONPATH": "/spark/python/lib/pyspark.zip:/spark/python/lib/py4j-0.10-src.zip:/mine",
+              "CUDA_VISIBLE_DEVICES": "0,1"}
+
+    def test_what_spark_has_set_for_its_worker_is_left_out(self):
+        own = spark_task.own_variables(self.WORKER, "2", [], False)
+        self.assertEqual(own, {"HOME": "/home/u", "PYTHONPATH": "/mine", "CUDA_VISIBLE_DEVICES": "0,1"})
+        self.assertEqual(spark_task.own_variables({"OMP_NUM_THREADS": "8", "PYTHONPATH": "/x/pyspark.zip"}, "2", [], False),
+                         {"OMP_NUM_THREADS": "8"})
+
+    def test_the_devices_are_those_that_spark_gives(self):
+        self.assertEqual(spark_task.own_variables(self.WORKER, "2", ["3", "5"], True)["CUDA_VISIBLE_DEVICES"], "3,5")
+        self.assertEqual(spark_task.own_variables({}, "2", [], True)["CUDA_VISIBLE_DEVICES"], "")
+
+
+class Told:
+    """What the driver would tell its supervisor."""
+
+    def __init__(self):
+        self.news = queue.Queue()
+
+    def __call__(self, *words):
+        self.news.put(words)
+
+    def next(self):
+        return self.news.get(timeout=HANG)
+
+
+class TasksTest(unittest.TestCase):
+    """The driver's side and tasks with their agents, over real connections; without Spark in between."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.program = os.path.join(self.folder.name, "muster")
+        self.write_muster("echo begins >&2; cat >/dev/null; echo ends >&2; exit 7")
+        self.links = spark_links.Links(KEY)
+        self.addCleanup(self.links.close)
+        self.tasks = []
+        self.addCleanup(lambda: [thread.join(HANG) for thread in self.tasks])
+        self.addCleanup(self.links.close)
+
+    def write_muster(self, script):
+        pathlib.Path(self.program).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        os.chmod(self.program, 0o700)
+
+    def begin(self, partition, attempt, key=KEY):
+        part = spark_task.Part([("127.0.0.1", self.links.port)], key, self.program, host_process.digest_of(self.program),
+                               types.SimpleNamespace(value=b"never"))
+        part.own = partition
+        self.tasks.append(threading.Thread(target=part.run, args=(partition, attempt, []), daemon=True))
+        self.tasks[-1].start()
+        return self.tasks[-1]
+
+    def starts_on(self, count=1):
+        for partition in range(count):
+            self.begin(partition, partition)
+        self.await_links(count)
+        hosts = [spark_links.Host(partition, f"h{partition}") for partition in range(count)]
+        starts = spark_links.Starts(self.links, hosts, lambda: "waits for 1 task of Spark at once")
+        starts.tell = Told()
+        return starts
+
+    def await_links(self, count):
+        with self.links.changed:
+            self.assertTrue(self.links.changed.wait_for(lambda: len(self.links.links) == count, HANG))
+
+    def start(self, starts, key, host="h0"):
+        starts.start(key, host, ["agent", "--serve", f"test-{os.getpid()}"], "the secret\n")
+
+    def test_an_agent_gets_its_words_and_a_file_of_its_own_and_ends_when_it_is_told(self):
+        self.write_muster('echo "$@" >&2; while [ "$1" != --rendezvous ]; do shift; done; stat -c %a "$2" >&2; '
+                          'read gone; cat "$2" >&2; exit 7')
+        starts = self.starts_on()
+        self.start(starts, "1-1")
+        key, kind, line = starts.tell.next()
+        run = f"test-{os.getpid()}"
+        self.assertEqual((key, kind), ("1-1", "line"))
+        self.assertTrue(line.startswith(f"agent --serve {run} --place {run}-0 --rendezvous /tmp/muster-spark-"), line)
+        self.assertTrue(line.endswith("-1-1 --until_closed"), line)
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "600"))
+        self.assertEqual(self.links.links[0].place, {"name": socket.gethostname(), "address": "127.0.0.1"})
+        starts.meet("another supervisor\n")
+        starts.end("1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "another supervisor"))
+        self.assertEqual(starts.tell.next(), ("1-1", "ended", "exited with 7"))
+        self.assertEqual(starts.running, {})
+        self.assertFalse(os.path.exists(line.split()[6]))
+
+    def test_an_agent_ends_with_the_drivers_connection(self):
+        self.write_muster(f"echo begins >&2; cat; touch {self.folder.name}/ended")
+        starts = self.starts_on()
+        self.start(starts, "1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "begins"))
+        self.links.close()
+        self.tasks[0].join(HANG)
+        self.assertFalse(self.tasks[0].is_alive())
+        self.assertTrue(os.path.exists(f"{self.folder.name}/ended"))
+
+    def test_a_start_that_fails_there_is_said(self):
+        starts = self.starts_on()
+        os.chmod(self.program, 0o600)  # so the other way is taken, which brings it
+        with mock.patch.object(spark_task.SparkHost, "take", side_effect=OSError("No space left")):
+            self.start(starts, "1-1")
+            self.assertEqual(starts.tell.next(), ("1-1", "ended", "OSError: No space left"))
+
+    def test_a_task_that_goes_ends_its_agents_and_the_next_start_waits_for_the_next_task(self):
+        starts = self.starts_on()
+        self.start(starts, "1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "begins"))
+        self.links.links[0].wire.close()
+        self.assertEqual(starts.tell.next(), ("1-1", "ended", spark_links.GONE))
+        self.await_links(0)
+        with mock.patch.object(spark_links, "LOOK_AGAIN", 0.01):
+            self.start(starts, "1-2")
+            self.assertEqual(starts.tell.next(), ("1-2", "waits", "waits for 1 task of Spark at once"))
+        self.begin(0, 5)
+        while (said := starts.tell.next()) != ("1-2", "line", "begins"):
+            self.assertEqual(said[1], "waits")
+        starts.end_all()
+        self.assertEqual([starts.tell.next() for _ in range(2)], [("1-2", "line", "ends"), ("1-2", "ended", "exited with 7")])
+
+    def test_when_spark_gives_up_a_start_that_waits_ends_with_its_words(self):
+        starts = self.starts_on()
+        self.links.links[0].wire.close()
+        self.await_links(0)
+        self.start(starts, "1-1")
+        self.links.give_up("Spark's stage has ended 4 times in a row")
+        self.assertEqual(starts.tell.next(), ("1-1", "ended", "Spark's stage has ended 4 times in a row"))
+        self.start(starts, "1-2", host="h9")
+        self.assertEqual(starts.tell.next(), ("1-2", "ended", "the job has no host h9"))
+
+    def test_a_start_that_is_taken_back_while_it_waits_ends(self):
+        starts = self.starts_on()
+        self.links.links[0].wire.close()
+        self.await_links(0)
+        self.start(starts, "1-1")
+        starts.end("1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "ended", "it isn't wanted any more"))
+
+    def test_the_newest_task_of_a_part_counts(self):
+        self.begin(0, 5)
+        self.await_links(1)
+        self.begin(0, 4).join(HANG)
+        self.assertEqual(self.links.links[0].attempt, 5)
+        first = self.tasks[0]
+        self.begin(0, 6)
+        first.join(HANG)
+        self.assertFalse(first.is_alive())
+        self.assertEqual(self.links.links[0].attempt, 6)
+
+    def test_a_stranger_is_none_of_the_tasks(self):
+        self.begin(0, 1, key=b"x" * 32).join(HANG)
+        self.assertEqual(self.links.links, {})
+
+    def test_only_these_ports_are_used(self):
+        taken = self.links.port
+        with self.assertRaises(OSError) as raised:
+            spark_links.Links(KEY, [taken, 1])
+        self.assertIn(f"none of the ports {taken}-{taken} is free here", str(raised.exception))
+
+
+class PlayedSpark:
+    """As much of Spark's context as the cluster asks."""
+
+    def __init__(self, slots=(), stages=()):
+        self.left, self.stages, self.stopped = list(slots), list(stages), False
+        self.calls = []
+        self._jsc = types.SimpleNamespace(sc=lambda: self)
+
+    def isStopped(self):  # noqa: N802
+        return self.stopped
+
+    def resourceProfileManager(self):  # noqa: N802
+        return types.SimpleNamespace(defaultResourceProfile=lambda: None)
+
+    def maxNumConcurrentTasks(self, _profile):  # noqa: N802
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    def parallelize(self, rows, parts):
+        self.calls.append(parts)
+        return self
+
+    def barrier(self):
+        return self
+
+    def mapPartitions(self, _part):  # noqa: N802
+        return self
+
+    def collect(self):
+        end = self.stages.pop(0)
+        if callable(end):
+            return end()
+        raise end
+
+    def cancelAllJobs(self):  # noqa: N802
+        self.calls.append("cancel")
+
+    def stop(self):
+        self.calls.append("stop")
+
+
+class PlayedLinks:
+    def __init__(self):
+        self.links, self.given_up = {}, ""
+        self.changed = threading.Condition()
+
+    def give_up(self, why):
+        self.given_up = self.given_up or why
+
+    def close(self):
+        self.give_up("the job ends")
+
+
+@mock.patch.object(spark_cluster, "LOOK", 0)
+class ClusterTest(unittest.TestCase):
+    def cluster(self, spark=None, **more):
+        self.said, self.waited = [], []
+        cluster = spark_cluster.Cluster(asked(**more), self.said.append, self.waited.append)
+        cluster.context, cluster.links = spark, PlayedLinks()
+        cluster.until = time.monotonic() + HANG
+        return cluster
+
+    def test_slots_that_come_are_waited_for_and_both_numbers_are_printed(self):
+        cluster = self.cluster(PlayedSpark(slots=[0, 1, 2]))
+        cluster.begin_stage = lambda: None
+        waits = []
+        cluster.await_group(waits.append)
+        self.assertEqual(waits, ["waits for 2 tasks of Spark at once; now there are 0 of 2 slots",
+                                 "waits for 2 tasks of Spark at once; now there is 1 of 2 slots"])
+        self.assertEqual(self.said, ["muster: Spark has 2 of 2 slots; dynamic allocation is off"])
+
+    def test_slots_that_dont_come_end_it_with_both_numbers(self):
+        cluster = self.cluster(PlayedSpark(slots=[1]))
+        cluster.until = 0
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            cluster.await_group(lambda why: None)
+        self.assertIn("Spark has given 1 of 2 slots within 60 s (spark: start_timeout)", str(raised.exception))
+
+    def test_an_application_that_spark_ends_is_said(self):
+        spark = PlayedSpark(slots=[0])
+        spark.stopped = True
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            self.cluster(spark).await_group(lambda why: None)
+        self.assertIn("Spark has ended the job's application", str(raised.exception))
+
+    def test_a_stage_that_ends_begins_again_three_times(self):
+        lost = Exception("org.apache.spark.SparkException: ExecutorLostFailure (executor 1)")
+        spark = PlayedSpark(slots=[0, 2], stages=[lost] * 4)
+        cluster = self.cluster(spark)
+        cluster.run_stage(None)
+        self.assertEqual(spark.calls, [2] * 4)
+        self.assertEqual(len(self.said), 3)
+        self.assertIn("Spark's stage has ended, and begins again: SparkException: ExecutorLostFailure (executor 1)", self.said[0])
+        self.assertTrue(cluster.links.given_up.startswith("Spark's stage has ended 4 times in a row: "), cluster.links.given_up)
+
+    def test_a_stage_that_has_lived_long_doesnt_count(self):
+        spark = PlayedSpark(slots=[2], stages=[Exception("a")] * 6)
+        cluster = self.cluster(spark)
+        with mock.patch.object(spark_cluster, "STEADY", -1):
+            spark.stages.append(lambda: cluster.links.give_up("the job ends"))
+            cluster.run_stage(None)
+        self.assertEqual((spark.calls, cluster.links.given_up), ([2] * 7, "the job ends"))
+
+    def test_slots_that_dont_come_again_end_it(self):
+        spark = PlayedSpark(slots=[1], stages=[Exception("a")])
+        cluster = self.cluster(spark, start_timeout=-1)
+        cluster.run_stage(None)
+        self.assertIn("Spark has given 1 of 2 slots", cluster.links.given_up)
+
+    def test_a_jvm_that_has_died_ends_it(self):
+        spark = PlayedSpark(stages=[Exception("Answer from Java side is empty")])
+        spark.isStopped = mock.Mock(side_effect=ConnectionRefusedError("refused"))
+        cluster = self.cluster(spark)
+        cluster.run_stage(None)
+        self.assertEqual(cluster.links.given_up, "Spark's JVM has died: refused")
+
+    def test_hosts_have_different_names(self):
+        cluster = self.cluster()
+        for partition, address in ((1, "10.0.0.2"), (0, "10.0.0.1")):
+            place = {"name": "worker" if partition else "a", "address": address}
+            cluster.links.links[partition] = types.SimpleNamespace(place=place)
+        hosts, addresses = cluster.hosts()
+        self.assertEqual([(host.partition, host.name) for host in hosts], [(0, "a"), (1, "worker")])
+        self.assertEqual(addresses, ["10.0.0.1", "10.0.0.2"])
+
+    def test_tasks_that_dont_reach_the_driver_end_it(self):
+        cluster = self.cluster()
+        cluster.until = 0
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            cluster.hosts()
+        self.assertIn("0 of 2 tasks of Spark have reached the job's driver within 60 s", str(raised.exception))
+        cluster.links.give_up("Spark has ended it")
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            cluster.hosts()
+        self.assertEqual(str(raised.exception), "Spark has ended it")
+
+    def connect(self, cluster, settings, begin=lambda _settings: None):
+        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.dict(os.environ), \
+                mock.patch.object(cluster, "launch", return_value=types.SimpleNamespace(getAll=lambda: list(settings.items()))), \
+                mock.patch.object(cluster, "begin", side_effect=begin) as began:
+            try:
+                cluster.connect()
+                return "", began.call_count
+            except driver_server.NoHosts as why:
+                return str(why), began.call_count
+
+    def test_settings_are_looked_at_before_there_is_an_application(self):
+        why, began = self.connect(self.cluster(), {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true"})
+        self.assertIn("barrier mode takes no dynamic allocation", why)
+        self.assertEqual(began, 0)
+        self.assertEqual(self.connect(self.cluster(), {"spark.master": "yarn"}), ("", 1))
+        self.assertEqual(self.waited, ["waits for Spark at spark://h1:7077 to begin the job's application"])
+
+    def test_what_spark_refuses_is_said_with_its_words(self):
+        cluster = self.cluster()
+
+        def refuse(_settings):
+            cluster.failed = Exception(": org.apache.hadoop.security.AccessControlException: no permission\n\tat x")
+
+        why, _ = self.connect(cluster, {"spark.master": "yarn"}, refuse)
+        self.assertEqual(why, "Spark refuses it: AccessControlException: no permission")
+
+    def test_a_queue_that_never_begins_ends_it(self):
+        free = threading.Event()
+        self.addCleanup(free.set)
+        why, _ = self.connect(self.cluster(start_timeout=0), {"spark.master": "yarn"}, lambda _settings: free.wait())
+        self.assertIn("hasn't begun the job's application within 0 s (spark: start_timeout)", why)
+
+    def test_the_workers_have_the_jobs_python(self):
+        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.dict(os.environ, {"SPARK_REMOTE": "sc://x"}):
+            os.environ.pop("PYSPARK_PYTHON", None)
+            cluster = self.cluster(python="/opt/python", conf={})
+            with mock.patch.object(cluster, "launch", side_effect=Exception("a")), self.assertRaises(driver_server.NoHosts):
+                cluster.connect()
+            self.assertEqual(os.environ["PYSPARK_PYTHON"], "/opt/python")
+            self.assertNotIn("SPARK_REMOTE", os.environ)
+
+    def test_the_end_doesnt_hang_on_a_stage_that_doesnt_end(self):
+        free = threading.Event()
+        self.addCleanup(free.set)
+        spark = PlayedSpark()
+        cluster = self.cluster(spark)
+        cluster.stage = threading.Thread(target=free.wait, daemon=True)
+        cluster.stage.start()
+        with mock.patch.object(spark_cluster, "END_PATIENCE", 0):
+            cluster.end()
+        self.assertEqual(spark.calls, ["cancel", "stop"])
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def why_not(self, function, *words):
+        with self.assertRaises(spark_client.Failure) as raised:
+            function(*words)
+        return raised.exception.kind, raised.exception.text
+
+    def test_addresses_are_those_of_spark(self):
+        for address in ("-", "local[2]", "local-cluster[2,1,1024]", "k8s://https://h:443"):
+            spark_client.check_address(address)
+        self.assertEqual(self.why_not(spark_client.check_address, "h1:7077")[0], "refused")
+        with mock.patch.dict(os.environ, {"HADOOP_CONF_DIR": "", "YARN_CONF_DIR": ""}):
+            self.assertIn("HADOOP_CONF_DIR", self.why_not(spark_client.check_address, "yarn")[1])
+            os.environ["YARN_CONF_DIR"] = "/etc/hadoop"
+            spark_client.check_address("yarn")
+
+    def test_a_master_that_doesnt_answer_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+            spark_client.check_address(f"spark://127.0.0.1:{port}")
+        kind, text = self.why_not(spark_client.check_address, f"spark://127.0.0.1:{port}")
+        self.assertEqual(kind, "unreachable")
+        self.assertIn(f"127.0.0.1:{port}: ", text)
+
+    def test_java_and_pyspark_must_be_there(self):
+        with mock.patch.dict(os.environ, {"JAVA_HOME": self.folder.name}):
+            self.assertEqual(self.why_not(spark_client.find_java), ("no_java", f"JAVA_HOME is {self.folder.name}, and has no bin/java"))
+        with mock.patch.dict(os.environ, {"JAVA_HOME": "", "PATH": self.folder.name}):
+            self.assertEqual(self.why_not(spark_client.find_java), ("no_java", "there is no java in PATH"))
+        with mock.patch.dict(os.environ, {"SPARK_HOME": self.folder.name}), \
+                mock.patch.object(spark_client.importlib.util, "find_spec", return_value=None):
+            kind, text = self.why_not(spark_client.find_pyspark)
+        self.assertEqual(kind, "no_spark")
+        self.assertIn(f"nor has SPARK_HOME ({self.folder.name})", text)
+        self.assertIn("accepted: Spark 3.4 or newer", self.why_not(spark_client.check_version, "3.3.2")[1])
+        spark_client.check_version("4.0.0.dev1")
+
+    def test_an_empty_spark_home_is_none(self):
+        with mock.patch.dict(os.environ, {"SPARK_HOME": ""}), mock.patch.object(spark_client.importlib.util, "find_spec"):
+            spark_client.find_pyspark()
+            self.assertNotIn("SPARK_HOME", os.environ)
+
+    def test_the_pyspark_of_spark_home_is_found(self):
+        package = pathlib.Path(self.folder.name, "python/pyspark")
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "version.py").write_text('__version__: str = "3.5.1"\n', encoding="utf-8")
+        pathlib.Path(self.folder.name, "python/lib").mkdir()
+        pathlib.Path(self.folder.name, "python/lib/py4j-0.10.9-src.zip").touch()
+        with mock.patch.dict(os.environ, {"SPARK_HOME": self.folder.name}), mock.patch.object(sys, "path", list(sys.path)):
+            found = spark_client.find_pyspark()
+        self.assertEqual((found, spark_client.version_of(found)), (str(package), "3.5.1"))
+
+    def test_a_job_is_a_process_of_its_own_that_is_found_by_its_id(self):
+        script = pathlib.Path(self.folder.name, "job.sh")
+        os.mkfifo(self.folder.name + "/gate")
+        script.write_text("#!/bin/sh\necho begins after $1\nread line <gate\n", encoding="utf-8")
+        with mock.patch.object(spark_client, "check"):
+            job = spark_client.submit("-", str(script), "a:b")["id"]
+        pid = int(job.split("-")[-2])
+        self.assertTrue(spark_client.lives(job))
+        self.assertEqual(os.getsid(pid), pid)
+        self.assertFalse(spark_client.lives(job + "0"), "another process with this number")
+        self.assertFalse(spark_client.lives("elsewhere-" + job.split("-", job.count("-") - 1)[-1]))
+        with open(self.folder.name + "/gate", "w", encoding="utf-8"):
+            pass
+        os.waitpid(pid, 0)
+        self.assertFalse(spark_client.lives(job))
+        self.assertEqual(pathlib.Path(self.folder.name, "spark.log").read_text(encoding="utf-8"), "begins after a:b\n")
+
+    def test_its_answers_are_json(self):
+        words = [sys.executable, str(ENGINES / "spark/spark_client.py"), "check", "h1"]
+        said = subprocess.run(words, capture_output=True, text=True, env={"PATH": "/nowhere", "SPARK_HOME": ""}, check=False)
+        self.assertEqual(said.returncode, 1, said.stderr)
+        self.assertIn(json.loads(said.stdout)["error"], ("no_spark", "no_java"))
+
+
+class WaitingTest(unittest.TestCase):
+    def test_it_waits_for_other_drivers_until_they_end_or_it_is_freed(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(spark_driver, "PATIENCE_OF_JOBS", 0):
+            free = os.path.join(folder, "job_free.h-1-1")
+            lives = iter([True, True, False, True])
+            waits = []
+
+            def wait(why):
+                waits.append(why)
+                if len(waits) == 3:
+                    pathlib.Path(free).touch()
+
+            with mock.patch.object(spark_driver, "lives", side_effect=lambda job: next(lives, True)):
+                spark_driver.await_ends(["a", "b"], free, wait)
+        self.assertEqual(waits, ["waits for the end of job a"] * 2 + ["waits for the end of job b"])
+
+    def test_a_driver_that_can_have_no_hosts_tells_the_experiment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            muster = pathlib.Path(folder, "muster")
+            muster.write_text(f'#!/bin/sh\necho "$@" >{folder}/said\nexit 2\n', encoding="utf-8")
+            muster.chmod(0o700)
+            wants = asked(muster=str(muster), home=folder, folder=folder, output=f"{folder}/out", over=f"{folder}/over",
+                          waits=f"{folder}/waits", umask=0o22)
+            driver = spark_driver.Driver(wants, "h-1-1", None)
+            driver.take_signals = lambda: None
+            driver.cluster = mock.Mock(connect=mock.Mock(side_effect=driver_server.NoHosts("there are no slots")))
+            with mock.patch("builtins.print"):
+                self.assertEqual(driver.run(), 2)
+            said = pathlib.Path(folder, "said").read_text(encoding="utf-8")
+            self.assertEqual(said, "supervise 1 --in_job spark --refused there are no slots\n")
+            driver.cluster.end.assert_called_once_with()
+
+
+if __name__ == "__main__":
+    unittest.main()
