@@ -137,7 +137,7 @@ JobTerms SparkJobs::TermsOf(const HostSetting& setting) const {
   return {.hosts = setting.spark.value_or(SparkSetting()).nodes, .signal_cancels = true};
 }
 
-absl::StatusOr<std::string> SparkJobs::Ask(const std::vector<std::string>& words, absl::Duration patience) const {
+absl::StatusOr<std::string> SparkJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience) const {
   const Socket program(CreateMemoryFile("muster-spark"));
   const std::string_view text = kSparkClientProgram;
   if (Uninterrupted([&] { return write(program.fd(), text.data(), text.size()); }) != static_cast<ssize_t>(text.size()))
@@ -162,7 +162,7 @@ absl::StatusOr<std::string> SparkJobs::Submit(const std::string& script, const s
   RETURN_IF_ERROR(PutDriver(script, kSparkDriverPrograms));
   std::vector<std::string> words = {"submit", place_.address.empty() ? "-" : place_.address, script};
   if (!after.empty()) words.push_back(after);
-  ASSIGN_OR_RETURN(const std::string answer, Ask(words, kSparkPatience));
+  ASSIGN_OR_RETURN(const std::string answer, AskClient(words, kSparkPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("id") || !object["id"].is_string())
     return absl::UnavailableError("the program that starts jobs of Spark has answered without the id of a job");
@@ -171,7 +171,7 @@ absl::StatusOr<std::string> SparkJobs::Submit(const std::string& script, const s
 
 absl::StatusOr<std::string> SparkJobs::WouldTake(const std::string& /*script_text*/) {
   ASSIGN_OR_RETURN(const std::string answer,
-                   Ask({"check", place_.address.empty() ? "-" : place_.address}, kSparkPatience));
+                   AskClient({"check", place_.address.empty() ? "-" : place_.address}, kSparkPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   return absl::StrCat("version ", object.value("spark", "?"), " of ", place_.python, ", with ",
                       object.value("java", "?"), "; whether ",

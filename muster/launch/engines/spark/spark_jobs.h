@@ -57,7 +57,7 @@ class SparkJobs final : public JobEngine {
 
  private:
   // Runs the program with these words behind its name. Returns the one line of JSON that it prints, or its error.
-  absl::StatusOr<std::string> Ask(const std::vector<std::string>& words, absl::Duration patience) const;
+  absl::StatusOr<std::string> AskClient(const std::vector<std::string>& words, absl::Duration patience) const;
 
   const std::vector<std::string> environment_;
   const SparkPlace place_;
