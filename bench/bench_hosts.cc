@@ -1,20 +1,15 @@
 // `bench hosts`: what `muster run --hosts` costs, in real processes over real ssh: the time until the tasks' first
 // lines on a few hosts and on many, beside `ssh HOST true`; the lines a second that one agent carries, without losing
-// one, beside a plain pipe and plain ssh; the agent's memory; what `muster train --on ray` takes to its first lines
-// beyond a job of Ray's own. The hosts are namespaces of this machine, each with its
-// own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal
-// is missed.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+// one, as `muster run` prints them and as `muster logs -f` reads them, beside a plain pipe and plain ssh; the agent's
+// memory; what `muster train --on ray` takes to its first lines beyond a job of Ray's own. The hosts are namespaces of
+// this machine, each with its own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on
+// stderr. Exits with 1 if a goal is missed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +32,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/monotonic.h"
 #include "muster/base/status_macros.h"
+#include "tests/process/testing/experiments.h"
 #include "tests/process/testing/simulated_hosts.h"
 
 namespace muster::bench {
@@ -63,6 +59,10 @@ constexpr Figure kFigures[] = {
     {"ssh_lines_s", FigureGoal::kNone, 0, "`ssh HOST PROGRAM`"},
     {"lost_lines", FigureGoal::kAtMost, 0,
      "by `muster run`: not whole, or not in order; the most of all rounds counts"},
+    {"logs_lines_s", FigureGoal::kAtLeast, 200'000,
+     "lines a second of one task of `muster train`, as `muster logs -f` shows them"},
+    {"logs_lost_lines", FigureGoal::kAtMost, 0,
+     "by these two: not whole, or not in order; the most of all rounds counts"},
     {"run_us_a_line", FigureGoal::kNone, 0, "processor time of `muster run` and its ssh"},
     {"agent_mb", FigureGoal::kAtMost, 10, "private memory of an agent with --tasks tasks"},
     {"agent_flooded_mb", FigureGoal::kAtMost, 10, "likewise, when they have printed --lines lines"},
@@ -145,8 +145,14 @@ class HostsBench {
   absl::Status MeasureTrain();
   absl::Status MeasureMany();
   absl::Status MeasureManyShared();
-  absl::StatusOr<Printed> Print(const std::vector<std::string>& command);
+  // Counts the numbered lines of `command`, behind the name of their task if it shows one. Calls `on_other` for each
+  // other line.
+  absl::StatusOr<Printed> Print(const std::vector<std::string>& command, const EnvironmentChanges& environment = {},
+                                const std::function<void(std::string_view line)>& on_other = nullptr);
   absl::Status MeasureRunLines();
+  // Starts an experiment on h1 that runs this command. Returns its id.
+  absl::StatusOr<std::string> TrainDetached(const std::string& run, const EnvironmentChanges& environment);
+  absl::Status MeasureLogsLines();
   absl::Status MeasurePlainLines(const char* name, const std::vector<std::string>& command);
   absl::Status MeasureMemory(bool flooded);
   absl::Status NoteMemory(bool flooded);
@@ -271,19 +277,29 @@ absl::Status HostsBench::MeasureManyShared() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<HostsBench::Printed> HostsBench::Print(const std::vector<std::string>& command) {
+// Returns what a task has written of a line that `muster run` prints ("[worker:0] text"), or `muster logs` ("1.master |
+// text").
+std::string_view BehindTask(std::string_view line) {
+  constexpr std::string_view kTask = "[worker:0] ", kBar = " | ";
+  if (absl::StartsWith(AbslView(line), AbslView(kTask))) return line.substr(kTask.size());
+  const size_t bar = line.find(kBar);
+  return bar == std::string_view::npos ? line : line.substr(bar + kBar.size());
+}
+
+absl::StatusOr<HostsBench::Printed> HostsBench::Print(const std::vector<std::string>& command,
+                                                      const EnvironmentChanges& environment,
+                                                      const std::function<void(std::string_view line)>& on_other) {
   LineCount count(kLineBytes);
   Printed printed;
   int64_t first = 0, last = 0;
   std::string others;
-  LinesOfProcess process(command, {});
+  LinesOfProcess process(command, environment);
   RETURN_IF_ERROR(process
                       .Read(kPatience,
                             [&](std::string_view line) {
-                              constexpr std::string_view kTask = "[worker:0] ";
-                              if (absl::StartsWith(AbslView(line), AbslView(kTask))) line.remove_prefix(kTask.size());
-                              if (!count.Take("", line)) {
+                              if (!count.Take("", BehindTask(line))) {
                                 absl::StrAppend(&others, AbslView(line), "\n");
+                                if (on_other) on_other(line);
                                 return true;
                               }
                               if (count.whole() == 1) first = MonotonicNanos();
@@ -306,6 +322,52 @@ absl::Status HostsBench::MeasureRunLines() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> HostsBench::TrainDetached(const std::string& run, const EnvironmentChanges& environment) {
+  const std::string folder = std::filesystem::current_path() / "printing";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/muster.yml") << "project: printing\ntrain:\n  framework: any\n  run: " << run << "\n";
+  constexpr std::string_view kBegun = "experiment ";
+  std::string id, said;
+  LinesOfProcess train(hosts_.On("h0", {options_.muster, "train", "--detach", "-f", folder, "--hosts", "h1",
+                                        "--ssh_config", hosts_.ssh_config()}),
+                       environment);
+  RETURN_IF_ERROR(train
+                      .Read(kPatience,
+                            [&](std::string_view line) {
+                              absl::StrAppend(&said, AbslView(line), "\n");
+                              if (!absl::StartsWith(AbslView(line), AbslView(kBegun))) return true;
+                              line.remove_prefix(kBegun.size());
+                              id = line.substr(0, line.find(' '));
+                              return true;
+                            })
+                      .status());
+  if (train.Wait() == 0 && !id.empty()) return id;
+  return absl::InternalError("muster train --detach has failed, or said no id:\n" + said);
+}
+
+// The task prints its first line when `muster logs -f` has shown that it runs, so nothing is read from a log that was
+// there before.
+absl::Status HostsBench::MeasureLogsLines() {
+  const std::string gate_path = hosts_.shared() + "/gate";
+  std::filesystem::remove(gate_path);
+  const ScriptGate gate(gate_path);
+  const std::string home = hosts_.shared() + "/home_of_logs";
+  const EnvironmentChanges environment = {{"MUSTER_HOME", home}};
+  const std::string run = absl::StrCat("read line < ", gate_path, " && ", absl::StrJoin(Printer(options_.lines), " "));
+  ASSIGN_OR_RETURN(const std::string id, TrainDetached(run, environment));
+  const std::string runs = id + ".master | ";
+  ASSIGN_OR_RETURN(const Printed printed,
+                   Print(hosts_.On("h0", {options_.muster, "logs", id, "-f"}), environment, [&](std::string_view line) {
+                     if (absl::StartsWith(AbslView(line), runs) && absl::EndsWith(AbslView(line), "--> RUNNING"))
+                       gate.LetThrough();
+                   }));
+  Note("logs_lines_s", printed.a_second);
+  Note("logs_lost_lines", static_cast<double>(options_.lines - printed.whole));
+  hosts_.AwaitNothingOn("h1");
+  std::filesystem::remove_all(home);
+  return absl::OkStatus();
+}
+
 absl::Status HostsBench::MeasurePlainLines(const char* name, const std::vector<std::string>& command) {
   ASSIGN_OR_RETURN(const Printed printed, Print(command));
   Note(name, printed.a_second);
@@ -314,13 +376,11 @@ absl::Status HostsBench::MeasurePlainLines(const char* name, const std::vector<s
 
 // After printing, the tasks wait until their agent has been looked at.
 absl::Status HostsBench::MeasureMemory(bool flooded) {
-  const std::string gate = hosts_.shared() + "/gate";
-  std::filesystem::remove(gate);
-  const int opened = mkfifo(gate.c_str(), 0600) == 0 ? open(gate.c_str(), O_RDWR | O_CLOEXEC) : -1;
-  if (opened < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the FIFO ", gate));
-  const std::unique_ptr<const int, void (*)(const int*)> closed(&opened, [](const int* fd) { close(*fd); });
+  const std::string gate_path = hosts_.shared() + "/gate";
+  std::filesystem::remove(gate_path);
+  const ScriptGate gate(gate_path);
   std::vector<std::string> printer = Printer(flooded ? options_.lines / options_.tasks : 1);
-  printer.insert(printer.end(), {"--gate", gate});
+  printer.insert(printer.end(), {"--gate", gate.path()});
   int printing = options_.tasks;
   LinesOfProcess run(Run(1, options_.tasks, hosts_.ssh_config(), printer), {});
   ASSIGN_OR_RETURN(const bool all, run.Read(kPatience, [&printing](std::string_view line) {
@@ -329,9 +389,7 @@ absl::Status HostsBench::MeasureMemory(bool flooded) {
   }));
   if (!all) return absl::InternalError("muster run has ended before its tasks had printed all");
   RETURN_IF_ERROR(NoteMemory(flooded));
-  const std::string bytes(static_cast<size_t>(options_.tasks), '.');
-  if (write(opened, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-    return absl::ErrnoToStatus(errno, "cannot let the tasks go on");
+  gate.LetThrough(options_.tasks);
   RETURN_IF_ERROR(run.Read(kPatience, [](std::string_view) { return true; }).status());
   return run.Wait() == 0 ? absl::OkStatus() : absl::InternalError("muster run has failed");
 }
@@ -392,6 +450,7 @@ absl::Status HostsBench::Measure() {
       {"many", [this] { return MeasureMany(); }},
       {"many", [this] { return MeasureManyShared(); }},
       {"lines", [this] { return MeasureRunLines(); }},
+      {"lines", [this] { return MeasureLogsLines(); }},
       {"lines", [this] { return MeasurePlainLines("pipe_lines_s", Printer(options_.lines)); }},
       {"lines",
        [this] { return MeasurePlainLines("ssh_lines_s", Ssh("h1", absl::StrJoin(Printer(options_.lines), " "))); }},

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/launch/task/resources.h"
-#include "tests/process/testing/experiments.h"
+#include "tests/process/testing/engines.h"
 
 namespace muster::experiment_bad_input_test {
 namespace {
@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
 
+// What the command refuses, before it asks an engine for anything.
 class ExperimentBadInput : public ExperimentsTest {
  protected:
   // Expects that `muster train` with this section is a mistake, and that it creates no experiment. Returns the message.
@@ -137,7 +138,12 @@ TEST_F(ExperimentBadInput, AnExperimentOfAnotherProject) {
   EXPECT_THAT(Mistake({"train", "--experiment", "1"}), AllOf(HasSubstr("project toy"), HasSubstr("project other")));
 }
 
-TEST_F(ExperimentBadInput, AProgramThatIsNotThere) {
+// What an engine starts, and brings here.
+class ExperimentBadPrograms : public OnEveryEngine {};
+
+INSTANTIATE_TEST_SUITE_P(, ExperimentBadPrograms, ::testing::Values("local", "ssh"), EngineName);
+
+TEST_P(ExperimentBadPrograms, AProgramThatIsNotThere) {
   WriteExperiment("run: no-such-program --flag");
   const Said said = Muster({"train"});
   EXPECT_EQ(said.exit_code, 127);
@@ -147,7 +153,7 @@ TEST_F(ExperimentBadInput, AProgramThatIsNotThere) {
   EXPECT_EQ(status["tasks"][0]["restarts"], 0) << "another try wouldn't help";
 }
 
-TEST_F(ExperimentBadInput, AFloodIsBoundedAndBlocksNobody) {
+TEST_P(ExperimentBadPrograms, AFloodIsBoundedAndBlocksNobody) {
   // Ten times what is kept. The experiment ends, and its last lines are in the log.
   WriteExperiment(
       "log_limit: 1MB\nrun: seq -f 'line %010g of many, some of which nobody will read' 1 200000; echo last");
@@ -166,7 +172,7 @@ TEST_F(ExperimentBadInput, AFloodIsBoundedAndBlocksNobody) {
   EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), AllOf(Contains("last"), Contains("--> FINISHED")));
 }
 
-TEST_F(ExperimentBadInput, BinaryGarbageDoesNotReachTheTerminal) {
+TEST_P(ExperimentBadPrograms, BinaryGarbageDoesNotReachTheTerminal) {
   WriteExperiment(R"(run: printf 'a\000b\033]0;title\007c\377\376\r\n'; head -c 100000 /dev/urandom; echo; echo last)");
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "1.master"),

@@ -30,6 +30,8 @@ pid_t ProcessCalled(const std::string& title) {
   return 0;
 }
 
+// Without agents, on this machine. What a dead agent and its guard leave on a host: SshFailure and
+// SshExperiment.GcOfHostsEndsWhatDeadJobsHaveLeft.
 class ExperimentLeft : public ExperimentsTest {
  protected:
   // Starts an experiment whose task prints "pid N" of the program that it has started, and returns N.

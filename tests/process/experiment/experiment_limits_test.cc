@@ -91,6 +91,7 @@ void ExpectAll(const std::string& shown, const std::string& name, int64_t count)
   for (size_t i = 0; i < counted.kept.size(); ++i) ASSERT_EQ(counted.kept[i], static_cast<int64_t>(i) + 1) << name;
 }
 
+// The disk of MUSTER_HOME, which is this machine's. That of a host: SshExperiment.AFullDiskOfAHostIsTheTasksOwnFailure.
 class ExperimentLimits : public ExperimentsTest {
  protected:
   // Mounts it on MUSTER_HOME.

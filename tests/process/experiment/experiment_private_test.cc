@@ -14,6 +14,8 @@ namespace {
 
 using ::testing::Contains, ::testing::HasSubstr;
 
+// The files are this machine's, whatever runs the tasks. On hosts nothing of the shell reaches the tasks
+// (SshRun.OnlyWhatEnvNamesTravelsAndArrivesAsItIs).
 class ExperimentPrivate : public ExperimentsTest {
  protected:
   // Returns the paths below MUSTER_HOME for which `is` is true.

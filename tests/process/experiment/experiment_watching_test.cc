@@ -38,7 +38,8 @@ class ExperimentWatching : public OnEveryEngine {
   std::string FakeTensorboard() const { return WriteProgram("tensorboard", "echo \"started $*\"\nexit 3"); }
 };
 
-// What is read of this machine's processes, or has nothing to do with where tasks run.
+// The command's own part: the terminal in which monitor draws, ids, the PATH in which it finds TensorBoard. No engine
+// has a share in it.
 class ExperimentWatchingHere : public ExperimentWatching {};
 
 class ExperimentTensorboardMeanwhile : public ExperimentWatching {};

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@
 namespace muster::moved_tasks_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::Each, ::testing::Ge, ::testing::HasSubstr, ::testing::Le,
-    ::testing::Not;
+using nlohmann::json;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::Each, ::testing::Ge,
+    ::testing::HasSubstr, ::testing::Le, ::testing::Not, ::testing::StartsWith, ::testing::Value;
 
 constexpr int64_t kWidth = 40000;
 
@@ -198,6 +200,35 @@ TEST_P(MovedExperiment, AnUnpluggedHostWithAPsAndADirectWorkerIsReplaced) {
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(train->Wait(), 130);
   ExpectExact(Aside("out") + "/1");
+}
+
+// Only muster's own programs learn of a move; those of other frameworks are told the new address when they start.
+TEST_P(MovedExperiment, ProgramsOfOtherFrameworksAreAllStartedAgain) {
+  const std::string go = Aside("go");
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: {worker: 2}}\n"
+                     "  output: ",
+                     Aside("out"), "\n  run: echo told $TF_CONFIG; while [ ! -e ", go, " ]; do sleep 0.1; done\n"));
+  const auto train = StartMuster({"train", "--no-venv"});
+  const auto await_told = [&](const std::string& host) {
+    const std::string address = "\"worker\":[\"" + SimulatedHosts::AddressOf(host) + ":";
+    for (const std::string task : {"1.master", "1.worker.1"})
+      while (!HasFailure() &&
+             !Value(LinesOf(train->out, task), Contains(AllOf(StartsWith("told "), HasSubstr(address)))))
+        train->ReadSomeOut();
+  };
+  await_told("h2");
+  hosts().Cut("h2");
+  train->WaitForOut("ending all tasks, to start them again");
+  hosts().Heal("h2");
+  await_told("h1");
+  const json tasks = TasksOf("1");
+  EXPECT_EQ(tasks["1.worker.1"]["host"], "h1");
+  EXPECT_EQ(tasks["1.master"]["restarts"], 0) << "it is the other's host that was lost";
+  EXPECT_THAT(Out({"status", "1"}),
+              ContainsRegex("\n1.worker.1 [^\n]*was restarted: h2 was lost; it runs on h1 now\n"));
+  std::ofstream(go) << "\n";
+  EXPECT_EQ(train->Wait(), 0) << train->err;
 }
 
 }  // namespace

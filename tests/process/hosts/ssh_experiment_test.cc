@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -174,6 +175,37 @@ TEST_P(SshExperiment, FlagsForHostsWinOverTheFile) {
                     ContainsRegex("\n  placement +none +--hosts, not the file's\n")));
   EXPECT_THAT(dry.out, ContainsRegex("code for each host: 1 file, [0-9]+ bytes, [^\n]*\n  [0-9]+ bytes  muster.yml\n"));
   EXPECT_THAT(Mistake({"train", "--on", "shh"}), HasSubstr("(nearest: ssh)"));
+}
+
+// The login on h1 sets the GPUs that its tasks may have. They keep these names, and a host that has none is named with
+// the setting.
+TEST_P(SshExperiment, GpusAreThoseOfTheHostsOwnPool) {
+  const auto at_login = [](const std::string& variables) {
+    Process set(hosts().On(
+        "h1",
+        {"sh", "-c", "mkdir -p /run/home/.ssh && cat > /run/home/.ssh/environment <<'end'\n" + variables + "\nend\n"}));
+    EXPECT_EQ(set.Wait(), 0) << set.err;
+  };
+  RunOn("[h1 gpus=2]");
+  Write("muster.yml",
+        "project: toy\ntrain:\n  framework: tensorflow\n  tensorflow:\n    distributed:\n      ps: 1\n"
+        "      worker: {count: 2, resources: {gpus: 1}}\n      evaluator: true\n"
+        "  run: echo sees \"[$CUDA_VISIBLE_DEVICES]\"\n");
+  at_login("CUDA_VISIBLE_DEVICES=GPU-a,GPU-b");
+  const Said some = Muster({"train", "--no-venv"});
+  at_login("CUDA_VISIBLE_DEVICES=");
+  const Said none = Muster({"train", "--no-venv"});
+  at_login("");
+  EXPECT_EQ(some.exit_code, 0) << some.out << some.err;
+  for (const auto& [task, gpus] :
+       {std::pair("1.ps.1", ""), {"1.master", "GPU-a"}, {"1.worker.1", "GPU-b"}, {"1.evaluator", ""}})
+    EXPECT_THAT(LinesOf(some.out, task), Contains(absl::StrCat("sees [", gpus, "]"))) << some.out;
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err,
+              HasSubstr("master could not be started: on h1: the task wants a GPU that isn't there: the host's "
+                        "own CUDA_VISIBLE_DEVICES is '', which has 0"));
+  for (const std::string task : {"2.master", "2.worker.1"})
+    EXPECT_THAT(LinesOf(none.out, task), Not(Contains(HasSubstr("sees ")))) << none.out;
 }
 
 TEST_P(SshExperiment, DataInTheFolderOfTheCodeIsNotSent) {

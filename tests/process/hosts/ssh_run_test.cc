@@ -6,12 +6,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "tests/process/testing/by_hand.h"
@@ -20,7 +23,8 @@
 namespace muster::ssh_run_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
+    ::testing::Not, ::testing::StartsWith;
 
 // The exit code where a host can't be used: nothing has been started.
 constexpr int kNothingStarted = 2;
@@ -116,6 +120,32 @@ TEST_F(SshRun, ALibraryThatIsMissingOnAHostIsNamedWithTheHost) {
       << run->err;
 }
 
+// The rest is the host's own, what a login there gets, also where the variable has the same name here.
+TEST_F(SshRun, OnlyWhatEnvNamesTravelsAndArrivesAsItIs) {
+  const std::string odd = "a\nb \"c\" 'd' %e %% $HOME `f` \\ \t=\xff";
+  const std::string function = "() {  echo \"hi\";\n echo 100%\n}";
+  const std::map<std::string, std::string> stays = {
+      {"HOME", "/of/here"},       {"LD_LIBRARY_PATH", "/of/here"}, {"LD_PRELOAD", "libc.so.6"},
+      {"SSH_CONNECTION", "here"}, {"SLURM_JOB_ID", "77"},          {"SLURM_PROCID", "3"},
+      {"SECRET", "of here"},      {"PYTHONPATH", "/of/here"},      {"BASH_FUNC_hidden%%", function}};
+  environment_ = {
+      {"OWN", odd}, {"BASH_FUNC_hello%%", function}, {"GIVEN", "replaced"}, {"PATH", "/of/here:/usr/bin:/bin"}};
+  environment_.insert(environment_.end(), stays.begin(), stays.end());
+  // Without a shell, which would drop what it takes for no name.
+  const auto run = Run({"--ps", "0", "--workers", "1", "--env", "OWN", "--env", "BASH_FUNC_hello%%", "--env",
+                        "GIVEN=" + odd, "--env", "EMPTY="},
+                       {"cp", "/proc/self/environ", Shared("environ")});
+  EXPECT_EQ(run->Wait(), 0) << run->err;
+  const std::string environ = PosixFileSystem().ReadFile(Shared("environ")).value_or("");
+  const std::vector<std::string> seen = absl::StrSplit(environ, '\0');
+  for (const std::string& sent : {"OWN=" + odd, "BASH_FUNC_hello%%=" + function, "GIVEN=" + odd, std::string("EMPTY=")})
+    EXPECT_THAT(seen, Contains(sent));
+  for (const auto& [name, value] : stays) EXPECT_THAT(seen, Not(Contains(name + "=" + value)));
+  EXPECT_THAT(seen, Contains("HOME=" + SimulatedHosts::home()));
+  EXPECT_THAT(seen, Contains(StartsWith("PATH=")));
+  EXPECT_THAT(seen, Not(Contains(AllOf(StartsWith("PATH="), HasSubstr("/of/here")))));
+}
+
 TEST_F(SshRun, ManyLinesComeWholeAndInOrder) {
   const auto run = Run({"--ps", "0", "--workers", "2"}, Script("seq 1 200000"));
   EXPECT_EQ(run->Wait(), 0) << run->err;
@@ -169,7 +199,7 @@ TEST_F(SshRun, HostsGetACopyOfAFolderThatTheyDoNotSee) {
   const auto second = run_there({});
   EXPECT_EQ(second->Wait(), 0) << second->err;
   EXPECT_THAT(second->err, HasSubstr("copied 1 file (7 bytes) to h1; copied 1 file (7 bytes) to h2"));
-  EXPECT_THAT(After(second->out, "[worker:1] "), ::testing::Contains("second"));
+  EXPECT_THAT(After(second->out, "[worker:1] "), Contains("second"));
   for (const std::string& host : hosts().names()) {
     hosts().AwaitNothingOn(host);
     Process find(hosts().On(host, {"find", "/run/home/.cache/muster/work", "-mindepth", "2", "-type", "d"}));
