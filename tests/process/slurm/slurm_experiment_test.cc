@@ -341,7 +341,9 @@ TEST_F(SlurmExperiment, TheSubmittingHostMayBeOutOfReach) {
   job_ = "nodes: 2, nodelist: \"h1,h2\"";
   WriteExperiment(absl::StrCat("run: 'read line <", gate.path(), "; echo through'"));
   Out({"train", "--detach"});
-  AwaitStatus("1", "RUNNING");
+  AwaitStatus("1", "RUNNING, on h1, as of ");
+  EXPECT_THAT(Muster({"status", "1"}).out,
+              ContainsRegex(absl::StrCat("as of [0-9]+ s ago, job ", JobOf("1"), " of Slurm")));
   hosts().Cut("h4");
   gate.LetThrough();
   AwaitEnd("1");
