@@ -177,10 +177,14 @@ void ShownLog::Wait() {
 
 }  // namespace
 
-std::unique_ptr<LogReader> OpenLog(const Home& home, const RunRecord& run, const std::vector<std::string>& only) {
+std::unique_ptr<LogReader> OpenLog(const OpenedHome& opened, const RunRecord& run,
+                                   const std::vector<std::string>& only) {
+  const Home& home = opened.home;
   std::vector<LogReader::Source> sources = {{home.logs(run.id), ""}};
   for (int i = 1; i <= run.runs; ++i) sources.push_back({home.logs({run.id.number, i}), absl::StrCat(i, ".")});
-  return std::make_unique<LogReader>(std::move(sources), only);
+  const LogWatch::IsLocal nothing_is = [](const std::string& /*folder*/) { return false; };
+  return std::make_unique<LogReader>(std::move(sources), only,
+                                     opened.registry->is_shared() ? nothing_is : IsOnLocalFileSystem);
 }
 
 absl::Status PassOverAll(LogReader& reader) {
@@ -219,7 +223,7 @@ absl::StatusOr<size_t> WidthOfNames(Registry& registry, const RunRecord& run, co
 absl::StatusOr<bool> ShowLog(const OpenedHome& opened, const ExperimentId& id, const FollowOptions& options) {
   if (options.reader != nullptr) return ShownLog(opened, id, *options.reader, options).Show();
   ASSIGN_OR_RETURN(const RunRecord record, opened.registry->Run(id));
-  const std::unique_ptr<LogReader> reader = OpenLog(opened.home, record, options.only);
+  const std::unique_ptr<LogReader> reader = OpenLog(opened, record, options.only);
   if (options.last_lines >= 0) reader->StartAtLast(options.last_lines);
   return ShownLog(opened, id, *reader, options).Show();
 }

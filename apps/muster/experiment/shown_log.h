@@ -13,8 +13,9 @@
 namespace muster {
 
 // Returns a reader of an experiment's or a run's lines from the beginning; for a grid, those of all its runs. `only`:
-// these tasks.
-std::unique_ptr<LogReader> OpenLog(const Home& home, const RunRecord& run, const std::vector<std::string>& only = {});
+// these tasks. In a home that other hosts write it looks by itself, as nothing tells what they write.
+std::unique_ptr<LogReader> OpenLog(const OpenedHome& opened, const RunRecord& run,
+                                   const std::vector<std::string>& only = {});
 
 // Makes the reader skip all that has been written. Must be called before its first ReadMore, while nothing is being
 // written.

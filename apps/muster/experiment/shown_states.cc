@@ -10,7 +10,7 @@ namespace muster {
 
 absl::StatusOr<ShownStates> ShownStates::Begin(const OpenedHome& opened, const RunRecord& run) {
   ASSIGN_OR_RETURN(const size_t width, WidthOfNames(*opened.registry, run));
-  ShownStates shown(run.id, OpenLog(opened.home, run), width);
+  ShownStates shown(run.id, OpenLog(opened, run), width);
   shown.reader_->StartAtLast(0);
   RETURN_IF_ERROR(shown.Show());
   return shown;

@@ -134,7 +134,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   EndLeftProcesses(opened, id);
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
-  std::unique_ptr<LogReader> log = OpenLog(opened.home, former);
+  std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());
   RETURN_IF_ERROR(opened.registry->Restart(id, submission.experiment));
@@ -161,7 +161,7 @@ absl::StatusOr<Started> Start(OpenedHome& opened, const Submission& submission, 
     RETURN_IF_ERROR(RemoveRefused(opened, number));
   RETURN_IF_ERROR(started);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
-  return Started{id, OpenLog(opened.home, run)};
+  return Started{id, OpenLog(opened, run)};
 }
 
 int ExitCodeOf(const RunRecord& run) {
@@ -299,7 +299,7 @@ absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& 
     ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, file.ok() ? file->concurrency : 1));
     Print(title);
   }
-  return FollowToEnd(opened, {.id = id, .log = OpenLog(opened.home, run), .since = since}, flags, interrupt);
+  return FollowToEnd(opened, {.id = id, .log = OpenLog(opened, run), .since = since}, flags, interrupt);
 }
 
 absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, const ShowFlags& flags) {

@@ -55,14 +55,27 @@ std::string WhyInherited(const SlurmVariables& variables, const std::string& ste
     if (!same)
       return absl::StrCat("the variables of Slurm's step ", step, " are inherited: this process belongs to ", stepd);
   }
-  // A step below `srun --pty` inherits SLURM_PTY_PORT, but its tasks have no terminal.
-  if (IsSet(variables.pty_port) && variables.process.has_terminal.value_or(true))
-    return absl::StrCat("Slurm's step ", step, " has a terminal (srun --pty)");
   return "";
 }
 
-// Returns why the process is not one of several tasks; "" if it is, or if this isn't Slurm.
-std::string WhyAlone(const SlurmVariables& variables, bool believed) {
+// Returns why the process is alone on the terminal of a step with --pty, or "" if it isn't there. An error if the
+// step's tasks are the program itself, as in `srun -n 4 --pty ./program`: the first one has the terminal, and nobody
+// sees what the others say. So all of them refuse, rather than that one trains alone while the others wait for it. A
+// step below `srun --pty` inherits SLURM_PTY_PORT, but its tasks have no terminal, and what they say goes somewhere.
+absl::StatusOr<std::string> WhyAloneOnTerminal(const SlurmVariables& variables, const std::string& step) {
+  const StepProcess& process = variables.process;
+  if (!IsSet(variables.pty_port)) return "";
+  const bool has_terminal = process.has_terminal.value_or(true);
+  if (has_terminal ? process.is_task : process.is_mute)
+    return BadSlurmVariable("SLURM_PTY_PORT",
+                            absl::StrCat("Slurm's step ", step,
+                                         " has several tasks, but with --pty it has one terminal, that of task 0; use "
+                                         "srun without --pty to train together, with --ntasks=1 to train alone"));
+  return has_terminal ? absl::StrCat("Slurm's step ", step, " has a terminal (srun --pty)") : "";
+}
+
+// Returns why the process is not one of several tasks; "" if it is, or if this isn't Slurm. An error: see above.
+absl::StatusOr<std::string> WhyAlone(const SlurmVariables& variables, bool believed) {
   const std::string job = variables.job_id.value_or("");
   if (job.empty() && !IsSet(variables.step_id)) return "";
   if (!IsSet(variables.step_id))
@@ -73,7 +86,9 @@ std::string WhyAlone(const SlurmVariables& variables, bool believed) {
   if (!IsSet(variables.step_num_tasks))
     return absl::StrCat("SLURM_STEP_NUM_TASKS of Slurm's step ", step, " isn't set");
   if (*variables.step_num_tasks == "1") return absl::StrCat("Slurm's step ", step, " has one task");
-  return believed ? "" : WhyInherited(variables, step);
+  if (believed) return "";
+  const std::string inherited = WhyInherited(variables, step);
+  return inherited.empty() ? WhyAloneOnTerminal(variables, step) : inherited;
 }
 
 // Goes round the nodes, and gives each `at_once` tasks at a time until it has all of its own.
@@ -178,7 +193,7 @@ absl::StatusOr<std::vector<SlurmPlace>> DealOutTasks(const std::vector<std::stri
 absl::StatusOr<SlurmAnswer> ReadSlurm(const SlurmVariables& variables, bool believed) {
   SlurmAnswer answer;
   if (!IsSet(variables.job_id) && !IsSet(variables.step_id)) return answer;
-  answer.alone = WhyAlone(variables, believed);
+  ASSIGN_OR_RETURN(answer.alone, WhyAlone(variables, believed));
   if (answer.alone.empty()) {
     ASSIGN_OR_RETURN(answer.step, ReadStep(variables));
   }

@@ -43,7 +43,7 @@ struct SlurmAnswer {
 
 // With `believed` (MUSTER_RESOLVE=slurm) the variables of a step of several tasks count whatever the process tree and
 // the terminal say. InvalidArgument: it is such a step, but its variables are incomplete, contradict each other, or
-// don't tell where the tasks are; the message names the variable.
+// don't tell where the tasks are, or it was started with --pty; the message names the variable.
 absl::StatusOr<SlurmAnswer> ReadSlurm(const SlurmVariables& variables, bool believed);
 
 // Deals out tasks to nodes as srun does: `counts` are the tasks of each node, `distribution` is SLURM_DISTRIBUTION

@@ -86,6 +86,28 @@ TEST(SlurmStep, AShellOfSrunPtyIsAloneAndAStepBelowItIsNot) {
   EXPECT_TRUE(ReadSlurm(pty, false)->step.has_value()) << "a step below srun --pty inherits SLURM_PTY_PORT";
 }
 
+// srun -n7 --pty ./program. The first task would be alone, and the others would wait for it.
+TEST(SlurmStep, TasksOfAStepWithATerminalAreRefused) {
+  const auto says = AllOf(HasSubstr("SLURM_PTY_PORT: Slurm's step 17.0 has several tasks"), HasSubstr("one terminal"),
+                          HasSubstr("srun without --pty"));
+  SlurmVariables first = Srun();
+  first.pty_port = "42295";
+  first.process = {.stepd = "17.0", .has_terminal = true, .is_task = true};
+  EXPECT_THAT(Mistake(first), says);
+  SlurmVariables other = first;
+  other.process = {.stepd = "17.0", .has_terminal = false, .is_mute = true};
+  EXPECT_THAT(Mistake(other), says);
+  EXPECT_TRUE(ReadSlurm(other, true)->step.has_value()) << "MUSTER_RESOLVE=slurm believes the variables";
+  other.pty_port.reset();
+  EXPECT_TRUE(ReadSlurm(other, false)->step.has_value()) << "srun --input=none --output=none";
+  other = first;
+  other.process.stepd = "17.batch";
+  EXPECT_THAT(Alone(other), HasSubstr("inherited"));
+  other = first;
+  other.step_num_tasks = "1";
+  EXPECT_EQ(Alone(other), "Slurm's step 17.0 has one task");
+}
+
 TEST(SlurmStep, InheritedVariablesAreNone) {
   SlurmVariables batch = Srun();  // sbatch from inside of a task
   batch.job_id = "18";

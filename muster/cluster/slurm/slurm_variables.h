@@ -15,6 +15,11 @@ struct StepProcess {
   std::string stepd;
   // Whether the task, SLURM_TASK_PID, has a terminal. Nullopt: the task isn't among the processes above this one.
   std::optional<bool> has_terminal;
+  // Whether the process is the task itself, rather than something that the task has started.
+  bool is_task = false;
+  // Whether the task's input and both outputs are /dev/null, as those of all tasks but the first are in a step with
+  // --pty.
+  bool is_mute = false;
 
   bool operator==(const StepProcess&) const = default;
 };

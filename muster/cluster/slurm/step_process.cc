@@ -1,5 +1,6 @@
 #include "muster/cluster/slurm/step_process.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -44,6 +45,14 @@ std::string StepOfTitle(const std::string& title) {
   return end == std::string::npos ? "" : title.substr(kSlurmstepdTitle.size(), end - kSlurmstepdTitle.size());
 }
 
+bool IsMute(const std::string& folder) {
+  for (const char* stream : {"0", "1", "2"}) {
+    std::error_code unreadable;
+    if (std::filesystem::read_symlink(absl::StrCat(folder, "/fd/", stream), unreadable) != "/dev/null") return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 StepProcess FindStepProcess(const std::string& proc, pid_t pid, const std::string& task_pid) {
@@ -51,7 +60,11 @@ StepProcess FindStepProcess(const std::string& proc, pid_t pid, const std::strin
   for (int height = 0; height < kHighestAncestor && pid > 0; ++height) {
     const std::string folder = absl::StrCat(proc, "/", pid);
     const ProcessStat stat = ProcessStatOf(folder);
-    if (absl::StrCat(pid) == task_pid && stat.parent > 0) found.has_terminal = stat.terminal != 0;
+    if (absl::StrCat(pid) == task_pid && stat.parent > 0) {
+      found.has_terminal = stat.terminal != 0;
+      found.is_task = height == 0;
+      found.is_mute = IsMute(folder);
+    }
     found.stepd = StepOfTitle(ProcContents(folder + "/cmdline"));
     if (!found.stepd.empty()) return found;
     pid = stat.parent;

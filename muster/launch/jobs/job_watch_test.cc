@@ -90,6 +90,33 @@ TEST_F(JobWatchTest, OfAForgottenJobTheCauseIsUnknownOnceItsSupervisorIsSilent) 
   EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended, cause unknown to Slurm");
 }
 
+TEST_F(JobWatchTest, ARunWhoseJobRunsIsntJudgedBySilence) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kRunning);
+  engine_.news["17"] = {.phase = JobPhase::kRuns, .text = "RUNNING"};
+  scratch_.MakeOld("experiments/1/state.json", absl::Hours(1));
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(registry_->Reconcile().value(), IsEmpty());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kRunning);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm");
+}
+
+// It has written its end after the run was looked at and before Slurm has answered.
+TEST_F(JobWatchTest, TheLastRecordOfTheSupervisorCountsMoreThanSlurmsWord) {
+  for (const bool wants_another : {false, true}) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17", .wants_another = wants_another});
+    Bring(*registry_, id, RunState::kRunning);
+    engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED"};
+    engine_.on_look = [&] { EXPECT_TRUE(SetState(*Open(), id, RunState::kFinished).ok()); };
+    EXPECT_THAT(Look(), IsEmpty());
+    engine_.on_look = {};
+    EXPECT_EQ(Get(*registry_, id).state, RunState::kFinished);
+    EXPECT_EQ(Get(*registry_, id).reason, "");
+    EXPECT_THAT(engine_.submitted, IsEmpty());
+    EXPECT_EQ(watch_.Find(id), nullptr);
+  }
+}
+
 TEST_F(JobWatchTest, ARunThatWantsAnotherJobIsSubmittedAgain) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17", .requeues = 1, .wants_another = true});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};

@@ -189,8 +189,7 @@ class Registry {
   // Lets a run begin once more in the same attempt: it and its tasks are CREATED, for `reason`. Only for its
   // supervisor.
   [[nodiscard]] absl::Status StartOver(const ExperimentId& id, const std::string& reason);
-  // Returns the runs that were lost in this boot of the machine and of which processes may be left: with their run_id.
-  // Usually none.
+  // Returns the runs, usually none, that were lost in this boot of the machine and of which processes may be left.
   struct LeftRun {
     ExperimentId id;
     std::string run_id;
@@ -202,6 +201,7 @@ class Registry {
   // Renews state.json, by which others see that the run's supervisor lives; for it, every kRenewEvery.
   static constexpr absl::Duration kRenewEvery = absl::Seconds(5);
   [[nodiscard]] absl::Status Renew(const ExperimentId& id);
+  bool is_shared() const { return place_.shared; }  // other hosts may write the home, too
   // Returns whether process numbers of the run's supervisor and tasks are this machine's.
   bool IsHere(const RunRecord& run) const;
   // Returns how long ago its supervisor renewed state.json, by the file system's own clock; nullopt: unknown.

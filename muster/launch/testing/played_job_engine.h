@@ -23,6 +23,7 @@ struct PlayedJobs {
   std::optional<int> restarts;
   std::vector<std::pair<std::string, JobEnd>> ended;
   int looks = 0;
+  std::function<void()> on_look = {};  // what happens while it is asked
   // What runs in the job; empty: the job shares the submitter's folder.
   std::function<absl::StatusOr<std::string>(const std::string& id, const std::vector<std::string>& arguments,
                                             const std::string& input)>
@@ -46,6 +47,7 @@ class PlayedJobEngine final : public JobEngine {
   absl::StatusOr<std::string> WouldTake(const std::string& /*script_text*/) override { return ""; }
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override {
     ++played_.looks;
+    if (played_.on_look) played_.on_look();
     if (!played_.silence.ok()) return played_.silence;
     std::map<std::string, JobNews> news;
     for (const std::string& id : ids) news[id] = played_.news[id];

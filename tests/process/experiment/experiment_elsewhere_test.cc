@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/experiments.h"
 #include "tests/process/testing/simulated_hosts.h"
 
@@ -22,6 +23,9 @@ namespace {
 using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr;
 
 constexpr char kOtherMachine[] = R"(mount --bind "$0" /proc/sys/kernel/random/boot_id && hostname other && exec "$@")";
+// Sees MUSTER_HOME through a layer, where what is written below it is there, but no inotify tells of it, as on a
+// network file system.
+constexpr char kByNetwork[] = R"(mount -t overlay -o "lowerdir=$0:$MUSTER_HOME" none "$MUSTER_HOME" && exec "$@")";
 
 class ExperimentElsewhere : public ExperimentsTest {
  protected:
@@ -31,10 +35,12 @@ class ExperimentElsewhere : public ExperimentsTest {
     if (geteuid() != 0) GTEST_SKIP() << NoTestBecause("another machine is simulated by namespaces, which need root");
     std::ofstream(Aside("boot")) << "0b0b0b0b-aaaa-bbbb-cccc-0123456789ab\n";
   }
-  std::unique_ptr<Process> StartThere(const std::vector<std::string>& arguments) {
+  // `before`: words that run the command.
+  std::unique_ptr<Process> StartThere(const std::vector<std::string>& arguments,
+                                      const std::vector<std::string>& before = {}) {
     std::vector<std::string> words = {"/usr/bin/env", "unshare",      "--mount", "--uts", "--pid",       "--fork",
                                       "--kill-child", "--mount-proc", "sh",      "-c",    kOtherMachine, Aside("boot")};
-    for (const std::string& word : Command(arguments)) words.push_back(word);
+    for (const std::string& word : Joined(before, Command(arguments))) words.push_back(word);
     ProcessOptions options = Options();
     for (auto& [name, value] : options.environment)
       if (name == "MUSTER_INDEX") value = Aside("index_there");
@@ -67,6 +73,23 @@ TEST_F(ExperimentElsewhere, IsShownFollowedAndKilled) {
   EXPECT_EQ(StateOf("1"), "KILLED");
   EXPECT_FALSE(std::filesystem::exists(home() + "/open/1"));
   EXPECT_FALSE(std::filesystem::exists(home() + "/index.db")) << "each has an index of its own";
+}
+
+TEST_F(ExperimentElsewhere, FollowsWhereNothingTellsOfNewLines) {
+  const ScriptGate gate(Aside("gate"));
+  WriteExperiment(absl::StrCat("run: 'echo begun; read line < ", gate.path(), "; echo first; read line < ", gate.path(),
+                               "; echo second'"));
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begun");
+  std::filesystem::create_directory(Aside("layer"));
+  const auto logs = StartThere({"logs", "1", "-f"}, {"sh", "-c", kByNetwork, Aside("layer")});
+  logs->WaitForOut("begun");
+  gate.LetThrough();
+  logs->WaitForOut("first");
+  gate.LetThrough();
+  EXPECT_EQ(logs->Wait(), 0) << logs->err;
+  EXPECT_THAT(logs->out, HasSubstr("second"));
+  EXPECT_EQ(train->Wait(), 0) << train->err;
 }
 
 TEST_F(ExperimentElsewhere, EndsAndBeginsAgainForBoth) {

@@ -110,6 +110,9 @@ TEST_P(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
   WriteExperiment("run: echo begun; read line < " + gate.path());
   const auto train = StartMuster({"train"});
   train->WaitForOut("begun");
+  // An agent has said what its task uses as soon as that has started.
+  const std::string usage = home() + "/experiments/1/usage.json";
+  EXPECT_FALSE(std::filesystem::exists(usage)) << "nobody watches";
   const Said once = Muster({"monitor", "--once"});
   EXPECT_EQ(once.exit_code, 0) << once.err;
   const std::vector<std::string> lines = absl::StrSplit(once.out, '\n');
@@ -122,6 +125,7 @@ TEST_P(ExperimentWatching, MonitorShowsTasksUntilTheExperimentHasEnded) {
   EXPECT_EQ(task["id"], "1.master");
   EXPECT_GT(task["mem_bytes"], 0);
   EXPECT_TRUE(task["cpu_percent"].is_number());
+  EXPECT_EQ(std::filesystem::exists(usage), on_hosts());
   const auto monitor = StartMuster({"monitor", "1", "--interval", "0.1"});
   monitor->WaitForOut("RUNNING");
   gate.LetThrough();

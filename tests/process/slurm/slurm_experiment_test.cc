@@ -8,23 +8,26 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/launch/agent/rendezvous.h"
 #include "tests/process/slurm/slurm_experiments.h"
 
 namespace muster::slurm_experiment_test {
 namespace {
 
 using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
-    ::testing::Not;
+    ::testing::Not, ::testing::SizeIs;
 
 // In seconds: what tasks may take to end (stop_grace), and what is added to the notice of a job's end.
 constexpr int kMostToEnd = 30, kReserve = 30;
@@ -145,6 +148,44 @@ TEST_F(SlurmExperiment, ScancelLeavesALastCheckpoint) {
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(again->Wait(), 130) << again->err;
   EXPECT_THAT(again->out, ContainsRegex("Restoring parameters from [^ ]*/model.ckpt-[1-9]"));
+}
+
+std::string EnvironmentOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// All users of a node see words, and Slurm keeps the script and what srun hands on.
+TEST_F(SlurmExperiment, ItsSecretsAreInFilesOfTheUserAlone) {
+  const ScriptGate gate(Aside("gate"));
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteCluster("{worker: 2}", absl::StrCat("echo token $MUSTER_JOB_TOKEN; read line <", gate.path()));
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  std::vector<std::string> secrets;
+  for (const std::string& line : LinesOf(train->out, "1.master"))
+    if (absl::StartsWith(line, "token ")) secrets.push_back(line.substr(6));
+  for (const auto& entry : std::filesystem::directory_iterator(home() + "/experiments/1")) {
+    const std::string name = entry.path().filename().string();
+    const bool meets = absl::StartsWith(name, ".muster-") && entry.is_regular_file();
+    if (meets) secrets.push_back(absl::BytesToHexString(ReadRendezvous(entry.path().string()).value().secret));
+    if (!meets && name != "handover") continue;
+    EXPECT_EQ(entry.status().permissions(), std::filesystem::perms(0600)) << name;
+  }
+  EXPECT_THAT(secrets, testing::ElementsAre(SizeIs(testing::Ge(32U)), SizeIs(2 * kRendezvousSecretBytes)));
+  std::string seen = Read("experiments/1/job.sh");
+  for (const char* host : {"h1", "h2"}) {
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf(host)) {
+      absl::StrAppend(&seen, running.words, "\n");
+      const bool is_srun = running.program() == "srun";
+      const bool is_agent = !is_srun && absl::StrContains(running.words, " agent --serve ");
+      if (is_srun || is_agent) absl::StrAppend(&seen, EnvironmentOf(running.pid), "\n");
+    }
+  }
+  EXPECT_THAT(seen, AllOf(HasSubstr("srun --nodes="), HasSubstr(" agent --serve "), HasSubstr("SLURM_CONF=")));
+  for (const std::string& secret : secrets) EXPECT_THAT(seen, Not(HasSubstr(secret)));
+  gate.LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
 }
 
 TEST_F(SlurmExperiment, KillAsksTheSupervisorFirst) {
@@ -341,7 +382,9 @@ TEST_F(SlurmExperiment, TheSubmittingHostMayBeOutOfReach) {
   job_ = "nodes: 2, nodelist: \"h1,h2\"";
   WriteExperiment(absl::StrCat("run: 'read line <", gate.path(), "; echo through'"));
   Out({"train", "--detach"});
-  AwaitStatus("1", "RUNNING");
+  AwaitStatus("1", "RUNNING, on h1, as of ");
+  EXPECT_THAT(Muster({"status", "1"}).out,
+              ContainsRegex(absl::StrCat("as of [0-9]+ s ago, job ", JobOf("1"), " of Slurm")));
   hosts().Cut("h4");
   gate.LetThrough();
   AwaitEnd("1");

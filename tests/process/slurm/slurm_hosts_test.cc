@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/slurm/slurm_experiments.h"
 
 namespace muster::slurm_hosts_test {
@@ -64,6 +65,37 @@ TEST_F(SlurmHosts, TwoSubmitAtOnce) {
     LogInTo(host);
     for (const std::string& id : ids) EXPECT_EQ(StateOf(id), "FINISHED") << host;
   }
+}
+
+// It reaches no node and no controller, and has neither Slurm's commands nor the shared folder as its home.
+TEST_F(SlurmHosts, ALaptopNeedsOnlyTheLoginHost) {
+  const std::vector<std::string> out_of_reach = {"h0", "h1", "h2"};
+  const ScriptGate gate(Aside("gate"));
+  LogInTo("h4");
+  job_ = "nodes: 2, nodelist: \"h1,h2\"";
+  WriteCluster("{worker: 2}", absl::StrCat("echo begins; read line <", gate.path(), "; echo through"));
+  Out({"train", "--detach"});
+  // What a login there finds.
+  Do("h4", absl::StrCat("mkdir -p ~/.ssh; echo 'MUSTER_HOME=", home(), "\n", environment_[0], "\n", slurm().variable(),
+                        "\nPATH=/usr/sbin:/usr/bin:/bin' >~/.ssh/environment"));
+  AwaitStatus("1", "RUNNING, on h1, ");
+  hosts().CutFrom("h3", out_of_reach);
+  const auto on_laptop = [](const std::vector<std::string>& arguments) {
+    return hosts().On(
+        "h3", Joined(Joined({BinFolder() + "/muster"}, arguments), {"--ssh_config", hosts().ssh_config()}));
+  };
+  Process status(on_laptop({"status", "h4:1"}));
+  EXPECT_EQ(status.Wait(), 0) << status.err;
+  EXPECT_THAT(
+      status.out,
+      ContainsRegex("experiment h4:1 of project toy: RUNNING, on h1, as of [0-9]+ s ago, job [0-9]+ of Slurm"));
+  Process logs(on_laptop({"logs", "h4:1", "-f"}));
+  logs.WaitForOut("begins");
+  gate.LetThrough(2);
+  EXPECT_EQ(logs.Wait(), 0) << logs.err;
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(logs.out, task), Contains("through")) << task;
+  hosts().HealFrom("h3", out_of_reach);
+  Do("h4", "rm -r ~/.ssh");
 }
 
 // Its supervisor is gone with it.

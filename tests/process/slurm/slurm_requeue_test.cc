@@ -3,6 +3,7 @@
 // itself.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace muster::slurm_requeue_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 // How a job learns that its end is near.
 struct Notice {
@@ -77,6 +78,25 @@ TEST_F(SlurmEnding, NoMoreJobsAreMadeThanWereAskedFor) {
   EXPECT_NE(train->Wait(), 0);
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
               AllOf(HasSubstr("the time of its job "), HasSubstr("muster train --experiment 1 goes on with it")));
+}
+
+// Slurm sends SIGCONT before the SIGTERM of a preemption, and to jobs that it has suspended.
+TEST_F(SlurmEnding, ContinueAloneIsNoNotice) {
+  const ScriptGate gate(Aside("gate"));
+  job_ = "nodes: 1, nodelist: h1, max_requeues: 1";
+  WriteExperiment(absl::StrCat("run: 'echo begins; read line <", gate.path(), "; echo through'"));
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begins\n");
+  const std::string job = JobOf("1");
+  slurm().Ask({"scancel", "--batch", "--signal=CONT", job});
+  slurm().Ask({"scancel", "--signal=CONT", job});
+  AwaitStatus("1", absl::StrCat("s ago, job ", job, " of Slurm"));
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  EXPECT_THAT(LinesOf(train->out, "1.master"), Contains("through"));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_THAT(train->out + train->err, AllOf(Not(HasSubstr("the time of")), Not(HasSubstr("is begun anew"))));
+  EXPECT_FALSE(std::filesystem::exists(home() + "/experiments/1/job_notice"));
 }
 
 // Slurm's own words for it look like those for a job that somebody has cancelled.

@@ -13,16 +13,17 @@
 namespace muster::slurm_steps_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
 
 class SlurmSteps : public SlurmExperiment {
  protected:
-  // Runs it in a step of one task on the first node of an allocation, which has the terminal of this command. Both
+  // Runs it in a step of so many tasks on the first node of an allocation, which has the terminal of this command. Both
   // outputs are in `out`, with a terminal's ends of lines.
-  Said OnTerminal(const std::vector<std::string>& options, const std::vector<std::string>& words) {
+  Said OnTerminal(const std::vector<std::string>& options, const std::vector<std::string>& words, int tasks = 1) {
     std::vector<std::string> quoted;
-    for (const std::string& word : slurm().On(
-             "h0", Joined(Joined({"salloc"}, options), Joined({"srun", "--nodes=1", "--ntasks=1", "--pty"}, words))))
+    for (const std::string& word :
+         slurm().On("h0", Joined(Joined({"salloc"}, options),
+                                 Joined({"srun", "--nodes=1", absl::StrCat("--ntasks=", tasks), "--pty"}, words))))
       quoted.push_back(ShellWord(word));
     Process terminal(
         {"/usr/bin/env", "script", "--quiet", "--return", "--command", absl::StrJoin(quoted, " "), "/dev/null"},
@@ -59,6 +60,15 @@ TEST_F(SlurmSteps, AProgramOnATerminalIsAloneAndSaysSo) {
   EXPECT_EQ(said.exit_code, 0) << said.out;
   EXPECT_THAT(said.out, AllOf(HasSubstr("toy_worker: alone: Slurm's step "), HasSubstr(" has one task\r\n"),
                               HasSubstr("Loss for final step")));
+}
+
+// The first of them has the terminal, and of the others nothing is seen but how they end.
+TEST_F(SlurmSteps, TasksOfAStepWithATerminalAreRefused) {
+  const Said said = OnTerminal({"--ntasks=2"}, {BinFolder() + "/toy_worker", "--width=10", "--steps=5", "--ps=1"}, 2);
+  EXPECT_EQ(said.exit_code, 2) << said.out;
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr("has several tasks, but with --pty it has one terminal, that of task 0; "),
+                    ContainsRegex("task(s 0-1| 1): Exited with exit code 2"), Not(HasSubstr("Loss for final step"))));
 }
 
 // Its step ends with its allocation, whatever becomes of the job.

@@ -50,6 +50,26 @@ TEST(OptionsOfJobTest, TheUsersTakeThePlaceOfMusters) {
   EXPECT_THAT(options, Not(Contains(Key("no-requeue"))));
 }
 
+TEST(OptionsOfJobTest, AnyOfMustersCanBeTakenAwayOrReplaced) {
+  JobRequest request = Request();
+  request.needs = {.cpus = 2.5, .mem_bytes = int64_t{1} << 30, .gpus = 2};
+  for (const int max_requeues : {0, 2}) {
+    request.setting.slurm = {.max_requeues = max_requeues};
+    const SbatchOptions all = OptionsOfJob(request);
+    EXPECT_EQ(all.size(), 10U);
+    for (const auto& [name, value] : all) {
+      SCOPED_TRACE(name);
+      SbatchOptions others = all;
+      others.erase(name);
+      request.setting.slurm->options = {{name, std::nullopt}};
+      EXPECT_EQ(OptionsOfJob(request), others);
+      others[name] = "users";
+      request.setting.slurm->options = {{name, "users"}};
+      EXPECT_EQ(OptionsOfJob(request), others);
+    }
+  }
+}
+
 TEST(OptionsOfJobTest, AGridsOrderStandsBesideTheUsersDependency) {
   JobRequest request = Request();
   request.setting.slurm = {.options = {{"dependency", "afterok:5"}}};

@@ -99,6 +99,14 @@ TEST_F(JobScriptTest, SignalsArePassedOnAndTheNoticeIsNoted) {
   EXPECT_TRUE(scratch_.Has("notice"));
 }
 
+// Slurm sends SIGCONT before SIGTERM, and to jobs that it lets go on.
+TEST_F(JobScriptTest, ContinueIsNoNotice) {
+  const ProgramOutput output = Run("trap 'echo asked' TERM; kill -CONT $PPID; echo goes on; : >$folder/over; exit 5");
+  EXPECT_EQ(output.status.code, 5) << output.err;
+  EXPECT_EQ(output.out, "goes on\n");
+  EXPECT_FALSE(scratch_.Has("notice"));
+}
+
 // By SIGTERM somebody may cancel the job, of which the engine knows more than the script.
 TEST_F(JobScriptTest, ASignalThatOthersSendTooIsNoNotice) {
   scratch_.Write("muster", absl::StrCat("#!/bin/bash\ntrap ': >", scratch_ / "over",

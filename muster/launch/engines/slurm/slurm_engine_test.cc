@@ -156,6 +156,52 @@ TEST_F(SlurmEngineTest, WhySrunFailsIsTheSameForAll) {
   EXPECT_THAT(failures_, UnorderedElementsAre("n1| " + why, "n2| " + why));
 }
 
+TEST_F(SlurmEngineTest, WhatKeepsSrunFromStartingAgentsIsSaid) {
+  const std::string said = "srun: error: Unable to create step for job 7: Memory required by task is not available";
+  folder_.Write("says", said + "\n");
+  ASSERT_EQ(engine_->Start(*this), absl::OkStatus());
+  for (const char* host : {"n1", "n2"}) engine_->Connect(host);
+  EndSruns();
+  RunUntil([&] { return failures_.size() == 2; });
+  EXPECT_THAT(failures_,
+              UnorderedElementsAre("n1| no agents on the nodes: " + said, "n2| no agents on the nodes: " + said));
+}
+
+TEST_F(SlurmEngineTest, WhyAnAgentHasEndedSaysWhatToDo) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {absl::StrCat("muster: cannot read ", folder_ / ".muster-job-1", ": No such file or directory"),
+       absl::StrCat("n2 doesn't see ", folder_.path(), ": start this in a folder that all nodes see (muster: cannot")},
+      {"muster: can't reach the supervisor at 10.0.0.1:5: Connection refused",
+       "n2 doesn't reach this machine: start this on a node, by srun --pty bash or in a script for sbatch (muster: "
+       "can't"},
+      {"slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.",
+       "n2: its agent has ended before it connected: slurmstepd: error: Detected 1 oom_kill event in StepId=7.0."}};
+  for (const auto& [said, why] : cases) {
+    SCOPED_TRACE(said);
+    failures_.clear();
+    folder_.Write("says", absl::StrCat("srun: error: n2: task 1: Exited with exit code 1\n1: ", said, "\n"));
+    MakeEngine(RealClock());
+    ASSERT_EQ(engine_->Start(*this), absl::OkStatus());
+    for (const char* host : {"n1", "n2"}) engine_->Connect(host);
+    RunUntil([&] { return !failures_.empty(); });
+    EXPECT_THAT(failures_, ElementsAre(HasSubstr("n2| " + why)));
+    EXPECT_EQ(write(end_.fd(), "\n", 1), 1);  // for this srun alone
+  }
+}
+
+TEST_F(SlurmEngineTest, AnAgentThatDoesntConnectIsGivenUp) {
+  MakeEngine(simulated_clock_);
+  ASSERT_EQ(engine_->Start(*this), absl::OkStatus());
+  engine_->Connect("n1");
+  RunUntil([&] { return Steps().size() == 1; });
+  simulated_clock_.Advance(absl::Seconds(119));
+  engine_->OnTime();
+  EXPECT_THAT(failures_, IsEmpty());
+  simulated_clock_.Advance(absl::Seconds(1));
+  RunUntil([&] { return !failures_.empty(); });
+  EXPECT_THAT(failures_, ElementsAre("n1| n1: its agent hasn't connected within 2m; can the node reach this host?"));
+}
+
 TEST_F(SlurmEngineTest, AControllerThatDoesntAnswerIsAskedAgain) {
   MakeEngine(simulated_clock_);
   const std::string unanswered = "Unable to confirm allocation for job 7: Socket timed out on send/recv operation";
