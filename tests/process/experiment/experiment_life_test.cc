@@ -248,7 +248,8 @@ TEST_P(ExperimentSupervisedHere, ARunOfAGridThatLosesItsSupervisorWhileItWaitsHa
   ASSERT_EQ(StateOf(waits), "PENDING");
   KillSupervisor(waits);
   train->WaitForOut("run " + waits + ": FAILED");
-  const json status = Json({"status", waits});
+  // On hosts of commands, stderr says whose hosts this command has given back.
+  const json status = json::parse(Muster({"status", waits, "--json"}).out);
   EXPECT_EQ(status["state"], "FAILED");
   EXPECT_EQ(status["reason"], "its supervisor was killed");
   EXPECT_EQ(StateOf("1"), "RUNNING");
