@@ -4,10 +4,10 @@
 // others, since it forks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>

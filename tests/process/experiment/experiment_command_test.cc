@@ -386,11 +386,10 @@ TEST_P(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
   const std::string log = Aside("log");
   const int at_a_time = AtATime(2, 6);
   RunOn("h1");
-  WriteExperiment(absl::StrCat("parameters: {depth: [1, 2, 3], kind: [a, b]}\nconcurrency: ", at_a_time,
-                               "\nrun: |\n  echo + >> ", log, "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < ",
-                               gate.path(),
-                               "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> ",
-                               log));
+  WriteExperiment(
+      absl::StrCat("parameters: {depth: [1, 2, 3], kind: [a, b]}\nconcurrency: ", at_a_time, "\nrun: |\n  echo + >> ",
+                   log, "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < ", gate.path(),
+                   "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> ", log));
   const auto train = StartMuster({"train", "--metric", "test_accuracy"});
   train->WaitForOut("begun 1a 1.1");
   train->WaitForOut("begun 1b 1.2");  // at the same time as the first, which waits

@@ -373,9 +373,10 @@ TEST_P(ExperimentLife, AnotherAttemptOfAGridRunsWhatHasNotFinished) {
   EXPECT_EQ(Json({"status", "1"})["reason"], "2 of 3 runs failed");
   WriteExperiment(grid + "run: echo again $STEP; [ $STEP != 3 ]");
   const Said again = Muster({"train", "--experiment", "1"});
-  EXPECT_THAT(again.out, AllOf(HasSubstr(absl::StrCat("Experiment 1: 3 runs, ", at_a_time,
-                                                      " at a time; 1 of them has finished before\n")),
-                               Not(HasSubstr("again 1")), HasSubstr("again 2"), HasSubstr("again 3")));
+  EXPECT_THAT(
+      again.out,
+      AllOf(HasSubstr(absl::StrCat("Experiment 1: 3 runs, ", at_a_time, " at a time; 1 of them has finished before\n")),
+            Not(HasSubstr("again 1")), HasSubstr("again 2"), HasSubstr("again 3")));
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["reason"], "1 of 3 runs failed");
   EXPECT_EQ(status["run_list"][0]["attempt"], 1);
@@ -424,8 +425,7 @@ TEST_P(ExperimentLife, AnotherAttemptIsRefusedWhileItGoesOn) {
 
 TEST_P(ExperimentLife, RerunIsANewOneOfTheOldFileCodeAndParameters) {
   Write("part.sh", "echo old $STEP\n");
-  WriteExperiment(
-      absl::StrCat("parameters: {step: [1, 2]}\nconcurrency: ", AtATime(1, 2), "\nrun: sh ./part.sh"));
+  WriteExperiment(absl::StrCat("parameters: {step: [1, 2]}\nconcurrency: ", AtATime(1, 2), "\nrun: sh ./part.sh"));
   Out({"train", "--param", "step=5"});
   Out({"train"});
   Write("part.sh", "echo new\n");

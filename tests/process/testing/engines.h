@@ -1,9 +1,9 @@
 // A fixture for tests of experiments that must hold on every engine: the same test runs on this machine, on hosts by
-// ssh or by a user's own commands, in jobs of a real Slurm and a real Ray, and in pods of a stand-in for Kubernetes, for
-// which the experiment file says so and nothing else changes. The command runs on h0. Hosts by ssh and pods see neither
-// the project nor MUSTER_HOME. Nodes of Slurm and of Ray see both, but no processes of h0, which they can't reach either,
-// Ray's head excepted, where the dashboard is; they have different numbers of CPUs, and an index of their own. Nothing
-// may be left behind, on the hosts either.
+// ssh or by a user's own commands, in jobs of a real Slurm and a real Ray, and in pods of a stand-in for Kubernetes,
+// for which the experiment file says so and nothing else changes. The command runs on h0. Hosts by ssh and pods see
+// neither the project nor MUSTER_HOME. Nodes of Slurm and of Ray see both, but no processes of h0, which they can't
+// reach either, Ray's head excepted, where the dashboard is; they have different numbers of CPUs, and an index of their
+// own. Nothing may be left behind, on the hosts either.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/process/testing/engine_bed.h"
+#include "tests/process/testing/beds/engine_bed.h"
 #include "tests/process/testing/experiments.h"
 #include "tests/process/testing/not_on_engine.h"
 #include "tests/process/testing/simulated_hosts.h"

@@ -28,7 +28,8 @@ class EngineBed {
   virtual std::string shared() { return hosts().shared(); }
   // Makes what the hosts need before each test.
   virtual void Begin() {}
-  // Returns the words that run `words` on h0. `index`: a file for MUSTER_INDEX where a supervisor elsewhere has another.
+  // Returns the words that run `words` on h0. `index`: a file for MUSTER_INDEX where a supervisor elsewhere has
+  // another.
   virtual std::vector<std::string> OnH0(const std::vector<std::string>& words, const std::string& index);
   // Returns lines of muster.yml.
   virtual std::string Lines(const Place& place) = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/process/testing/engine_bed.h"
+#include "tests/process/testing/beds/engine_bed.h"
 #include "tests/process/testing/kube_cluster.h"
 
 namespace muster {

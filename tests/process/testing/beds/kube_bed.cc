@@ -1,4 +1,4 @@
-#include "tests/process/testing/kube_bed.h"
+#include "tests/process/testing/beds/kube_bed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A scheduler of three scripts for tests of `on: command`: it hands out the hosts that it is asked for, remembers which are
-// held, and gets to each by its namespaces, as `docker exec` gets into a container. Used by one thread.
+// A scheduler of three scripts for tests of `on: command`: it hands out the hosts that it is asked for, remembers which
+// are held, and gets to each by its namespaces, as `docker exec` gets into a container. Used by one thread.
 #pragma once
 
 #include <string>

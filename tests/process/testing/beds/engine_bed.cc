@@ -1,4 +1,4 @@
-#include "tests/process/testing/engine_bed.h"
+#include "tests/process/testing/beds/engine_bed.h"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tests/process/testing/beds/host_commands.h"
+#include "tests/process/testing/beds/kube_bed.h"
 #include "tests/process/testing/by_hand.h"
-#include "tests/process/testing/host_commands.h"
-#include "tests/process/testing/kube_bed.h"
 #include "tests/process/testing/ray_cluster.h"
 #include "tests/process/testing/slurm_cluster.h"
 

@@ -1,4 +1,4 @@
-#include "tests/process/testing/host_commands.h"
+#include "tests/process/testing/beds/host_commands.h"
 
 #include <gmock/gmock.h>
 
@@ -37,12 +37,11 @@ void HostCommands::Write() const {
   for (const std::string& host : hosts_.names()) {
     // Nothing of the supervisor's environment is there.
     const std::vector<std::string> words = Joined({"env", "-i", "PATH=/usr/bin:/bin"}, hosts_.On(host, {}));
-    absl::StrAppend(&ways, "  ", host, ") exec ",
-                    absl::StrJoin(words, " ",
-                                  [](std::string* out, const std::string& word) {
-                                    absl::StrAppend(out, ShellWord(word));
-                                  }),
-                    " \"$@\" ;;\n");
+    absl::StrAppend(
+        &ways, "  ", host, ") exec ",
+        absl::StrJoin(words, " ",
+                      [](std::string* out, const std::string& word) { absl::StrAppend(out, ShellWord(word)); }),
+        " \"$@\" ;;\n");
   }
   WriteScript("enter", ways + "esac");
   // To release twice is no mistake.
@@ -52,8 +51,7 @@ void HostCommands::Write() const {
 std::string HostCommands::Lines(const std::vector<std::string>& hosts) const {
   return absl::StrCat("on: command\nhosts: ", hosts.size(), "\nhosts_by:\n  acquire: {argv: [", File("acquire"), ", ",
                       folder_, ", ", absl::StrJoin(hosts, ", "), "]}\n  start: {argv: [", File("enter"),
-                      ", '{host}', '{agent}']}\n  release: {argv: [", File("release"), ", ", folder_,
-                      ", '{job}']}\n");
+                      ", '{host}', '{agent}']}\n  release: {argv: [", File("release"), ", ", folder_, ", '{job}']}\n");
 }
 
 void HostCommands::ExpectAllGivenBack() const {
