@@ -233,7 +233,7 @@ TEST_P(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
   train->WaitForOut("started ");
   gate.LetThrough();
   EXPECT_EQ(train->Wait(), 0) << train->err;
-  const std::string output = home() + "/experiments/1/output";
+  const std::string output = supervisors_home() + "/experiments/1/output";
   EXPECT_THAT(train->out, AllOf(HasSubstr(absl::StrCat("TensorBoard on ", output, ": http://127.0.0.1:")),
                                 HasSubstr(absl::StrCat("started --logdir ", output, " --host 127.0.0.1 --port ")),
                                 HasSubstr("1.tensorboard | bye\n")));

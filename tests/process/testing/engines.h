@@ -38,6 +38,8 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   bool takes_named_hosts() const { return on_hosts() && engine() != "ray" && engine() != "kubernetes"; }
   // Whether the hosts share the folder in which `setup` leaves what it makes, where the test names it.
   bool shares_setups() const { return takes_shell() || engine() == "kubernetes"; }
+  // Returns MUSTER_HOME where the supervisor is.
+  std::string supervisors_home() const { return engine() == "kubernetes" ? "/muster/home" : home(); }
   // on_hosts only: h1 to h4, and h5 for the controller of Slurm. Ray and Kubernetes have others: h1 and h2.
   static SimulatedHosts& hosts() { return BedOf(engine())->hosts(); }
   // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
