@@ -391,8 +391,9 @@ TEST_P(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
                    log, "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < ", gate.path(),
                    "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> ", log));
   const auto train = StartMuster({"train", "--metric", "test_accuracy"});
-  train->WaitForOut("begun 1a 1.1");
-  train->WaitForOut("begun 1b 1.2");  // at the same time as the first, which waits
+  const std::vector<std::string> runs = {"1a 1.1", "1b 1.2", "2a 1.3", "2b 1.4", "3a 1.5", "3b 1.6"};
+  // At the same time, as each waits.
+  for (size_t i = 0; i < static_cast<size_t>(at_a_time); ++i) train->WaitForOut("begun " + runs[i]);
   gate.LetThrough(6);
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
   EXPECT_THAT(train->out, HasSubstr(absl::StrCat("6 runs, ", at_a_time, " at a time")));
