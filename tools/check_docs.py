@@ -5,7 +5,8 @@ A code block under `<!-- cut from PATH -->` or `<!-- cut from PATH#REGION -->` m
 between the lines `[REGION]` and `[/REGION]`, in comments of the file. A block under `<!-- differs: PATH to PATH -->`
 (with regions, too) must be what makes the first text the second, line by line. --write puts the right text into the block.
 Also reports links to missing files, files in backticks that the tree doesn't have, in the tutorial output without a
-recorded command (page_blocks.py), errors that a page explains and no program says (error_rows.py), and a changelog whose
+recorded command (page_blocks.py), errors that a page explains and no program says (error_rows.py), tables
+of docs/engines.md that the tests' sources don't say (engine_table.py), and a changelog whose
 newest version isn't that of muster/base/version.h."""
 
 import ast
@@ -15,6 +16,7 @@ import re
 import sys
 import textwrap
 
+import engine_table
 import error_rows
 import page_blocks
 import sources
@@ -98,6 +100,7 @@ def said_by_programs(root):
 
 def problems(root, write=False):
     yield from version_problems(root)
+    yield from engine_table.problems(root, write)
     said = None
     there = {str(part) for path in sources.all_files(root) for part in (path, path.name, *path.parents)}
     for path in (p for p in sources.all_files(root) if p.suffix == ".md"):

@@ -25,6 +25,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import build  # noqa: E402
 import check  # noqa: E402
+import engine_table  # noqa: E402
 import test_programs  # noqa: E402
 from test_programs import Case, Program  # noqa: E402
 
@@ -40,13 +41,15 @@ HOSTS_PROGRAM = "process_hosts_test"
 SLURM_PROGRAM = "process_slurm_test"
 KUBERNETES_PROGRAM = "process_kubernetes_test"
 SPARK_PROGRAM = "process_spark_test"
-# Ray's own tests, and what else has cases that run on every engine: "/ray" is behind the names of these. A cluster of Ray
-# takes longer to come than most of the cases, so the part `ray` has one for each program.
 RAY_PROGRAM = "process_ray_test"
-NOT_ON_RAY = "-*/ray"
 LONG_ON_RAY = "RayLong.*"
-# One case for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first cause, grids.
-EVERYDAY_ON_RAY = ":".join(f"{case}/ray" for case in (
+# What has cases that run on every engine, whose name is behind theirs: "/ray". On these engines all of them take too long
+# for every day, so they are in parts of their own.
+EXPERIMENT_PROGRAM = "process_experiment_test"
+APART = ("command", "ray", "kubernetes")
+NOT_APART = "-" + ":".join(f"*/{engine}" for engine in APART)
+# There, one case for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first cause, grids.
+EVERYDAY_CASES = (
     "ExperimentCommand.ATaskFindsItsEnvironmentAndItsProject",
     "ExperimentCommand.ARunStopsAtItsFirstFailureWhoseCodeIsTheCommands",
     "ExperimentWatching.LogsFollowsARunUntilItsEnd",
@@ -54,7 +57,7 @@ EVERYDAY_ON_RAY = ":".join(f"{case}/ray" for case in (
     "ExperimentLife.GrandchildrenLeftBehindAreEnded",
     "ExperimentLife.AFailedMasterEndsTheOthersAndIsNamedWithItsLastLines",
     "ExperimentLife.OneRunOfAGridIsKilledAlone",
-))
+)
 SANITIZER_TARGETS = {"asan": ["tests", "fuzzers"], "tsan": ["tests"]}
 # Under the sanitizers each of these takes one processor for minutes, so every processor gets a share of their cases, at
 # once. They do without the search for uses of frames that have returned: after some thousand simulated deaths, which are
@@ -247,48 +250,66 @@ def process_part(report):
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("process: running the tests that start programs")
         apart = (HOSTS_PROGRAM, SLURM_PROGRAM, RAY_PROGRAM, KUBERNETES_PROGRAM, SPARK_PROGRAM)
-        run_programs(report, [not_on_ray(p) for p in programs_of("release")
+        run_programs(report, [not_apart(p) for p in programs_of("release")
                               if p.alone and not p.long and p.name not in apart])
+        add_table(report, [])
 
 
 def hosts_part(report):
     """Those over several hosts, which have a budget of their own."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("hosts: running the tests over simulated hosts")
-        run_programs(report, [not_on_ray(p) for p in programs_of("release") if p.name == HOSTS_PROGRAM])
+        run_programs(report, [not_apart(p) for p in programs_of("release") if p.name == HOSTS_PROGRAM])
+        run_on(report, "command", {EXPERIMENT_PROGRAM: everyday_on("command")})
 
 
-def not_on_ray(program):
-    """The program without its cases on Ray, which are of another part."""
-    return dataclasses.replace(program, environment={**program.environment, "GTEST_FILTER": NOT_ON_RAY})
+def not_apart(program):
+    """The program without its cases on engines that have other parts."""
+    return dataclasses.replace(program, environment={**program.environment, "GTEST_FILTER": NOT_APART})
 
 
-def run_on_ray(report, filters):
-    """Runs programs, {name: filter of GoogleTest}, each with one cluster, at once."""
-    if not build_part(report, "release", PROGRAM_TARGETS):
-        return
-    report.title("ray: running the tests with a real Ray")
+def everyday_on(engine):
+    return ":".join(f"{case}/{engine}" for case in EVERYDAY_CASES)
+
+
+def run_on(report, engine, filters, shares=1):
+    """Runs programs, {name: filter of GoogleTest}, on an engine, all at once: each in so many shares with a cluster each,
+    which takes longer to come than most of the cases. Compares all that has run with docs/engines.md."""
     programs = [p for p in programs_of("release") if p.name in filters]
     apart = own_machine()
     for program in programs:
         program.command = apart + program.command
-    with concurrent.futures.ThreadPoolExecutor(len(programs) if apart else 1) as pool:
-        running = {pool.submit(test_programs.run, p, filters[p.name]): p for p in programs}
+    found, longest = {p.name: [] for p in programs}, {p.name: 0 for p in programs}
+    with concurrent.futures.ThreadPoolExecutor(shares * len(programs) if apart else 1) as pool:
+        running = {pool.submit(test_programs.run, share, filters[p.name]): p.name for p in programs for share in in_shares(p, shares)}
         for done in concurrent.futures.as_completed(running):
-            cases, seconds = done.result()
-            if not cases:
-                cases = [Case(f"{running[done].name} on Ray", "failed", f"no case is named {filters[running[done].name]}")]
-            report.add(f"{running[done].name} on Ray", cases, seconds)
+            name, (cases, seconds) = running[done], done.result()
+            found[name] += cases
+            longest[name] = max(longest[name], seconds)
+    for name, cases in found.items():
+        none = [Case(f"{name} on {engine}", "failed", f"no case is named {filters[name]}")]
+        report.add(f"{name} on {engine}", cases or none, longest[name])
+    add_table(report, [(name, engine) for name, wanted in filters.items() if wanted == f"*/{engine}"])
+
+
+def add_table(report, complete):
+    """Adds a case that fails if what has run until now isn't what docs/engines.md says."""
+    wrong = list(engine_table.problems_with(report.cases, complete=complete))
+    report.add("what works on each engine", [Case(engine_table.PAGE, "failed" if wrong else "passed", "\n".join(wrong))], 0)
 
 
 def ray_part(report):
     """With a real Ray: its own tests, and some of those that run on every engine."""
-    run_on_ray(report, {RAY_PROGRAM: f"-{LONG_ON_RAY}", "process_experiment_test": EVERYDAY_ON_RAY})
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title("ray: running the tests with a real Ray")
+        run_on(report, "ray", {RAY_PROGRAM: f"-{LONG_ON_RAY}", EXPERIMENT_PROGRAM: everyday_on("ray")})
 
 
-def all_on_ray_part(report):
-    """What takes longer, and all that runs on every engine."""
-    run_on_ray(report, {RAY_PROGRAM: LONG_ON_RAY, "process_experiment_test": "*/ray", HOSTS_PROGRAM: "*/ray"})
+def all_on_part(report, engine, own=None, shares=1):
+    """All that runs on every engine, and what of the engine's `own` tests takes longer."""
+    if build_part(report, "release", PROGRAM_TARGETS):
+        report.title(f"all_on_{engine}: running the tests for every engine on {engine}")
+        run_on(report, engine, {**(own or {}), EXPERIMENT_PROGRAM: f"*/{engine}", HOSTS_PROGRAM: f"*/{engine}"}, shares)
 
 
 def slurm_part(report):
@@ -302,7 +323,7 @@ def kubernetes_part(report):
     """Those in pods of a stand-in for Kubernetes, likewise."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("kubernetes: running the tests in pods of a stand-in")
-        run_programs(report, [p for p in programs_of("release") if p.name == KUBERNETES_PROGRAM])
+        run_on(report, "kubernetes", {KUBERNETES_PROGRAM: "*", EXPERIMENT_PROGRAM: everyday_on("kubernetes")}, shares=2)
 
 
 def spark_part(report):
@@ -448,6 +469,7 @@ def tools_part(report):
                         ("ray_driver", "the programs beside Ray"), ("spark_driver", "the programs beside Spark"),
                         ("manifest", "manifests against the models of Kubernetes"),
                         ("kube_standin", "the stand-in for Kubernetes"),
+                        ("engine_table", "what works on each engine"),
                         ("runner", "what runs the tests"), ("bench_peers", "bench peers")):
         python_part(report, f"tools: {name}", f"tests/tools/{title}_test.py")
 
@@ -509,7 +531,9 @@ SANITIZERS = {
 }
 LONG = {
     "frameworks": frameworks_part,
-    "all_on_ray": all_on_ray_part,
+    "all_on_command": lambda report: all_on_part(report, "command", shares=2),
+    "all_on_ray": lambda report: all_on_part(report, "ray", {RAY_PROGRAM: LONG_ON_RAY}),
+    "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", shares=2),
     "spark": spark_part,
     "notebooks": notebooks_part,
     "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),

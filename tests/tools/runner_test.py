@@ -2,6 +2,8 @@
 """Tests what runs the tests (tools/run_tests.py, tools/test_programs.py) with programs that behave like tests; `./dev
 test tools` runs it."""
 
+import dataclasses
+import fnmatch
 import io
 import os
 import pathlib
@@ -14,6 +16,7 @@ import unittest.mock
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import check  # noqa: E402
+import engine_table  # noqa: E402
 import run_tests  # noqa: E402
 import test_programs  # noqa: E402
 
@@ -182,15 +185,53 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
                                                  "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
-                                                 "frameworks", "all_on_ray", "spark", "notebooks", "schedules", "long_fuzz"])
+                                                 "frameworks", "all_on_command", "all_on_ray", "all_on_kubernetes", "spark", "notebooks", "schedules", "long_fuzz"])
 
-    def test_the_cases_that_run_on_ray_every_day_are_there(self):
-        sources = "".join(path.read_text() for path in (run_tests.ROOT / "tests/process").glob("*/*_test.cc"))
-        for case in run_tests.EVERYDAY_ON_RAY.split(":"):
-            suite, name = case.removesuffix("/ray").split(".")
-            self.assertIn(f"TEST_P({suite}, {name})", sources)
+    def test_the_cases_that_run_every_day_on_engines_with_parts_of_their_own_are_there(self):
+        cases = {f"{case.suite}.{case.name}": case for case in engine_table.Suite(ROOT).cases}
+        for engine in run_tests.APART:
+            for case in run_tests.everyday_on(engine).split(":"):
+                name, there = case.split("/")
+                self.assertEqual(there, engine)
+                self.assertTrue(cases[name].has(engine), case)
+                self.assertEqual(cases[name].program, run_tests.EXPERIMENT_PROGRAM)
 
-    def test_a_part_on_ray_fails_where_a_program_has_none_of_its_cases(self):
+    def ran(self, parts):
+        """[(program, filter)] of all that these parts run of the programs with cases for every engine."""
+        names = (run_tests.EXPERIMENT_PROGRAM, run_tests.HOSTS_PROGRAM, run_tests.KUBERNETES_PROGRAM, run_tests.RAY_PROGRAM)
+        programs, ran = [test_programs.Program(name, ["true"], alone=True) for name in names], []
+
+        def run(program, gtest_filter=None):
+            ran.append((program.name, gtest_filter or program.environment.get("GTEST_FILTER", "*")))
+            return [test_programs.Case("a", "passed")], 0.0
+
+        with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, own_machine=list, add_table=lambda *_: None,
+                                          programs_of=lambda _: [dataclasses.replace(p) for p in programs]), \
+                unittest.mock.patch.object(test_programs, "run", run), unittest.mock.patch("builtins.print"):
+            for part in parts:
+                part(run_tests.Report())
+        return ran
+
+    def runs_of(self, ran, program, case):
+        """How many of these runs have the case of the program, each run once, however many shares it has."""
+        def matches(wanted):
+            chosen, _, left_out = wanted.partition("-")
+            return any(fnmatch.fnmatchcase(case, p) for p in (chosen or "*").split(":")) and \
+                not any(fnmatch.fnmatchcase(case, p) for p in left_out.split(":"))
+        return sum(name == program and matches(wanted) for name, wanted in set(ran))
+
+    def test_no_case_for_every_engine_is_run_twice_or_never(self):
+        everyday = self.ran([run_tests.process_part, run_tests.hosts_part, run_tests.ray_part, run_tests.kubernetes_part])
+        long = self.ran([part for name, part in run_tests.LONG.items() if name.startswith("all_on_")])
+        suite = engine_table.Suite(ROOT)
+        for case in suite.cases:
+            name = f"{case.suite}.{case.name}"
+            for engine in suite.engines if case.program != "process_framework_test" else ():
+                runs = [self.runs_of(ran, case.program, f"{name}/{engine}") for ran in (everyday, long)]
+                apart = engine in run_tests.APART
+                self.assertEqual(runs, [int(not apart or name in run_tests.EVERYDAY_CASES), int(apart)], f"{name}/{engine}")
+
+    def test_a_part_on_an_engine_fails_where_a_program_has_none_of_its_cases(self):
         report = run_tests.Report()
         programs = [test_programs.Program("p", ["true"]), test_programs.Program("another", ["false"])]
         ran = []
@@ -201,9 +242,9 @@ class ReportTest(unittest.TestCase):
 
         with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, programs_of=lambda _: programs,
                                           own_machine=list), unittest.mock.patch.object(test_programs, "run", run):
-            run_tests.run_on_ray(report, {"p": "*/ray"})
-        self.assertEqual(ran, [("p", "*/ray")])
-        self.assertEqual([case.outcome for case in report.cases], ["failed"])
+            run_tests.run_on(report, "ray", {"p": "*/no_case/ray"}, shares=2)
+        self.assertEqual(ran, [("p", "*/no_case/ray")] * 2)
+        self.assertEqual([case.outcome for case in report.cases], ["failed", "passed"])
 
 
 if __name__ == "__main__":

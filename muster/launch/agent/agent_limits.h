@@ -18,7 +18,8 @@ struct AgentLimits {
   absl::Duration silence = absl::Milliseconds(500);  // an empty frame goes after this long without another
   absl::Duration suspect = absl::Seconds(3);
   absl::Duration grace = absl::Seconds(30);
-  absl::Duration ending = absl::Seconds(3);  // from asking tasks to end to killing them, once the grace is over
+  absl::Duration first = absl::ZeroDuration();  // an agent waits for its first supervisor so long, if not for `grace`
+  absl::Duration ending = absl::Seconds(3);     // from asking tasks to end to killing them, once the grace is over
   // Likewise after a signal to the agent, but not beyond the end that the grace brings; no less than `ending`.
   absl::Duration signalled = absl::Seconds(3);
   absl::Duration lost_margin = absl::Seconds(5);  // an agent is lost at `grace` + this

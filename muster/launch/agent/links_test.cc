@@ -397,6 +397,18 @@ TEST_F(LinksTest, OnlyAnAnswerRenewsTheGrace) {
   }
 }
 
+TEST_F(LinksTest, TheGraceOfAnAgentThatWaitsLongForItsFirstSupervisorBeginsWithThat) {
+  host_.record.answered = now_ + absl::Minutes(10);  // as AgentServer has it with AgentLimits::first
+  MakeAgent();
+  Pass(absl::Minutes(5));
+  EXPECT_FALSE(agent_->ending());
+  MakeSupervisor(1);
+  Connect();
+  EXPECT_EQ(host_.record.answered, now_);
+  Pass(absl::Seconds(31), /*to_agent=*/false);
+  EXPECT_TRUE(agent_->ending());
+}
+
 TEST_F(LinksTest, ASupervisorThatHasntReadItsNumberWritesNothing) {
   Connect();
   Launch();

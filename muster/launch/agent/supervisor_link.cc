@@ -127,6 +127,7 @@ absl::Status SupervisorLink::TakeAttach(absl::Time now, StreamId id, const Attac
   if (knows_this_life && attach.seen > sender_.acknowledged()) RETURN_IF_ERROR(Acknowledge(attach.seen));
   if (attached_) OnStreamEnd(StreamId{*attached_});
   if (attach.supervisor != record_.supervisor || attach.supervisor_id != record_.supervisor_id) {
+    if (record_.supervisor == 0) BeginGrace(id);
     record_.supervisor = attach.supervisor;
     record_.supervisor_id = attach.supervisor_id;
     record_.taken_in = 0;
@@ -245,6 +246,13 @@ void SupervisorLink::Renew(absl::Time answered) {
   if (answered <= record_.answered || ending()) return;
   record_.answered = answered;
   journal_.SetAnswered(answered);
+}
+
+void SupervisorLink::BeginGrace(StreamId stream) {
+  const absl::Time begun = streams_.at(stream).last_made();  // as this end has made no frame of it yet
+  if (begun >= record_.answered) return;
+  record_.answered = begun;
+  journal_.SetAnswered(begun);
 }
 
 void SupervisorLink::EndNow(absl::Time now, std::optional<StreamId> kept) {

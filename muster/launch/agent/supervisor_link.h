@@ -96,6 +96,8 @@ class SupervisorLink {
   void Close(const CommandId& command);
   absl::Status Acknowledge(uint64_t number);
   void Renew(absl::Time answered);
+  // The grace of an agent that waits for its first supervisor longer than that begins with this stream.
+  void BeginGrace(StreamId stream);
   // Returns whether it has; then no stream is left but `kept`.
   bool EndIfGraceIsOver(absl::Time now, std::optional<StreamId> kept = std::nullopt);
   std::vector<HeldLaunch> HeldLaunches() const;

@@ -99,7 +99,8 @@ absl::Status AgentServer::Start() {
   ASSIGN_OR_RETURN(CounterFile heard, CounterFile::Open(place_.folder.PathOf(AgentFolder::kHeardName)));
   heard_.emplace(std::move(heard));
   RETURN_IF_ERROR(executor_.Start(link_, Earlier()));
-  if (keeper_->ends_at() == absl::InfiniteFuture()) RenewLimit(options_.clock->Now());
+  if (keeper_->ends_at() == absl::InfiniteFuture())
+    RenewLimit(options_.clock->Now() + FirstPatience() - options_.limits.grace);
   link_.Resume();
   executor_.TellEnds();
   loop_.Watch(keeper_->fd(), POLLIN, [this](short) { OnKeeperGone(); });
@@ -120,9 +121,9 @@ AgentRecord AgentServer::Record() const {
   AgentRecord record = KeptJournal::Read(keeper_->kept());
   record.agent_id = absl::HexStringToBytes(keeper_->agent_id());
   record.life = keeper_->life();
-  record.answered = options_.clock->Now();
+  record.answered = options_.clock->Now() + FirstPatience() - options_.limits.grace;
   if (keeper_->ends_at() != absl::InfiniteFuture())
-    record.answered += keeper_->ends_at() - BootClock().Now() - options_.limits.grace;
+    record.answered = options_.clock->Now() + (keeper_->ends_at() - BootClock().Now()) - options_.limits.grace;
   return record;
 }
 

@@ -4,6 +4,7 @@
 // others, since it forks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -88,6 +89,8 @@ class AgentServer {
   bool lost_keeper() const { return lost_keeper_; }
   // Returns whether it ends because no supervisor has answered, or by EndNow.
   bool ending() const { return link_.ending(); }
+  // Returns how long it goes on without a supervisor: without any, or without one more.
+  absl::Duration patience() const { return link_.supervisor() > 0 ? options_.limits.grace : FirstPatience(); }
 
  private:
   struct Stream {
@@ -105,6 +108,7 @@ class AgentServer {
   AgentServer(AgentServerOptions options, const Place& place, std::unique_ptr<Keeper> keeper, FdLoop& loop);
   [[nodiscard]] absl::Status Start();
   AgentRecord Record() const;
+  absl::Duration FirstPatience() const { return std::max(options_.limits.first, options_.limits.grace); }
   EarlierLives Earlier();
   // The supervisor has been heard.
   void RenewLimit(absl::Time answered);

@@ -295,6 +295,7 @@ TEST_P(ExperimentCommand, AHomeWithinTheProjectIsNoPartOfIt) {
 }
 
 TEST_P(ExperimentCommand, InstallRunsOnceForTheSameContent) {
+  KeepForLater();
   const std::string count = Aside("installs");
   WriteExperiment("install: [echo installing, echo x >> " + count + ", touch built]\nrun: ls");
   const std::string first = Out({"train"});
@@ -313,6 +314,7 @@ TEST_P(ExperimentCommand, InstallRunsOnceForTheSameContent) {
 // What it makes stays where the tasks run, for every experiment with the same content.
 TEST_P(ExperimentCommand, SetupRunsOnceForEachHostAndContent) {
   environment_ = {"XDG_CACHE_HOME=" + Aside("cache")};  // of this machine
+  KeepForLater();
   const std::string count = Aside("setups");
   Write("needs.txt", "one\n");
   const auto write = [&](const std::string& command) {
@@ -321,7 +323,7 @@ TEST_P(ExperimentCommand, SetupRunsOnceForEachHostAndContent) {
   };
   write("echo setting up");
   const std::string first = Out({"train"});
-  const size_t hosts = takes_shell() ? 1 : 2;  // where nodes know the variable, they share the folder
+  const size_t hosts = shares_setups() ? 1 : 2;
   // Where nodes share the folder, either of them makes it, and the other one finds it.
   size_t made = 0;
   for (const std::string setup : {"1.setup.1", "1.setup.2"}) {
@@ -369,7 +371,7 @@ TEST_P(ExperimentCommand, AFailedBuildsCauseIsInItsStatusAndShownOnce) {
   const Said said = Muster({"train"});
   EXPECT_EQ(CountOf("the cause", said.out), 1) << said.out;
   EXPECT_THAT(Out({"status", "1"}), HasSubstr("the build failed: build exited with 1; its last line: the cause"));
-  if (!has(NotOnHosts::kFrameworkVersion)) return;
+  if (!has(NotOnEngine::kFrameworkVersion)) return;
   // The remedy that muster's own build names.
   environment_ = {absl::StrCat("PATH=", WriteProgram("python3", "exit 1"), ":", getenv("PATH"))};
   Write("muster.yml", "project: toy\ntrain:\n  framework: pytorch\n  pytorch: {version: 2.0.0}\n  run: echo ran\n");
@@ -382,15 +384,19 @@ TEST_P(ExperimentCommand, AFailedBuildsCauseIsInItsStatusAndShownOnce) {
 TEST_P(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
   const ScriptGate gate(Aside("gate"));
   const std::string log = Aside("log");
-  WriteExperiment("parameters: {depth: [1, 2, 3], kind: [a, b]}\nconcurrency: 2\nrun: |\n  echo + >> " + log +
-                  "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < " + gate.path() +
-                  "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> " + log);
+  const int at_a_time = AtATime(2, 6);
+  RunOn("h1");
+  WriteExperiment(
+      absl::StrCat("parameters: {depth: [1, 2, 3], kind: [a, b]}\nconcurrency: ", at_a_time, "\nrun: |\n  echo + >> ",
+                   log, "\n  echo begun $DEPTH$KIND $EXPERIMENT_ID\n  read line < ", gate.path(),
+                   "\n  echo \"{\\\"test_accuracy\\\": 0.$DEPTH}\" > $OUTPUT_DIR/metrics.json\n  echo - >> ", log));
   const auto train = StartMuster({"train", "--metric", "test_accuracy"});
-  train->WaitForOut("begun 1a 1.1");
-  train->WaitForOut("begun 1b 1.2");  // at the same time as the first, which waits
+  const std::vector<std::string> runs = {"1a 1.1", "1b 1.2", "2a 1.3", "2b 1.4", "3a 1.5", "3b 1.6"};
+  // At the same time, as each waits.
+  for (size_t i = 0; i < static_cast<size_t>(at_a_time); ++i) train->WaitForOut("begun " + runs[i]);
   gate.LetThrough(6);
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
-  EXPECT_THAT(train->out, HasSubstr("6 runs, 2 at a time"));
+  EXPECT_THAT(train->out, HasSubstr(absl::StrCat("6 runs, ", at_a_time, " at a time")));
   EXPECT_THAT(LinesOf(train->out, "1.6.master"), AllOf(Contains("begun 3b 1.6"), Contains("--> FINISHED")));
   int running = 0;
   int most = 0;
@@ -398,7 +404,7 @@ TEST_P(ExperimentCommand, AGridRunsSoManyAtATimeAndShowsItsResults) {
     if (c != '\n') running += c == '+' ? 1 : -1;
     most = std::max(most, running);
   }
-  EXPECT_EQ(most, 2);
+  EXPECT_EQ(most, at_a_time);
   const size_t table = train->out.find("test_accuracy");
   ASSERT_NE(table, std::string::npos) << train->out;
   const std::string best_first = train->out.substr(table);
@@ -429,7 +435,8 @@ TEST_P(ExperimentCommand, RandomSearchDrawsTheSameForTheSameSeed) {
 }
 
 TEST_P(ExperimentCommand, ParametersOfTheCommandLineReplaceTheFiles) {
-  WriteExperiment("parameters: {depth: [1, 2, 3]}\nrun: echo {{ depth }} {{ more }}");
+  WriteExperiment(absl::StrCat("parameters: {depth: [1, 2, 3]}\nconcurrency: ", AtATime(1, 2),
+                               "\nrun: echo {{ depth }} {{ more }}"));
   EXPECT_THAT(LinesOf(Out({"train", "--param", "depth=7", "--param", "more=some"}), "1.master"), Contains("7 some"));
   const std::string grid = Out({"train", "--param", "depth=[7,8]", "--param", "more=x"});
   EXPECT_THAT(LinesOf(grid, "2.2.master"), Contains("8 x"));

@@ -16,7 +16,7 @@ using nlohmann::json;
 using ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
 
 class ExperimentMuster : public OnEveryEngine {};
-INSTANTIATE_TEST_SUITE_P(, ExperimentMuster, EnginesWith(NotOnHosts::kStepsInMonitor), EngineName);
+INSTANTIATE_TEST_SUITE_P(, ExperimentMuster, EnginesWith(NotOnEngine::kStepsInMonitor), EngineName);
 
 // Returns the last whole table that `monitor --json` has printed, by task; unknown values are null.
 std::map<std::string, json> LastTable(const std::string& out) {

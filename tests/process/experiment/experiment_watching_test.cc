@@ -29,9 +29,8 @@ class ExperimentWatching : public OnEveryEngine {
  protected:
   // Trains three runs whose accuracy is their parameter.
   void TrainGrid() {
-    WriteExperiment(
-        "parameters: {rate: [0.5, 0.75, 0.25]}\n"
-        "run: printf '{\"test_accuracy\":%s,\"loss\":1}' $RATE > $OUTPUT_DIR/metrics.json");
+    WriteExperiment(absl::StrCat("parameters: {rate: [0.5, 0.75, 0.25]}\nconcurrency: ", AtATime(1, 3),
+                                 "\nrun: printf '{\"test_accuracy\":%s,\"loss\":1}' $RATE > $OUTPUT_DIR/metrics.json"));
     EXPECT_EQ(Muster({"train"}).exit_code, 0);
   }
   // Makes a program named tensorboard that prints its arguments and exits with 3. Returns its folder.
@@ -44,7 +43,7 @@ class ExperimentWatchingHere : public ExperimentWatching {};
 
 class ExperimentTensorboardMeanwhile : public ExperimentWatching {};
 
-INSTANTIATE_TEST_SUITE_P(, ExperimentTensorboardMeanwhile, EnginesWith(NotOnHosts::kTensorboardWhileItRuns),
+INSTANTIATE_TEST_SUITE_P(, ExperimentTensorboardMeanwhile, EnginesWith(NotOnEngine::kTensorboardWhileItRuns),
                          EngineName);
 INSTANTIATE_TEST_SUITE_P(, ExperimentWatching, EveryEngine(), EngineName);
 INSTANTIATE_TEST_SUITE_P(, ExperimentWatchingHere, ::testing::Values("local"), EngineName);
@@ -239,7 +238,7 @@ TEST_P(ExperimentWatching, TensorboardOfTheFileRunsUntilTheTasksHaveEnded) {
   train->WaitForOut("started ");
   gate.LetThrough();
   EXPECT_EQ(train->Wait(), 0) << train->err;
-  const std::string output = home() + "/experiments/1/output";
+  const std::string output = supervisors_home() + "/experiments/1/output";
   EXPECT_THAT(train->out, AllOf(HasSubstr(absl::StrCat("TensorBoard on ", output, ": http://127.0.0.1:")),
                                 HasSubstr(absl::StrCat("started --logdir ", output, " --host 127.0.0.1 --port ")),
                                 HasSubstr("1.tensorboard | bye\n")));

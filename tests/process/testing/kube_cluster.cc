@@ -30,6 +30,12 @@ mount -t tmpfs tmpfs /run/kubelet
 exec "$@"
 )";
 
+// Returns where the python of the tests is really, which a pod with a /root of its own wouldn't see.
+std::string RealFolderOfPython() {
+  std::error_code none;
+  return fs::canonical(SourceFolder() + "/.venv/bin/python", none).parent_path().parent_path();
+}
+
 std::string StandIn() { return SourceFolder() + "/tests/process/testing/kube/standin.py"; }
 
 }  // namespace
@@ -94,7 +100,8 @@ void KubeCluster::StartNode(const std::string& node) {
                                         "--gpus=" + has.gpus,
                                         "--labels=" + has.labels,
                                         "--visible=" + SourceFolder(),
-                                        "--visible=" + BinFolder()};
+                                        "--visible=" + BinFolder(),
+                                        "--visible=" + RealFolderOfPython()};
   if (!has.taint.empty()) arguments.push_back("--taint=" + has.taint);
   kubelets_[node] = std::make_unique<Process>(
       hosts_.On(node,

@@ -56,6 +56,8 @@ constexpr absl::Duration kBetweenFirstTwo = absl::Milliseconds(500);
 // The agents of hosts tell what is used once a second, and the supervisor writes it down once somebody watches. One
 // table waits that long for two values of each task.
 constexpr absl::Duration kTwoOfHostsWithin = absl::Seconds(3);
+// From a job that shares no folder with this host: its collector may look every five seconds alone.
+constexpr absl::Duration kTwoOfFarWithin = absl::Seconds(20);
 // Width of tables that aren't shown on a terminal.
 constexpr size_t kColumnsElsewhere = 80;
 constexpr double kShortestInterval = 0.1;
@@ -102,6 +104,7 @@ struct Reading {
   std::vector<UsageRow> rows;
   bool anything_runs = false;
   bool lacks_cpu = false;  // of a task that runs
+  bool is_far = false;     // its usage is fetched (docs/far_homes.md)
   bool ended = false;
 };
 
@@ -125,7 +128,8 @@ class Watched {
     for (const auto& [name, task] : tasks)
       if ((task.pid > 0 || !task.host.empty()) && !HasEnded(task.state)) running.emplace_back(name, task);
     const std::map<std::string, TaskUsage> usages = reader_.Read(running, RealClock().Now(), UsagesOnHosts(ids));
-    Reading reading = {.rows = {}, .anything_runs = !running.empty(), .lacks_cpu = false, .ended = HasEnded(run.state)};
+    Reading reading = {.rows = {}, .anything_runs = !running.empty(), .ended = HasEnded(run.state)};
+    reading.is_far = std::any_of(ids.begin(), ids.end(), [this](const auto& id) { return IsFar(opened_.home, id); });
     for (const auto& [name, task] : running) {
       const auto usage = usages.find(name);
       reading.lacks_cpu |= usage == usages.end() || !usage->second.cpu_percent.has_value();
@@ -253,10 +257,11 @@ absl::Status Watch(const MonitorFlags& flags) {
   const Signals signals;
   Watched watched(opened, std::move(name));
   Screen screen(flags.json);
-  const absl::Time give_up = BootClock().Now() + kTwoOfHostsWithin;
+  const absl::Time began = BootClock().Now();
   for (bool first = true;; first = false) {
     ASSIGN_OR_RETURN(const Reading reading, watched.Read());
-    const bool may_come = first || (reading.lacks_cpu && BootClock().Now() < give_up);
+    const absl::Duration within = reading.is_far ? kTwoOfFarWithin : kTwoOfHostsWithin;
+    const bool may_come = first || (reading.lacks_cpu && BootClock().Now() < began + within);
     const bool to_be_completed = flags.once && may_come && reading.anything_runs && !reading.ended;
     if (!to_be_completed && (!screen.Show(reading.rows) || flags.once || reading.ended)) return absl::OkStatus();
     if (!signals.Wait(first || to_be_completed ? std::min(interval, kBetweenFirstTwo) : interval))

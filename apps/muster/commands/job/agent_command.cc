@@ -70,6 +70,7 @@ struct AgentFlags {
   std::string host;
   std::string host_variable;
   int grace_seconds = 30;
+  int first_seconds = 0;
   int ending_seconds = 3;
   bool passes_signals = false;
   std::string lookup, make_pod;
@@ -133,6 +134,7 @@ AgentServerOptions OptionsOf(const AgentFlags& flags, mode_t umask) {
   const std::string& job = flags.serve;
   AgentServerOptions options = {.job = job, .address = ReachedAddress(own)};
   options.limits.grace = absl::Seconds(flags.grace_seconds);
+  options.limits.first = absl::Seconds(flags.first_seconds);
   options.limits.signalled = absl::Seconds(flags.ending_seconds);
   options.rendezvous = flags.rendezvous;
   options.host = flags.host;
@@ -202,7 +204,7 @@ int Live(const AgentServerOptions& options, const AgentServer::Place& place, std
     agent.OnTime();
     told |= was_ending;
     if (agent.ending() && !std::exchange(told, true))
-      AgentLog(options.job, absl::StrCat("no supervisor has answered for ", absl::FormatDuration(options.limits.grace),
+      AgentLog(options.job, absl::StrCat("no supervisor has answered for ", absl::FormatDuration(agent.patience()),
                                          ": it ends its tasks"));
   }
   if (agent.lost_keeper()) AgentLog(options.job, "its guard was killed, and the tasks with it: it ends");
@@ -310,6 +312,9 @@ void AddAgentCommand(CLI::App& app, int& exit_code) {
       ->type_name("VARIABLE")
       ->excludes(host);
   command->add_option("--grace", flags->grace_seconds, "Go on without a supervisor for this long (default 30)")
+      ->type_name("SECONDS");
+  command->add_option("--first", flags->first_seconds, "Wait so long for a first supervisor, if not for the grace")
+      ->check(CLI::Range(0, 1000000).description(""))
       ->type_name("SECONDS");
   command->add_option("--ending", flags->ending_seconds, "Give tasks so long to end after a signal (default 3)")
       ->check(CLI::Range(3, 1000000).description(""))

@@ -226,6 +226,9 @@ OrderedJson AgentPod(const JobManifest& manifest, int index) {
   OrderedJson container = ContainerOf(manifest, AgentProgramOfPod({.muster = Or(setting.muster, "muster"),
                                                                    .run = manifest.suffix,
                                                                    .grace = manifest.request.setting.grace,
+                                                                   // The supervisor's pod may take one to start, and
+                                                                   // waits for another one until its experiment comes.
+                                                                   .first = 2 * setting.start_timeout,
                                                                    .ending = VariablesOf(manifest).ending}));
   container["env"].push_back(
       {{"name", kHostVariableOfPod},

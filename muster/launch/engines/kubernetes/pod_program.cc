@@ -45,7 +45,7 @@ exit "$end"
 )sh";
 
 constexpr char kServe[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
-exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rendezvous --grace GRACE --ending ENDING --passes_signals
+exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rendezvous --grace GRACE --first FIRST --ending ENDING --passes_signals
 )sh";
 
 }  // namespace
@@ -66,6 +66,7 @@ std::string AgentProgramOfPod(const AgentPodProgram& program) {
                                                                {"RUN", ShellWord(program.run)},
                                                                {"VARIABLE", kHostVariableOfPod},
                                                                {"GRACE", WholeSeconds(program.grace)},
+                                                               {"FIRST", WholeSeconds(program.first)},
                                                                {"ENDING", WholeSeconds(program.ending)}}));
 }
 

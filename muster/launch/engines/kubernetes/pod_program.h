@@ -31,6 +31,7 @@ struct AgentPodProgram {
   std::string muster;
   std::string run;  // its id
   absl::Duration grace;
+  absl::Duration first;   // a supervisor comes within this
   absl::Duration ending;  // the tasks get so long after SIGTERM to the pod
 };
 std::string AgentProgramOfPod(const AgentPodProgram& program);

@@ -88,14 +88,16 @@ TEST_F(PodProgramTest, TheEndOfThePodAsksTheSupervisorAndShortensTheWait) {
 }
 
 TEST_F(PodProgramTest, TheAgentReadsTheSecretAndItsHostsName) {
-  const ProgramOutput output =
-      Run(AgentProgramOfPod(
-              {.muster = scratch_ / "program", .run = "ab", .grace = absl::Seconds(30), .ending = absl::Seconds(25)}),
-          "exit 7");
+  const ProgramOutput output = Run(AgentProgramOfPod({.muster = scratch_ / "program",
+                                                      .run = "ab",
+                                                      .grace = absl::Seconds(30),
+                                                      .first = absl::Minutes(20),
+                                                      .ending = absl::Seconds(25)}),
+                                   "exit 7");
   EXPECT_EQ(output.status.code, 7) << output.err;
   EXPECT_EQ(scratch_.Read("words"),
             absl::StrCat("agent --serve ab --host_variable MUSTER_POD_HOST --rendezvous ", scratch_ / "own/rendezvous",
-                         " --grace 30 --ending 25 --passes_signals\n"));
+                         " --grace 30 --first 1200 --ending 25 --passes_signals\n"));
 }
 
 TEST(InPodHomeTest, AFileOfTheHomeIsInThePodsHome) {

@@ -173,7 +173,7 @@ spec:
         - |
           [ -w "${HOME:-/nowhere}" ] || export HOME=/muster
           (umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
-          exec muster agent --serve 8c1f2a3b --host_variable MUSTER_POD_HOST --rendezvous /muster/rendezvous --grace 30 --ending 85 --passes_signals
+          exec muster agent --serve 8c1f2a3b --host_variable MUSTER_POD_HOST --rendezvous /muster/rendezvous --grace 30 --first 1200 --ending 85 --passes_signals
       env:
         - name: MUSTER_POD_HOST
           valueFrom:

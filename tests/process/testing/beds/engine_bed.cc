@@ -1,0 +1,159 @@
+#include "tests/process/testing/beds/engine_bed.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/process/testing/beds/host_commands.h"
+#include "tests/process/testing/beds/kube_bed.h"
+#include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/ray_cluster.h"
+#include "tests/process/testing/slurm_cluster.h"
+
+namespace muster {
+namespace {
+
+constexpr char kController[] = "h5";
+constexpr int kHosts = 5;  // with that of the controller
+
+// Tests aren't about waiting for them.
+const std::vector<int>& CpusOfNodes() {
+  static const std::vector<int> cpus = {64, 48, 32, 64};
+  return cpus;
+}
+
+const std::vector<int>& CpusOfRay() {
+  static const std::vector<int> cpus = {64, 48};
+  return cpus;
+}
+
+// The hosts of several engines, and the Slurm on them once somebody has asked for it.
+struct SharedHosts {
+  SimulatedHosts hosts{kHosts};
+  std::unique_ptr<SlurmCluster> slurm;  // ends first
+  int tests = 0;
+};
+
+std::unique_ptr<SharedHosts>& OfSuite() {
+  static std::unique_ptr<SharedHosts> shared;
+  return shared;
+}
+
+class SshBed : public EngineBed {
+ public:
+  SshBed() {
+    if (OfSuite() == nullptr) OfSuite() = std::make_unique<SharedHosts>();
+  }
+  SimulatedHosts& hosts() override { return OfSuite()->hosts; }
+  std::string Lines(const Place& place) override {
+    return absl::StrCat("hosts: ", absl::StrJoin(place.hosts, ","), "\nssh_config: ", hosts().ssh_config(), "\n");
+  }
+  void AwaitNothingLeft() override {
+    if (OfSuite()->slurm == nullptr) return EngineBed::AwaitNothingLeft();
+    for (const std::string& host : hosts().names()) OfSuite()->slurm->AwaitNothingElseOn(host);
+  }
+};
+
+class CommandBed : public SshBed {
+ public:
+  void Begin() override { commands_.Write(); }
+  std::string Lines(const Place& place) override { return commands_.Lines(place.hosts); }
+  void AwaitNothingLeft() override {
+    SshBed::AwaitNothingLeft();
+    commands_.ExpectAllGivenBack();
+  }
+
+ private:
+  HostCommands commands_{hosts()};
+};
+
+class SlurmBed : public SshBed {
+ public:
+  SlurmBed() {
+    if (OfSuite()->slurm == nullptr)
+      OfSuite()->slurm =
+          std::make_unique<SlurmCluster>(hosts(), CpusOfNodes(), SlurmFeatures{.controller = kController});
+  }
+  std::string NewFolder() override { return absl::StrCat(hosts().shared(), "/test", ++OfSuite()->tests); }
+  std::vector<std::string> OnH0(const std::vector<std::string>& words, const std::string& index) override {
+    return hosts().On("h0", Joined({"env", "MUSTER_INDEX=" + index, OfSuite()->slurm->variable()}, words));
+  }
+  std::string Lines(const Place& place) override {
+    return absl::StrCat("on: slurm\nslurm: {nodes: ", place.hosts.size(), ", nodelist: \"",
+                        absl::StrJoin(place.hosts, ","), "\"}\n");
+  }
+  // All nodes, but not the controller.
+  std::vector<std::string> HiddenFromH0() override {
+    return {hosts().names().begin(), hosts().names().begin() + static_cast<ptrdiff_t>(CpusOfNodes().size())};
+  }
+};
+
+class RayBed : public EngineBed {
+ public:
+  SimulatedHosts& hosts() override { return hosts_; }
+  std::string NewFolder() override { return absl::StrCat(hosts().shared(), "/test", ++tests_); }
+  std::vector<std::string> OnH0(const std::vector<std::string>& words, const std::string& index) override {
+    return hosts().On("h0", Joined({"env", "MUSTER_INDEX=" + index}, words));
+  }
+  std::string Lines(const Place& place) override {
+    return absl::StrCat("on: ray\nray: {nodes: ", place.hosts.size(), ", address: \"", RayCluster::address(),
+                        "\", python: ", RayCluster::python(), "}\n");
+  }
+  void AwaitNothingLeft() override {
+    for (const std::string& host : hosts().names()) ray_.AwaitNothingElseOn(host);
+  }
+  // The dashboard is on the head, h1.
+  std::vector<std::string> HiddenFromH0() override { return {"h2"}; }
+
+ private:
+  SimulatedHosts hosts_{static_cast<int>(CpusOfRay().size())};
+  // The supervisors find programs that tests write, as those of Slurm do by the shell of the command.
+  RayCluster ray_{hosts_, CpusOfRay(), {.path = absl::StrCat(hosts_.shared(), "/aside/bin:", RayFeatures().path)}};
+  int tests_ = 0;
+};
+
+std::map<std::string, std::unique_ptr<EngineBed>>& Beds() {
+  static std::map<std::string, std::unique_ptr<EngineBed>> beds;
+  return beds;
+}
+
+std::unique_ptr<EngineBed> MakeBed(const std::string& engine) {
+  if (engine == "ssh") return std::make_unique<SshBed>();
+  if (engine == "command") return std::make_unique<CommandBed>();
+  if (engine == "slurm") return std::make_unique<SlurmBed>();
+  if (engine == "ray") return std::make_unique<RayBed>();
+  if (engine == "kubernetes") return std::make_unique<KubeBed>();
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> EngineBed::OnH0(const std::vector<std::string>& words, const std::string& /*index*/) {
+  return hosts().On("h0", words);
+}
+
+void EngineBed::AwaitNothingLeft() {
+  for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
+}
+
+std::string WhyNoBed(const std::string& engine) {
+  if (engine == "local") return "";
+  if (engine == "slurm") return SlurmCluster::WhyNot();
+  if (engine == "ray") return RayCluster::WhyNot();
+  return engine == "kubernetes" ? KubeCluster::WhyNot() : SimulatedHosts::WhyNot();
+}
+
+EngineBed* BedOf(const std::string& engine) {
+  std::unique_ptr<EngineBed>& bed = Beds()[engine];
+  if (bed == nullptr) bed = MakeBed(engine);
+  return bed.get();
+}
+
+void EndBeds() {
+  Beds().clear();
+  OfSuite().reset();
+}
+
+}  // namespace muster
