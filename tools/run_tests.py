@@ -326,12 +326,24 @@ def kubernetes_part(report):
         run_on(report, "kubernetes", {KUBERNETES_PROGRAM: "*", EXPERIMENT_PROGRAM: everyday_on("kubernetes")}, shares=2)
 
 
+def installs(report, group):
+    """Installs what a long part needs that other tests don't. True if it is there then."""
+    report.title(f"{group}: installing what is missing for it")
+    installed = subprocess.run([ROOT / "tools/setup.sh", "--quiet", "--for", group], check=False).returncode == 0
+    if not installed:
+        report.add(group, [Case(group, "failed", f"tools/setup.sh --for {group} has failed")], 0.0)
+    return installed
+
+
+def kubernetes_api_part(report):
+    """The API server of Kubernetes 1.20, which it builds from Debian's source, ten minutes."""
+    if installs(report, "kubernetes") and build_part(report, "release", ["muster_command"]):
+        python_part(report, "kubernetes_api: what a real API server says", "tests/kubernetes_api_test.py")
+
+
 def spark_part(report):
     """Those on a real local-cluster of Spark; installs it and a JRE, 500 MB."""
-    report.title("spark: installing Spark and a JRE, if they are missing")
-    if subprocess.run([ROOT / "tools/setup.sh", "--quiet", "--for", "spark"], check=False).returncode != 0:
-        report.add("spark", [Case("spark", "failed", "tools/setup.sh --for spark has failed")], 0.0)
-    elif build_part(report, "release", PROGRAM_TARGETS):
+    if installs(report, "spark") and build_part(report, "release", PROGRAM_TARGETS):
         report.title("spark: running the tests on a real Spark")
         run_programs(report, [p for p in programs_of("release") if p.name == SPARK_PROGRAM])
 
@@ -534,6 +546,7 @@ LONG = {
     "all_on_command": lambda report: all_on_part(report, "command", shares=2),
     "all_on_ray": lambda report: all_on_part(report, "ray", {RAY_PROGRAM: LONG_ON_RAY}),
     "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", shares=2),
+    "kubernetes_api": kubernetes_api_part,
     "spark": spark_part,
     "notebooks": notebooks_part,
     "schedules": lambda report: simulation_part(report, SIMULATED_SEED + SIMULATED_SCHEDULES, LONG_SIMULATED_SCHEDULES, 7200),

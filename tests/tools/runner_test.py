@@ -185,7 +185,7 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
                                                  "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
-                                                 "frameworks", "all_on_command", "all_on_ray", "all_on_kubernetes", "spark", "notebooks", "schedules", "long_fuzz"])
+                                                 "frameworks", "all_on_command", "all_on_ray", "all_on_kubernetes", "kubernetes_api", "spark", "notebooks", "schedules", "long_fuzz"])
 
     def test_the_cases_that_run_every_day_on_engines_with_parts_of_their_own_are_there(self):
         cases = {f"{case.suite}.{case.name}": case for case in engine_table.Suite(ROOT).cases}

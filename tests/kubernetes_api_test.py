@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""muster on a real API server of Kubernetes, the one that tools/build_kube_api.sh has built (Debian's 1.20): what it says
+to the pods, Secrets and Services of `muster train --on kubernetes`, and to the files of `muster manifest`. There is no
+scheduler, no kubelet and no controller, so pods stay Pending, and the server has no idea of fields that came later.
+Needs the muster of the release build, kubectl and etcd. It builds for ten minutes the first time, so only a long test run
+includes it."""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MUSTER = ROOT / "build/release/bin/muster"
+PATIENCE_S = 120  # turns a hang into a failed test
+FILE = """project: on-a-real-api
+on: kubernetes
+kubernetes: {{image: "muster:1", nodes: 2{more}}}
+train:
+  framework: muster
+  muster: {{distributed: {{ps: 1, worker: {{count: 2, resources: {{cpus: 1, mem: 1GB}}}}}}}}
+  run: /bin/true
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def await_true(what, function):
+    give_up = time.monotonic() + PATIENCE_S
+    while not (answer := function()):
+        if time.monotonic() > give_up:
+            raise AssertionError(f"{what}: not after {PATIENCE_S} s")
+    return answer
+
+
+class ApiServer:
+    """etcd and kube-apiserver on loopback. Users: admin, who may all, and guest, who may nothing."""
+
+    def __init__(self, program, folder):
+        self.folder = folder
+        self.port, etcd, peers = free_ports(3)
+        store = f"http://127.0.0.1:{etcd}"
+        (folder / "tokens.csv").write_text("admin-token,admin,1,system:masters\nguest-token,guest,2\n")
+        subprocess.run(["openssl", "genrsa", "-out", str(folder / "sa.key"), "2048"], check=True, capture_output=True)
+        self.processes = []
+        self.start("etcd", ["--data-dir", str(folder / "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
+                            "--listen-peer-urls", f"http://127.0.0.1:{peers}", "--unsafe-no-fsync"])
+        self.start(program, [
+            f"--etcd-servers={store}", "--bind-address=127.0.0.1", f"--secure-port={self.port}", "--insecure-port=0",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", f"--cert-dir={folder}/certs",
+            f"--token-auth-file={folder}/tokens.csv", "--authorization-mode=RBAC", "--service-account-issuer=https://local",
+            f"--service-account-signing-key-file={folder}/sa.key", f"--service-account-key-file={folder}/sa.key",
+            "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16"])
+        await_true("the API server is ready", self.is_ready)
+
+    def start(self, program, arguments):
+        log = open(self.folder / f"{pathlib.Path(program).name}.log", "wb")
+        self.processes.append(subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def is_ready(self):
+        for process in self.processes:
+            try:
+                process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                continue
+            raise AssertionError(f"{process.args[0]} has ended with {process.returncode}; its log is in {self.folder}")
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}/readyz", headers={"Authorization": "Bearer admin-token"})
+        try:
+            # Its certificate is its own, made just now.
+            context = ssl._create_unverified_context()  # noqa: S323
+            with urllib.request.urlopen(request, timeout=2, context=context) as answer:
+                return answer.read() == b"ok"
+        except OSError:
+            return False
+
+    def kubeconfig(self, user):
+        path = self.folder / f"{user}.kubeconfig"
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "real",
+            "clusters": [{"name": "real", "cluster": {"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True}}],
+            "users": [{"name": user, "user": {"token": f"{user}-token"}}],
+            "contexts": [{"name": "real", "context": {"cluster": "real", "user": user}}]}))
+        return path
+
+    def end(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+class RealApiTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        built = subprocess.run([ROOT / "tools/build_kube_api.sh"], stdout=subprocess.PIPE, text=True, check=True)
+        cls.base = pathlib.Path(tempfile.mkdtemp(prefix="muster_kube_api_"))
+        cls.addClassCleanup(shutil.rmtree, cls.base)
+        cls.server = ApiServer(built.stdout.strip(), cls.base)
+        cls.addClassCleanup(cls.server.end)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=self.base)
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.use("admin")
+
+    def use(self, user):
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "MUSTER_HOME": str(self.folder / "home"),
+                            "KUBECONFIG": str(self.server.kubeconfig(user))}
+
+    def run_words(self, words, text=None):
+        return subprocess.run([str(word) for word in words], cwd=self.folder, env=self.environment, input=text, text=True,
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+
+    def muster(self, *words):
+        return self.run_words([MUSTER, *words])
+
+    def kubectl(self, *words, text=None):
+        done = self.run_words(["kubectl", *words], text)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def write(self, more=""):
+        (self.folder / "muster.yml").write_text(FILE.format(more=more))
+
+    def names(self, kinds="pods"):
+        return self.kubectl("get", kinds, "--selector=muster/job", "--output=name").split()
+
+    def test_it_takes_what_would_be_made(self):
+        self.write()
+        done = self.muster("train", "--dry-run")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("kind: Pod", done.stdout)
+        self.assertEqual(self.names("pods,services,secrets"), [])
+
+    def test_pods_that_nobody_schedules_are_waited_for_and_kill_takes_them_away(self):
+        self.write()
+        train = self.muster("train", "--detach")
+        self.assertEqual(train.returncode, 0, train.stderr)
+        self.assertEqual(len(await_true("three pods", lambda: len(self.names()) == 3 and self.names())), 3)
+        await_true("status says what is waited for", lambda: "0 of 3 pods run" in self.muster("status", "1").stdout)
+        secrets = json.loads(self.kubectl("get", "secrets", "--selector=muster/job", "--output=json"))["items"]
+        self.assertEqual(len(secrets), 1)
+        pods = self.kubectl("get", "pods", "--output=json")
+        for value in secrets[0]["data"].values():
+            self.assertNotIn(value, pods)
+            self.assertNotIn(base64.b64decode(value).decode(errors="replace"), pods)
+        killed = self.muster("kill", "1")
+        self.assertEqual(killed.returncode, 0, killed.stderr)
+        await_true("no pod is left", lambda: self.names() == [])
+        self.assertIn("KILLED", self.muster("status", "1").stdout)
+
+    def test_its_refusal_is_said_and_nothing_is_made(self):
+        self.write(', pod_template: {spec: {containers: [{name: muster, imagePullPolicy: Sometimes}]}}')
+        done = self.muster("train")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("imagePullPolicy", done.stderr)
+        self.assertEqual(self.names("pods,services,secrets"), [])
+
+    def test_a_user_without_rights_is_told_which_are_missing(self):
+        self.write()
+        self.use("guest")
+        done = self.muster("train")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("you may not create pods", done.stderr)
+
+    def test_a_namespace_that_is_not_there_is_named(self):
+        self.write(", namespace: nowhere")
+        done = self.muster("train")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("there is no namespace 'nowhere'", done.stderr)
+
+    def test_it_takes_the_plain_form_of_a_manifest(self):
+        # Fields of later versions, which the first line names, are dropped; what is left must be right.
+        made = self.muster("manifest", "--form", "job", "--image", "muster:1", "--ps", "1", "--workers", "2",
+                           "--resources", "cpus=1,mem=1GB", "--", "/bin/true")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        said = self.kubectl("create", "--dry-run=server", "--validate=false", "--output=name", "--filename=-", text=made.stdout)
+        self.assertEqual(len(said.split()), 4, said)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
