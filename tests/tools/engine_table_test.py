@@ -105,7 +105,8 @@ class EngineTableTest(unittest.TestCase):
 
     def test_outcomes_are_compared_with_the_table(self):
         self.assertEqual(self.compared({"Lives.KillEnds/local": "passed", "Lives.KillEnds/ray": "passed", "Other.Case": "failed"}), [])
-        self.assertIn("says yes of Lives.KillEnds on ray, which was skipped", self.compared({"Lives.KillEnds/ray": "skipped"})[0])
+        self.assertIn("says yes of Lives.KillEnds on ray, which was failed", self.compared({"Lives.KillEnds/ray": "failed"})[0])
+        self.assertEqual(self.compared({"Lives.KillEnds/ray": "skipped"}, [("process_experiment_test", "ray")]), [])
         self.assertIn("says no of Colours.AMonitorHasThem on ray, which was passed",
                       self.compared({"Colours.AMonitorHasThem/ray": "passed"})[0])
 
