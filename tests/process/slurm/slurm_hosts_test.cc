@@ -81,14 +81,13 @@ TEST_F(SlurmHosts, ALaptopNeedsOnlyTheLoginHost) {
   AwaitStatus("1", "RUNNING, on h1, ");
   hosts().CutFrom("h3", out_of_reach);
   const auto on_laptop = [](const std::vector<std::string>& arguments) {
-    return hosts().On(
-        "h3", Joined(Joined({BinFolder() + "/muster"}, arguments), {"--ssh_config", hosts().ssh_config()}));
+    return hosts().On("h3",
+                      Joined(Joined({BinFolder() + "/muster"}, arguments), {"--ssh_config", hosts().ssh_config()}));
   };
   Process status(on_laptop({"status", "h4:1"}));
   EXPECT_EQ(status.Wait(), 0) << status.err;
-  EXPECT_THAT(
-      status.out,
-      ContainsRegex("experiment h4:1 of project toy: RUNNING, on h1, as of [0-9]+ s ago, job [0-9]+ of Slurm"));
+  EXPECT_THAT(status.out,
+              ContainsRegex("experiment h4:1 of project toy: RUNNING, on h1, as of [0-9]+ s ago, job [0-9]+ of Slurm"));
   Process logs(on_laptop({"logs", "h4:1", "-f"}));
   logs.WaitForOut("begins");
   gate.LetThrough(2);
