@@ -64,7 +64,8 @@ TEST_F(SlurmSteps, AProgramOnATerminalIsAloneAndSaysSo) {
 
 // The first of them has the terminal, and of the others nothing is seen but how they end.
 TEST_F(SlurmSteps, TasksOfAStepWithATerminalAreRefused) {
-  const Said said = OnTerminal({"--ntasks=2"}, {BinFolder() + "/toy_worker", "--width=10", "--steps=5", "--ps=1"}, 2);
+  const Said said =
+      OnTerminal({"--nodes=1", "--ntasks=2"}, {BinFolder() + "/toy_worker", "--width=10", "--steps=5", "--ps=1"}, 2);
   EXPECT_EQ(said.exit_code, 2) << said.out;
   EXPECT_THAT(said.out,
               AllOf(HasSubstr("has several tasks, but with --pty it has one terminal, that of task 0; "),
