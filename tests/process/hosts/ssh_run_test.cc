@@ -132,8 +132,8 @@ TEST_F(SshRun, OnlyWhatEnvNamesTravelsAndArrivesAsItIs) {
       {"OWN", odd}, {"BASH_FUNC_hello%%", function}, {"GIVEN", "replaced"}, {"PATH", "/of/here:/usr/bin:/bin"}};
   environment_.insert(environment_.end(), stays.begin(), stays.end());
   // Without a shell, which would drop what it takes for no name.
-  const auto run = Run({"--ps", "0", "--workers", "1", "--env", "OWN", "--env", "BASH_FUNC_hello%%", "--env",
-                        "GIVEN=" + odd, "--env", "EMPTY="},
+  const auto run = Run({"--hosts", "h2", "--ssh-config", hosts().ssh_config(), "--ps", "0", "--workers", "1", "--env",
+                        "OWN", "--env", "BASH_FUNC_hello%%", "--env", "GIVEN=" + odd, "--env", "EMPTY="},
                        {"cp", "/proc/self/environ", Shared("environ")});
   EXPECT_EQ(run->Wait(), 0) << run->err;
   const std::string environ = PosixFileSystem().ReadFile(Shared("environ")).value_or("");
