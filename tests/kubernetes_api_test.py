@@ -71,8 +71,8 @@ class ApiServer:
         await_true("the API server is ready", self.is_ready)
 
     def start(self, program, arguments):
-        log = open(self.folder / f"{pathlib.Path(program).name}.log", "wb")
-        self.processes.append(subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        with open(self.folder / f"{pathlib.Path(program).name}.log", "wb") as log:
+            self.processes.append(subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def is_ready(self):
         for process in self.processes:
