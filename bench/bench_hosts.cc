@@ -1,9 +1,9 @@
 // `bench hosts`: what `muster run --hosts` costs, in real processes over real ssh: the time until the tasks' first
 // lines on a few hosts and on many, beside `ssh HOST true`; the lines a second that one agent carries, without losing
 // one, as `muster run` prints them and as `muster logs -f` reads them, beside a plain pipe and plain ssh; the agent's
-// memory; what `muster train --on ray` takes to its first lines beyond a job of Ray's own. The hosts are namespaces of
-// this machine, each with its own sshd, home and network, so it needs root. Rows on stdout are JSON, the table is on
-// stderr. Exits with 1 if a goal is missed.
+// memory; what `muster train --on` ray, kubernetes and spark take to their first lines beyond a job of these systems'
+// own. The hosts are namespaces of this machine, each with its own sshd, home and network, so it needs root. Rows on
+// stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +25,9 @@
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
 #include "bench/support/on_hosts.h"
+#include "bench/support/on_kubernetes.h"
 #include "bench/support/on_ray.h"
+#include "bench/support/on_spark.h"
 #include "bench/support/process.h"
 #include "bench/support/rounds.h"
 #include "bench/support/shared_connections.h"
@@ -71,6 +73,15 @@ constexpr Figure kFigures[] = {
     {"train_on_ray_ms", FigureGoal::kNone, 0,
      "`muster train --on ray`, until the first line of a task on each was read"},
     {"beyond_ray_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
+    {"kubernetes_ms", FigureGoal::kNone, 0,
+     "`kubectl apply` of 2 pods in the stand-in, until `kubectl wait` has said that each has ended"},
+    {"train_on_kubernetes_ms", FigureGoal::kNone, 0,
+     "`muster train --on kubernetes`, until the first line of a task in each of 2 pods was read"},
+    {"beyond_kubernetes_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
+    {"spark_ms", FigureGoal::kNone, 0, "`spark-submit`, until a barrier stage on 2 executors has answered its program"},
+    {"train_on_spark_ms", FigureGoal::kNone, 0,
+     "`muster train --on spark`, until the first line of a task on each was read"},
+    {"beyond_spark_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
     {"companions_mb", FigureGoal::kNone, 0, "private memory of the agent's other processes: guard, bridge"},
 };
 
@@ -156,7 +167,8 @@ class HostsBench {
   absl::Status MeasurePlainLines(const char* name, const std::vector<std::string>& command);
   absl::Status MeasureMemory(bool flooded);
   absl::Status NoteMemory(bool flooded);
-  absl::Status MeasureOnRay();
+  absl::Status MeasureOnEngines();
+  absl::Status MeasureOn(const std::string& name, const OnEngine& engine);
 
   const Options options_;
   const SimulatedHosts hosts_;
@@ -414,30 +426,41 @@ absl::Status HostsBench::NoteMemory(bool flooded) {
 }
 
 // Apart from the others, since an idle Ray takes much of a small machine.
-absl::Status HostsBench::MeasureOnRay() {
-  if (const std::string why = RayCluster::WhyNot(); !why.empty()) {
-    std::fprintf(stderr, "bench hosts: without Ray: %s\n", why.c_str());
-    return absl::OkStatus();
-  }
-  const OnRay ray((std::string(kGreeting)));
+absl::Status HostsBench::MeasureOn(const std::string& name, const OnEngine& engine) {
+  const std::string own = name + "_ms", trained = absl::StrCat("train_on_", name, "_ms");
   const std::vector<std::function<absl::Status()>> contenders = {
       [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const double milliseconds, ray.OfRayItself());
-        Note("ray_ms", milliseconds);
+        ASSIGN_OR_RETURN(const double milliseconds, engine.OfItself());
+        Note(own, milliseconds);
         return absl::OkStatus();
       },
       [&]() -> absl::Status {
         ASSIGN_OR_RETURN(const double milliseconds,
-                         UntilGreetings(ray.Train(options_.muster), ray.environment(), kNodesOfRay));
-        Note("train_on_ray_ms", milliseconds);
+                         UntilGreetings(engine.Train(options_.muster), engine.environment(), engine.tasks()));
+        Note(trained, milliseconds);
         return absl::OkStatus();
       }};
   for (const auto& once : contenders) RETURN_IF_ERROR(once());
-  for (const char* name : {"ray_ms", "train_on_ray_ms"}) values_[name].clear();  // programs came from the disk
+  for (const std::string& each : {own, trained}) values_[each].clear();  // programs came from the disk
   for (int round = 0; round < options_.rounds; ++round) {
     for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i]());
-    Note("beyond_ray_ms", values_["train_on_ray_ms"].back() - values_["ray_ms"].back());
+    Note(absl::StrCat("beyond_", name, "_ms"), values_[trained].back() - values_[own].back());
   }
+  return absl::OkStatus();
+}
+
+absl::Status HostsBench::MeasureOnEngines() {
+  const std::string greeting(kGreeting);
+  const auto is_there = [&](const std::string& name, const std::string& why_not) {
+    if (!why_not.empty()) std::fprintf(stderr, "bench hosts: without %s: %s\n", name.c_str(), why_not.c_str());
+    return why_not.empty();
+  };
+  if (options_.Wants("ray") && is_there("ray", RayCluster::WhyNot()))
+    RETURN_IF_ERROR(MeasureOn("ray", OnRay(greeting)));
+  if (options_.Wants("kubernetes") && is_there("kubernetes", KubeCluster::WhyNot()))
+    RETURN_IF_ERROR(MeasureOn("kubernetes", OnKubernetes(greeting, options_.muster)));
+  if (options_.Wants("spark") && is_there("spark", OnSpark::WhyNot()))
+    RETURN_IF_ERROR(MeasureOn("spark", OnSpark(greeting)));
   return absl::OkStatus();
 }
 
@@ -464,7 +487,7 @@ absl::Status HostsBench::Measure() {
   if (options_.Wants("many")) RETURN_IF_ERROR(shared_.Open(options_.many));
   for (int round = 0; round < options_.rounds; ++round)
     for (const size_t i : Turns(contenders.size(), round)) RETURN_IF_ERROR(contenders[i].measure());
-  return options_.Wants("ray") ? MeasureOnRay() : absl::OkStatus();
+  return MeasureOnEngines();
 }
 
 int Main(int argc, char** argv) {
@@ -477,9 +500,9 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--cases", options.cases, "start, many, lines, memory, ray; default: all")
+  app.add_option("--cases", options.cases, "start, many, lines, memory, ray, kubernetes, spark; default: all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"start", "many", "lines", "memory", "ray"}));
+      ->check(CLI::IsMember({"start", "many", "lines", "memory", "ray", "kubernetes", "spark"}));
   app.add_option("--hosts", options.hosts, "hosts of `start`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--many", options.many, "hosts of `many`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--tasks", options.tasks, "tasks of `memory`")->capture_default_str()->check(CLI::Range(1, 1000));

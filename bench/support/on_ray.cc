@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -46,14 +45,12 @@ OnRay::OnRay(const std::string& greeting)
       << "}\n  run: echo " << greeting << "\n";
 }
 
-absl::StatusOr<double> OnRay::OfRayItself() const {
+absl::StatusOr<double> OnRay::OfItself() const {
   const std::string answered = project_ + ".answered";
   std::filesystem::remove(answered);
   const absl::Time start = absl::Now();
   ray_.Ask({"job", "submit", "--", RayCluster::python(), project_ + "/actors.py", absl::StrCat(kNodesOfRay), answered});
-  double seconds = 0;
-  if (!(std::ifstream(answered) >> seconds)) return absl::InternalError("Ray's own job hasn't got so far");
-  return absl::ToDoubleMilliseconds(absl::UnixEpoch() + absl::Seconds(seconds) - start);
+  return MillisecondsUntilWritten(answered, start);
 }
 
 std::vector<std::string> OnRay::Train(const std::string& muster) const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/support/process.h"
+#include "bench/support/on_engine.h"
 #include "tests/process/testing/ray_cluster.h"
 #include "tests/process/testing/simulated_hosts.h"
 
@@ -14,19 +14,18 @@ namespace muster::bench {
 
 inline constexpr int kNodesOfRay = 3;
 
-class OnRay {
+class OnRay final : public OnEngine {
  public:
   // `greeting`: what each task prints. Returns when all nodes are there.
   explicit OnRay(const std::string& greeting);
   OnRay(const OnRay&) = delete;
   OnRay& operator=(const OnRay&) = delete;
 
-  // Returns the milliseconds from before the fork of `ray job submit` until its program has had an answer of an actor
-  // on each node.
-  absl::StatusOr<double> OfRayItself() const;
-  // Returns the command of an experiment with a task on each node, and what it runs with.
-  std::vector<std::string> Train(const std::string& muster) const;
-  EnvironmentChanges environment() const { return {{"MUSTER_HOME", hosts_.shared() + "/home"}}; }
+  int tasks() const override { return kNodesOfRay; }
+  // From before the fork of `ray job submit` until its program has had an answer of an actor on each node.
+  absl::StatusOr<double> OfItself() const override;
+  std::vector<std::string> Train(const std::string& muster) const override;
+  EnvironmentChanges environment() const override { return {{"MUSTER_HOME", hosts_.shared() + "/home"}}; }
 
  private:
   const SimulatedHosts hosts_;

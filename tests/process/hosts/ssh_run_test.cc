@@ -140,7 +140,7 @@ TEST_F(SshRun, OnlyWhatEnvNamesTravelsAndArrivesAsItIs) {
   const std::vector<std::string> seen = absl::StrSplit(environ, '\0');
   for (const std::string& sent : {"OWN=" + odd, "BASH_FUNC_hello%%=" + function, "GIVEN=" + odd, std::string("EMPTY=")})
     EXPECT_THAT(seen, Contains(sent));
-  for (const auto& [name, value] : stays) EXPECT_THAT(seen, Not(Contains(name + "=" + value)));
+  for (const auto& [name, value] : stays) EXPECT_THAT(seen, Not(Contains(absl::StrCat(name, "=", value))));
   EXPECT_THAT(seen, Contains("HOME=" + SimulatedHosts::home()));
   EXPECT_THAT(seen, Contains(StartsWith("PATH=")));
   EXPECT_THAT(seen, Not(Contains(AllOf(StartsWith("PATH="), HasSubstr("/of/here")))));
