@@ -74,7 +74,7 @@ constexpr Figure kFigures[] = {
      "`muster train --on ray`, until the first line of a task on each was read"},
     {"beyond_ray_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
     {"kubernetes_ms", FigureGoal::kNone, 0,
-     "`kubectl apply` of 2 pods in the stand-in, until `kubectl wait` has said that each has ended"},
+     "`kubectl apply` of 2 pods in the stand-in, until `kubectl get` has said that each has ended"},
     {"train_on_kubernetes_ms", FigureGoal::kNone, 0,
      "`muster train --on kubernetes`, until the first line of a task in each of 2 pods was read"},
     {"beyond_kubernetes_ms", FigureGoal::kAtMost, 2000, "the second less the first"},

@@ -24,6 +24,9 @@ def answer(rows):
 
 context = SparkContext()
 count = int(sys.argv[1])
+# A barrier stage that begins before its executors are there is tried again 15 s later.
+while context._jsc.sc().getExecutorMemoryStatus().size() <= count:
+    time.sleep(0.05)
 context.parallelize(range(count), count).barrier().mapPartitions(answer).collect()
 with open(sys.argv[2], "w") as file:
     file.write(str(time.time()))
@@ -57,7 +60,7 @@ absl::StatusOr<double> OnSpark::OfItself() const {
   const std::string answered = folder_ / "answered";
   std::filesystem::remove(answered);
   const absl::Time start = absl::Now();
-  std::vector<std::string> words = {"env"};
+  std::vector<std::string> words = {"/usr/bin/env"};
   for (const auto& [name, value] : environment()) words.push_back(absl::StrCat(name, "=", value));
   for (const std::string& word :
        {absl::StrCat("PYSPARK_PYTHON=", Bin("python")), Bin("spark-submit"), std::string("--master"),

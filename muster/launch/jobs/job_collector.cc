@@ -21,6 +21,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kCollectWanted = absl::Seconds(1);
+// Somebody waits for the pods to be there, and then for the first line.
+constexpr absl::Duration kCollectAtStart = absl::Milliseconds(250);
+constexpr absl::Duration kStart = absl::Seconds(10);
 constexpr absl::Duration kCollectUnwanted = absl::Seconds(5);
 constexpr absl::Duration kLongestCollectPause = absl::Seconds(30);
 constexpr absl::Duration kCollectPatience = absl::Seconds(10);
@@ -54,6 +57,7 @@ absl::Status JobCollector::Send(const JobOfRun& job, JobEngine& engine) {
   if (HasComeInto(means_.home, id_, job.id)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
   RETURN_IF_ERROR(SendParcel(means_.home, engine, {.id = id_, .job = job.id, .tree = run.tree}));
+  sent_at_ = means_.clock.Now();
   return NoteSent(means_.home, id_, job.id);
 }
 
@@ -160,14 +164,19 @@ absl::StatusOr<bool> JobCollector::Step() {
   return StepOf(*job, *engine);
 }
 
+absl::Duration JobCollector::UsualPause() const {
+  if (!IsFarWanted(means_.home, id_)) return kCollectUnwanted;
+  return means_.clock.Now() - sent_at_ < kStart ? kCollectAtStart : kCollectWanted;
+}
+
 void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
-  pause_ = kCollectWanted;
+  pause_ = absl::ZeroDuration();
   while (IsFar(means_.home, id_)) {
     const absl::StatusOr<bool> done = Step();
     if (done.ok() && *done) return;
-    const absl::Duration usual = IsFarWanted(means_.home, id_) ? kCollectWanted : kCollectUnwanted;
-    pause_ = done.ok() ? usual : std::min(std::max(pause_ * 2, usual), usual * 6);
-    pause_ = std::min(pause_, kLongestCollectPause);
+    const absl::Duration usual = UsualPause();
+    // What isn't there yet is asked for soon, then more and more seldom.
+    pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, std::min(usual * 6, kLongestCollectPause));
     if (!done.ok()) Say(std::string(done.status().message()));
     pause(pause_);
   }

@@ -56,6 +56,8 @@ class JobCollector {
   // Judges the job as every command does.
   absl::StatusOr<bool> LookAndSeeEnd();
 
+  // How long to wait after a step that has gone well.
+  absl::Duration UsualPause() const;
   // Whether the engine has been silent about the job of a run that ended long ago: then nobody will ever answer.
   absl::StatusOr<bool> IsGivenUp();
 
@@ -63,6 +65,7 @@ class JobCollector {
   const ExperimentId id_;
   std::string collected_;                         // the job of which all has been fetched
   absl::Time heard_at_ = absl::InfiniteFuture();  // when anything was heard of the job last, or when this began
+  absl::Time sent_at_ = absl::InfinitePast();
   absl::Time output_at_ = absl::InfinitePast();
   absl::Duration pause_;
   std::set<std::string> said_;

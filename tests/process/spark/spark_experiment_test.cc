@@ -11,7 +11,7 @@
 namespace muster::spark_experiment_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::HasSubstr;
 
 TEST_F(SparkExperiment, ATaskThatFailsGivesTheCommandItsCode) {
   more_ = "  nodes: 1\n";
@@ -41,7 +41,9 @@ TEST_F(SparkExperiment, AllTasksBeginAgainWhenAnExecutorIsKilled) {
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 4);
   LetEnd("1");
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Logs();
-  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\nstart\n");
+  // A task of the executor that was killed may begin on the other one before Spark ends that, too.
+  EXPECT_THAT(Read("experiments/1/output/starts"),
+              AnyOf("start\nstart\nstart\nstart\n", "start\nstart\nstart\nstart\nstart\n"));
   EXPECT_THAT(Read("experiments/1/job.out"), AllOf(HasSubstr("muster: Spark's stage has ended, and begins again: "),
                                                    HasSubstr("ExecutorLostFailure")));
 }
@@ -85,7 +87,7 @@ TEST_F(SparkExperiment, WhatCanNeverBeIsRefusedWithBothNumbers) {
 
 // It takes connections, and says nothing.
 TEST_F(SparkExperiment, AMasterThatGivesNothingEndsItAfterTheTimeout) {
-  Process master({"python3", "-c",
+  Process master({"/usr/bin/env", "python3", "-c",
                   "import socket, time\ns = socket.create_server(('127.0.0.1', 0))\n"
                   "print(s.getsockname()[1], 'listens', flush=True)\ntime.sleep(1000)"});
   master.WaitForOut(" listens");
