@@ -73,10 +73,13 @@ class DevTest(unittest.TestCase):
 
     def test_setup_installs_no_more_than_its_user_needs(self):
         listed = re.findall(r"^[a-z].*$", (ROOT / "tools/packages.txt").read_text(encoding="utf-8"), re.MULTILINE)
-        build, check, test = (self.asked_for(user) - {"python3-venv"} for user in ("build", "check", "test"))
+        build, check, test, spark, kubernetes = (self.asked_for(user) - {"python3-venv"}
+                                                 for user in ("build", "check", "test", "spark", "kubernetes"))
         self.assertEqual(check - build, {"clang-14", "clang-format-14", "libclang-rt-14-dev", "lld-14"})
         self.assertIn("chromium", test - check)
-        self.assertEqual(test, set(listed) - {"python3-venv"})
+        self.assertEqual(spark - test, {"default-jre-headless"})
+        self.assertIn("etcd-server", kubernetes - test)
+        self.assertEqual(test | spark | kubernetes, set(listed) - {"python3-venv"})
         self.assertEqual(self.asked_for("user") - {"python3-venv"}, build)
 
     def test_an_unknown_flag_of_setup_and_check(self):
