@@ -206,6 +206,52 @@ class VariablesTest(unittest.TestCase):
         self.assertEqual(spark_task.own_variables({}, "2", [], True)["CUDA_VISIBLE_DEVICES"], "")
 
 
+class HostProcessTest(unittest.TestCase):
+    """Agents that end while the driver asks for something."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.host = spark_task.SparkHost()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def test_the_others_hear_of_a_supervisor_when_one_has_just_ended(self):
+        pathlib.Path(self.path("kept")).write_text("the supervisor before", encoding="utf-8")
+        self.host.running = {"1-1": (None, self.path("gone")), "1-2": (None, self.path("kept"))}
+        self.host.meet("another\n")
+        self.assertEqual(pathlib.Path(self.path("kept")).read_text(encoding="utf-8"), "another\n")
+
+    def test_a_file_that_cant_be_written_is_said(self):
+        self.host.running = {"1-1": (None, self.folder.name)}
+        self.host.meet("another\n")
+        event = self.host.events.get_nowait()
+        self.assertEqual(event["key"], "1-1")
+        self.assertIn("its file isn't renewed: ", event["line"])
+
+    def test_an_agent_that_ends_at_this_moment_is_no_error(self):
+        class Ending(dict):
+            """Says of each that it runs, and has none any more."""
+
+            def __contains__(self, _key):
+                return True
+
+        self.host.running = Ending()
+        self.host.end("1-1")
+        broken = types.SimpleNamespace(stdin=types.SimpleNamespace(close=mock.Mock(side_effect=BrokenPipeError())))
+        self.host.running = {"1-2": (broken, "")}
+        self.host.end()
+        broken.stdin.close.assert_called_once()
+
+    def test_two_processes_may_remove_the_same_that_is_left(self):
+        dead = ["run-999999999-1-1", "run-999999999-1-2"]
+        pathlib.Path(self.path(dead[1])).touch()
+        with mock.patch.object(host_process.os, "listdir", return_value=dead):  # the other has removed the first
+            host_process.forget_dead(self.folder.name)
+        self.assertFalse(os.path.exists(self.path(dead[1])))
+
+
 class Told:
     """What the driver would tell its supervisor."""
 
