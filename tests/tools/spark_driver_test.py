@@ -118,6 +118,18 @@ class CauseTest(unittest.TestCase):
                          "Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully. ExecutorLostFailure "
                          "(executor 0 exited) Reason: Command exited with code 137")
 
+    def test_what_a_task_has_raised_is_said_without_pythons_stack(self):
+        error = Exception(
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed barrier "
+            "ResultStage. Most recent failure reason: Stage failed because barrier task ResultTask(0, 1) finished "
+            "unsuccessfully.\norg.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            "  File \"/x/worker.py\", line 1247, in main\n    process()\n    ~~~~~~~^^\n"
+            "ConnectionError: h1 has lost the job's driver: timed out\n\n\tat org.apache.spark.api.python.X\n")
+        self.assertEqual(spark_texts.why_failed(error),
+                         "Stage failed because barrier task ResultTask(0, 1) finished unsuccessfully. ConnectionError: h1 has "
+                         "lost the job's driver: timed out")
+
     def test_others_are_said_on_one_line(self):
         denied = Exception(": org.apache.hadoop.security.AccessControlException: User a cannot submit to queue root.b\n\tat x\n")
         self.assertEqual(spark_texts.why_failed(denied), "AccessControlException: User a cannot submit to queue root.b")
@@ -182,6 +194,25 @@ class WireTest(unittest.TestCase):
         task.connection.sendall(said[0])
         with self.assertRaises(spark_wire.WireError):
             driver.receive()
+
+    def test_a_network_that_is_silent_for_two_minutes_counts_as_broken(self):
+        for wire in self.pair():
+            option = wire.connection.getsockopt
+            self.assertEqual(option(socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1)
+            asks = [option(socket.IPPROTO_TCP, one)
+                    for one in (socket.TCP_KEEPIDLE, socket.TCP_KEEPCNT, socket.TCP_KEEPINTVL, socket.TCP_USER_TIMEOUT)]
+            self.assertEqual((asks[0] + asks[1] * asks[2], asks[3]), (120, 120000))
+
+    def test_a_last_word_isnt_waited_for(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        with driver.lock:  # another thread waits for a task that doesn't read
+            driver.send_last({"over": True})
+        driver.send_last({"end": "1-1"})
+        self.assertEqual(task.receive(), {"end": "1-1"})
+        task.close()
+        for _ in range(2):  # the second finds it closed
+            driver.send_last({"over": True})
 
     def test_a_greeting_without_an_end_is_refused(self):
         driver, task = self.pair()
@@ -276,6 +307,7 @@ class TasksTest(unittest.TestCase):
         self.links = spark_links.Links(KEY)
         self.addCleanup(self.links.close)
         self.tasks = []
+        self.ends = []  # of tasks: what they have raised, or None
         self.addCleanup(lambda: [thread.join(HANG) for thread in self.tasks])
         self.addCleanup(self.links.close)
 
@@ -287,7 +319,15 @@ class TasksTest(unittest.TestCase):
         part = spark_task.Part([("127.0.0.1", self.links.port)], key, self.program, host_process.digest_of(self.program),
                                types.SimpleNamespace(value=b"never"))
         part.own = partition
-        self.tasks.append(threading.Thread(target=part.run, args=(partition, attempt, []), daemon=True))
+
+        def run():
+            try:
+                part.run(partition, attempt, [])
+                self.ends.append(None)
+            except Exception as error:
+                self.ends.append(error)
+
+        self.tasks.append(threading.Thread(target=run, daemon=True))
         self.tasks[-1].start()
         return self.tasks[-1]
 
@@ -335,6 +375,33 @@ class TasksTest(unittest.TestCase):
         self.tasks[0].join(HANG)
         self.assertFalse(self.tasks[0].is_alive())
         self.assertTrue(os.path.exists(f"{self.folder.name}/ended"))
+        self.assertEqual(self.ends, [None], "the driver has said so")
+
+    def test_a_task_fails_when_its_connection_breaks(self):
+        self.write_muster(f"echo begins >&2; cat; touch {self.folder.name}/ended")
+        starts = self.starts_on()
+        self.start(starts, "1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "begins"))
+        self.links.links[0].wire.close()
+        self.tasks[0].join(HANG)
+        self.assertTrue(os.path.exists(f"{self.folder.name}/ended"), "its agents have ended before it")
+        self.assertIsInstance(self.ends[0], ConnectionError)
+        self.assertIn("has lost the job's driver: the connection has ended without a word", str(self.ends[0]))
+
+    def test_a_task_of_a_job_that_ends_returns(self):
+        self.links.give_up("the job ends")
+        self.begin(0, 0).join(HANG)
+        self.assertEqual(self.ends, [None])
+
+    def test_a_task_for_which_there_is_no_place_comes_again(self):
+        places = self.links.strangers
+        answers = [False]
+        self.links.strangers = types.SimpleNamespace(
+            acquire=lambda blocking: answers.pop() if answers else places.acquire(blocking=blocking), release=places.release)
+        with mock.patch.object(spark_task, "CONNECT_AGAIN", 0):
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(answers, [])
 
     def test_a_start_that_fails_there_is_said(self):
         starts = self.starts_on()

@@ -11,6 +11,7 @@ from spark_wire import DRIVER, Wire, WireError
 MOST_STRANGERS = 64  # connections that haven't shown the key yet
 LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
+OVER = {"over": True}  # lets a task return
 GONE = "its task of Spark is gone: its executor has died, or Spark has ended the stage"
 
 
@@ -79,6 +80,8 @@ class Links:
                 return
             link = Link(wire, here["here"], here["attempt"], {"name": here["name"], "address": address})
             if not self.take(link):
+                if self.given_up:
+                    wire.send_last(OVER)
                 return
             while (message := wire.receive()) is not None:
                 self.heard(link, message)
@@ -123,6 +126,7 @@ class Links:
         with self.changed:
             links = list(self.links.values())
         for link in links:
+            link.wire.send_last(OVER)
             link.wire.close()
 
 

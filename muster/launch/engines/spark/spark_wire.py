@@ -12,6 +12,12 @@ DRIVER, TASK = "driver", "task"
 GREETING = 10.0  # seconds for the other side to show that it has the key
 MOST_GREETING = 100  # bytes of its first line
 MOST_WIRE_LINE = 256 << 10  # bytes of each other one
+# Seconds after which a silent network between two hosts counts as broken, as in spark.network.timeout: a task that goes on
+# without its driver would keep the stage from beginning anew.
+SILENCE = 120
+KEEP_ALIVE = ((socket.SO_KEEPALIVE, 1, socket.SOL_SOCKET), (socket.TCP_KEEPIDLE, SILENCE // 2, socket.IPPROTO_TCP),
+              (socket.TCP_KEEPINTVL, SILENCE // 12, socket.IPPROTO_TCP), (socket.TCP_KEEPCNT, 6, socket.IPPROTO_TCP),
+              (socket.TCP_USER_TIMEOUT, SILENCE * 1000, socket.IPPROTO_TCP))
 
 
 class WireError(Exception):
@@ -33,7 +39,8 @@ class Wire:
         self.key = key
         self.sent = self.received = 0
         self.lock = threading.Lock()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value, level in KEEP_ALIVE:
+            connection.setsockopt(level, option, value)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def greet(self):
@@ -53,11 +60,24 @@ class Wire:
         self.connection.settimeout(None)
 
     def send(self, message):
-        text = json.dumps(message).encode()
         with self.lock:
-            code = code_of(self.key, f"{self.side} {self.sent} ".encode() + text)
-            self.sent += 1
-            self.connection.sendall(code + b" " + text + b"\n")
+            self.connection.sendall(self.line_of(message))
+
+    def send_last(self, message):
+        """Says it if that takes no time: the other side may not read any more."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.connection.send(self.line_of(message), socket.MSG_DONTWAIT)
+            except OSError:
+                pass
+            finally:
+                self.lock.release()
+
+    def line_of(self, message):
+        text = json.dumps(message).encode()
+        code = code_of(self.key, f"{self.side} {self.sent} ".encode() + text)
+        self.sent += 1
+        return code + b" " + text + b"\n"
 
     def receive(self):
         """Returns the next object; None at the end."""
