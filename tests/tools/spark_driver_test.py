@@ -195,6 +195,35 @@ class WireTest(unittest.TestCase):
         with self.assertRaises(spark_wire.WireError):
             driver.receive()
 
+    def test_the_greeting_has_ten_seconds_in_all(self):
+        received = []
+
+        def receive(_most):
+            received.append(b"x")
+            return b"x"
+
+        said = types.SimpleNamespace(setsockopt=lambda *_: None, settimeout=lambda _seconds: None, sendall=lambda _data: None,
+                                     recv=receive)
+        seconds = iter(range(0, 900, 4))
+        with mock.patch.object(spark_wire, "time", types.SimpleNamespace(monotonic=lambda: next(seconds))):
+            with self.assertRaises(spark_wire.WireError) as raised:
+                spark_wire.Wire(said, KEY, spark_wire.DRIVER).greet()
+        self.assertEqual((str(raised.exception), len(received)), ("its greeting takes longer than 10 s", 2))
+
+    def test_who_hasnt_shown_the_key_says_no_long_line(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        task.connection.sendall(b"x" * 5000)
+        with self.assertRaises(spark_wire.WireError):
+            driver.receive()
+
+    def test_who_has_shown_the_key_may(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        driver.greeted()
+        task.send({"line": "x" * 5000})
+        self.assertEqual(driver.receive(), {"line": "x" * 5000})
+
     def test_a_network_that_is_silent_for_two_minutes_counts_as_broken(self):
         for wire in self.pair():
             option = wire.connection.getsockopt
@@ -458,6 +487,15 @@ class TasksTest(unittest.TestCase):
     def test_a_stranger_is_none_of_the_tasks(self):
         self.begin(0, 1, key=b"x" * 32).join(HANG)
         self.assertEqual(self.links.links, {})
+
+    def test_a_connection_that_is_gone_at_once_leaves_its_place(self):
+        here, there = socket.socketpair()
+        self.addCleanup(there.close)
+        self.links.strangers = threading.Semaphore(0)
+        with mock.patch.object(spark_links, "Wire", side_effect=OSError(22, "Invalid argument")):
+            self.links.serve(here, "10.0.0.1")
+        self.assertTrue(self.links.strangers.acquire(blocking=False))
+        self.assertEqual(here.fileno(), -1)
 
     def test_only_these_ports_are_used(self):
         taken = self.links.port

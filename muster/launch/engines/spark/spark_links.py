@@ -67,10 +67,10 @@ class Links:
             threading.Thread(target=self.serve, args=(connection, re.sub("^::ffff:", "", address[0])), daemon=True).start()
 
     def serve(self, connection, address):
-        link = None
-        wire = Wire(connection, self.key, DRIVER)
+        link = wire = None
         try:
             try:
+                wire = Wire(connection, self.key, DRIVER)  # fails if the other side has hung up already
                 wire.greet()
                 here = wire.receive()
                 wire.greeted()
@@ -88,7 +88,7 @@ class Links:
         except (OSError, WireError, ValueError, KeyError, TypeError):
             pass  # it is gone, or isn't one of this job
         finally:
-            wire.close()
+            (wire or connection).close()
             if link is not None:
                 self.drop(link)
 
