@@ -67,7 +67,6 @@ absl::StatusOr<FarNews> FarMirror::Ask(const Options& options) {
     if (options.collected) question["collected"] = true;
     ASSIGN_OR_RETURN(const FarMessage answer,
                      AskFar(engine_, job_, "parts", id_.ToString(), {.head = std::move(question)}));
-    news.problems.clear();
     try {
       ASSIGN_OR_RETURN(news.more, Take(answer, options, news));
     } catch (const nlohmann::json::exception&) {
@@ -81,6 +80,12 @@ absl::StatusOr<FarNews> FarMirror::Ask(const Options& options) {
 // Returns whether there is more.
 absl::StatusOr<bool> FarMirror::Take(const FarMessage& answer, const Options& options, FarNews& news) {
   ASSIGN_OR_RETURN(const std::vector<FarPart> parts, ParseParts(answer));
+  std::vector<std::string> problems;
+  for (const nlohmann::json& one : answer.head.at("differs")) {
+    const std::string place = one.get<std::string>();
+    if (!FarPlaceOf(place).has_value()) return NotOfAnAnswer(place);
+    problems.push_back(absl::StrCat(place, " isn't what it was in the job, and isn't fetched any more"));
+  }
   // Before records that name paths there.
   const OtherHome other{.path = answer.head.at("home").get<std::string>(), .elsewhere = true};
   RETURN_IF_ERROR(WriteOtherHome(home_.other_home(id_), other));
@@ -88,9 +93,7 @@ absl::StatusOr<bool> FarMirror::Take(const FarMessage& answer, const Options& op
   for (const FarPart& part : parts) RETURN_IF_ERROR(WritePart(home_, id_, part));
   BoundLogs(home_, id_, options.log_bytes);
   if (const auto job = answer.head.find("job"); job != answer.head.end()) RETURN_IF_ERROR(MergeJob(home_, id_, *job));
-  for (const nlohmann::json& place : answer.head.at("differs"))
-    news.problems.push_back(
-        absl::StrCat(place.get<std::string>(), " isn't what it was in the job, and isn't fetched any more"));
+  news.problems = std::move(problems);
   news.over = answer.head.at("over").get<bool>();
   // An answer that brings nothing has nothing more: otherwise the job could be asked for ever.
   return answer.head.at("more").get<bool>() && !parts.empty();

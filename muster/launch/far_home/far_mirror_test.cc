@@ -18,7 +18,7 @@
 namespace muster::far_mirror_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 class FarMirrorTest : public FarHomesFixture {
  protected:
@@ -213,6 +213,21 @@ TEST_F(FarMirrorTest, PlacesThatAreNotOfARunAreRefused) {
     EXPECT_TRUE(HasNothing()) << place;
   }
   EXPECT_EQ(ReadJobFile(home_.job(id_)).value()->id, kJob);
+}
+
+TEST_F(FarMirrorTest, WhatDiffersIsAPlaceOfTheRun) {
+  const std::string escape = "records\x1b[2J\n";
+  for (const std::string& place : {escape, std::string(100000, 'x'), std::string("../records")}) {
+    hostile_ = FarMessageText({.head = {{"home", far_.path()},
+                                        {"parts", nlohmann::json::array()},
+                                        {"differs", nlohmann::json::array({place})},
+                                        {"more", false},
+                                        {"over", false}}});
+    const absl::Status status = Refresh().status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_LT(status.message().size(), 300U);
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\x1b")));
+  }
 }
 
 TEST_F(FarMirrorTest, SizesBeyondTheLimitsAreRefused) {

@@ -14,6 +14,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/registry/experiment_json.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/record_file.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr size_t kMostRequest = 4096;
 constexpr size_t kMostPassedOn = 64;
 constexpr size_t kMostLogFolders = 4096;
+constexpr size_t kMostShownPlace = 200;
 // Somebody who watches says so every few seconds.
 constexpr absl::Duration kStillWatched = absl::Seconds(15);
 
@@ -87,10 +89,6 @@ void AddRequests(const Home& home, const ExperimentId& id, nlohmann::json& quest
       PosixFileSystem().Exists(watched) && AgeOfFile(watched).value_or(absl::InfiniteDuration()) < kStillWatched;
   const auto job = ReadJobFile(home.job(id));
   question["killed"] = job.ok() && job->has_value() && (*job)->killed;
-}
-
-absl::Status NotOfAnAnswer(const std::string& place) {
-  return absl::DataLossError(absl::StrCat("the job's answer has '", place, "', which it may not have"));
 }
 
 absl::Status WriteAllFrom(int fd, std::string_view bytes, uint64_t offset) {
@@ -178,6 +176,11 @@ absl::StatusOr<nlohmann::json> PartsQuestion(const Home& home, const ExperimentI
   question["files"] = std::move(files);
   AddRequests(home, id, question);
   return question;
+}
+
+absl::Status NotOfAnAnswer(const std::string& place) {
+  return absl::DataLossError(
+      absl::StrCat("the job's answer has '", OneLine(place, kMostShownPlace), "', which it may not have"));
 }
 
 absl::StatusOr<std::vector<FarPart>> ParseParts(const FarMessage& answer) {

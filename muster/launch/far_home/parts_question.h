@@ -17,6 +17,9 @@ namespace muster {
 // Errors: a file of this side can't be read.
 absl::StatusOr<nlohmann::json> PartsQuestion(const Home& home, const ExperimentId& id, const std::string& job);
 
+// DataLoss: an answer names a place that it may not.
+absl::Status NotOfAnAnswer(const std::string& place);
+
 // A part of an answer, checked.
 struct FarPart {
   std::string place;
