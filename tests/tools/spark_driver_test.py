@@ -126,9 +126,11 @@ class CauseTest(unittest.TestCase):
             "unsuccessfully.\norg.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
             "  File \"/x/worker.py\", line 1247, in main\n    process()\n    ~~~~~~~^^\n"
             "ConnectionError: h1 has lost the job's driver: timed out\n\n\tat org.apache.spark.api.python.X\n")
-        self.assertEqual(spark_texts.why_failed(error),
-                         "Stage failed because barrier task ResultTask(0, 1) finished unsuccessfully. ConnectionError: h1 has "
-                         "lost the job's driver: timed out")
+        said = ("Stage failed because barrier task ResultTask(0, 1) finished unsuccessfully. ConnectionError: h1 has lost the "
+                "job's driver: timed out")
+        self.assertEqual(spark_texts.why_failed(error), said)
+        newer = str(error).replace("Exception: Traceback", "Exception: [PYTHON_EXCEPTION] It was thrown there:\nTraceback")
+        self.assertEqual(spark_texts.why_failed(newer), said)
 
     def test_others_are_said_on_one_line(self):
         denied = Exception(": org.apache.hadoop.security.AccessControlException: User a cannot submit to queue root.b\n\tat x\n")

@@ -168,6 +168,6 @@ def why_failed(error):
             said = [re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z])", "", cause), *lines[i + 1:stack[0] if stack else len(lines)]]
             # Python's own stack, which stands before what has happened, is indented.
             told = " ".join(one for one in said if not one.startswith("  "))
-            told = re.sub(r"\S*PythonException: Traceback \(most recent call last\):", "", told)
+            told = re.sub(r"\S*PythonException: .*?Traceback \(most recent call last\):", "", told)
             return one_line(re.sub(r"^.*Most recent failure reason: ", "", told), MOST_CAUSE)
     return one_line(text, MOST_CAUSE) or type(error).__name__
