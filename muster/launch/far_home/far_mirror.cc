@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr int kMirrorPauseMs = 20;
+constexpr size_t kMostProblems = 500;
 
 // What the supervisor has noted of its job, in the file of this side.
 absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::json& told) {
@@ -107,6 +108,7 @@ absl::Status FarMirror::Take(const FarMessage& answer, const Options& options, W
   for (const nlohmann::json& one : answer.head.at("differs")) {
     const std::string place = one.get<std::string>();
     if (!FarPlaceOf(place).has_value()) return NotOfAnAnswer(place);
+    if (news.problems.size() >= kMostProblems) continue;
     const std::string problem = absl::StrCat(place, " isn't what it was in the job, and isn't fetched any more");
     if (std::find(news.problems.begin(), news.problems.end(), problem) == news.problems.end())
       news.problems.push_back(problem);
