@@ -118,6 +118,20 @@ class CauseTest(unittest.TestCase):
                          "Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully. ExecutorLostFailure "
                          "(executor 0 exited) Reason: Command exited with code 137")
 
+    def test_what_a_task_has_raised_is_said_without_pythons_stack(self):
+        error = Exception(
+            "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed barrier "
+            "ResultStage. Most recent failure reason: Stage failed because barrier task ResultTask(0, 1) finished "
+            "unsuccessfully.\norg.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            "  File \"/x/worker.py\", line 1247, in main\n    process()\n    ~~~~~~~^^\n"
+            "ConnectionError: h1 has lost the job's driver: timed out\n\n\tat org.apache.spark.api.python.X\n")
+        said = ("Stage failed because barrier task ResultTask(0, 1) finished unsuccessfully. ConnectionError: h1 has lost the "
+                "job's driver: timed out")
+        self.assertEqual(spark_texts.why_failed(error), said)
+        newer = str(error).replace("Exception: Traceback", "Exception: [PYTHON_EXCEPTION] It was thrown there:\nTraceback")
+        self.assertEqual(spark_texts.why_failed(newer), said)
+
     def test_others_are_said_on_one_line(self):
         denied = Exception(": org.apache.hadoop.security.AccessControlException: User a cannot submit to queue root.b\n\tat x\n")
         self.assertEqual(spark_texts.why_failed(denied), "AccessControlException: User a cannot submit to queue root.b")
@@ -183,6 +197,54 @@ class WireTest(unittest.TestCase):
         with self.assertRaises(spark_wire.WireError):
             driver.receive()
 
+    def test_the_greeting_has_ten_seconds_in_all(self):
+        received = []
+
+        def receive(_most):
+            received.append(b"x")
+            return b"x"
+
+        said = types.SimpleNamespace(setsockopt=lambda *_: None, settimeout=lambda _seconds: None, sendall=lambda _data: None,
+                                     recv=receive)
+        seconds = iter(range(0, 900, 4))
+        with mock.patch.object(spark_wire, "time", types.SimpleNamespace(monotonic=lambda: next(seconds))):
+            with self.assertRaises(spark_wire.WireError) as raised:
+                spark_wire.Wire(said, KEY, spark_wire.DRIVER).greet()
+        self.assertEqual((str(raised.exception), len(received)), ("its greeting takes longer than 10 s", 2))
+
+    def test_who_hasnt_shown_the_key_says_no_long_line(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        task.connection.sendall(b"x" * 5000)
+        with self.assertRaises(spark_wire.WireError):
+            driver.receive()
+
+    def test_who_has_shown_the_key_may(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        driver.greeted()
+        task.send({"line": "x" * 5000})
+        self.assertEqual(driver.receive(), {"line": "x" * 5000})
+
+    def test_a_network_that_is_silent_for_two_minutes_counts_as_broken(self):
+        for wire in self.pair():
+            option = wire.connection.getsockopt
+            self.assertEqual(option(socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1)
+            asks = [option(socket.IPPROTO_TCP, one)
+                    for one in (socket.TCP_KEEPIDLE, socket.TCP_KEEPCNT, socket.TCP_KEEPINTVL, socket.TCP_USER_TIMEOUT)]
+            self.assertEqual((asks[0] + asks[1] * asks[2], asks[3]), (120, 120000))
+
+    def test_a_last_word_isnt_waited_for(self):
+        driver, task = self.pair()
+        self.greet((driver, task))
+        with driver.lock:  # another thread waits for a task that doesn't read
+            driver.send_last({"over": True})
+        driver.send_last({"end": "1-1"})
+        self.assertEqual(task.receive(), {"end": "1-1"})
+        task.close()
+        for _ in range(2):  # the second finds it closed
+            driver.send_last({"over": True})
+
     def test_a_greeting_without_an_end_is_refused(self):
         driver, task = self.pair()
         task.connection.sendall(b"x" * 4096)
@@ -204,6 +266,52 @@ class VariablesTest(unittest.TestCase):
     def test_the_devices_are_those_that_spark_gives(self):
         self.assertEqual(spark_task.own_variables(self.WORKER, "2", ["3", "5"], True)["CUDA_VISIBLE_DEVICES"], "3,5")
         self.assertEqual(spark_task.own_variables({}, "2", [], True)["CUDA_VISIBLE_DEVICES"], "")
+
+
+class HostProcessTest(unittest.TestCase):
+    """Agents that end while the driver asks for something."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.host = spark_task.SparkHost()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def test_the_others_hear_of_a_supervisor_when_one_has_just_ended(self):
+        pathlib.Path(self.path("kept")).write_text("the supervisor before", encoding="utf-8")
+        self.host.running = {"1-1": (None, self.path("gone")), "1-2": (None, self.path("kept"))}
+        self.host.meet("another\n")
+        self.assertEqual(pathlib.Path(self.path("kept")).read_text(encoding="utf-8"), "another\n")
+
+    def test_a_file_that_cant_be_written_is_said(self):
+        self.host.running = {"1-1": (None, self.folder.name)}
+        self.host.meet("another\n")
+        event = self.host.events.get_nowait()
+        self.assertEqual(event["key"], "1-1")
+        self.assertIn("its file isn't renewed: ", event["line"])
+
+    def test_an_agent_that_ends_at_this_moment_is_no_error(self):
+        class Ending(dict):
+            """Says of each that it runs, and has none any more."""
+
+            def __contains__(self, _key):
+                return True
+
+        self.host.running = Ending()
+        self.host.end("1-1")
+        broken = types.SimpleNamespace(stdin=types.SimpleNamespace(close=mock.Mock(side_effect=BrokenPipeError())))
+        self.host.running = {"1-2": (broken, "")}
+        self.host.end()
+        broken.stdin.close.assert_called_once()
+
+    def test_two_processes_may_remove_the_same_that_is_left(self):
+        dead = ["run-999999999-1-1", "run-999999999-1-2"]
+        pathlib.Path(self.path(dead[1])).touch()
+        with mock.patch.object(host_process.os, "listdir", return_value=dead):  # the other has removed the first
+            host_process.forget_dead(self.folder.name)
+        self.assertFalse(os.path.exists(self.path(dead[1])))
 
 
 class Told:
@@ -230,6 +338,7 @@ class TasksTest(unittest.TestCase):
         self.links = spark_links.Links(KEY)
         self.addCleanup(self.links.close)
         self.tasks = []
+        self.ends = []  # of tasks: what they have raised, or None
         self.addCleanup(lambda: [thread.join(HANG) for thread in self.tasks])
         self.addCleanup(self.links.close)
 
@@ -241,7 +350,15 @@ class TasksTest(unittest.TestCase):
         part = spark_task.Part([("127.0.0.1", self.links.port)], key, self.program, host_process.digest_of(self.program),
                                types.SimpleNamespace(value=b"never"))
         part.own = partition
-        self.tasks.append(threading.Thread(target=part.run, args=(partition, attempt, []), daemon=True))
+
+        def run():
+            try:
+                part.run(partition, attempt, [])
+                self.ends.append(None)
+            except Exception as error:
+                self.ends.append(error)
+
+        self.tasks.append(threading.Thread(target=run, daemon=True))
         self.tasks[-1].start()
         return self.tasks[-1]
 
@@ -289,6 +406,33 @@ class TasksTest(unittest.TestCase):
         self.tasks[0].join(HANG)
         self.assertFalse(self.tasks[0].is_alive())
         self.assertTrue(os.path.exists(f"{self.folder.name}/ended"))
+        self.assertEqual(self.ends, [None], "the driver has said so")
+
+    def test_a_task_fails_when_its_connection_breaks(self):
+        self.write_muster(f"echo begins >&2; cat; touch {self.folder.name}/ended")
+        starts = self.starts_on()
+        self.start(starts, "1-1")
+        self.assertEqual(starts.tell.next(), ("1-1", "line", "begins"))
+        self.links.links[0].wire.close()
+        self.tasks[0].join(HANG)
+        self.assertTrue(os.path.exists(f"{self.folder.name}/ended"), "its agents have ended before it")
+        self.assertIsInstance(self.ends[0], ConnectionError)
+        self.assertIn("has lost the job's driver: the connection has ended without a word", str(self.ends[0]))
+
+    def test_a_task_of_a_job_that_ends_returns(self):
+        self.links.give_up("the job ends")
+        self.begin(0, 0).join(HANG)
+        self.assertEqual(self.ends, [None])
+
+    def test_a_task_for_which_there_is_no_place_comes_again(self):
+        places = self.links.strangers
+        answers = [False]
+        self.links.strangers = types.SimpleNamespace(
+            acquire=lambda blocking: answers.pop() if answers else places.acquire(blocking=blocking), release=places.release)
+        with mock.patch.object(spark_task, "CONNECT_AGAIN", 0):
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(answers, [])
 
     def test_a_start_that_fails_there_is_said(self):
         starts = self.starts_on()
@@ -345,6 +489,15 @@ class TasksTest(unittest.TestCase):
     def test_a_stranger_is_none_of_the_tasks(self):
         self.begin(0, 1, key=b"x" * 32).join(HANG)
         self.assertEqual(self.links.links, {})
+
+    def test_a_connection_that_is_gone_at_once_leaves_its_place(self):
+        here, there = socket.socketpair()
+        self.addCleanup(there.close)
+        self.links.strangers = threading.Semaphore(0)
+        with mock.patch.object(spark_links, "Wire", side_effect=OSError(22, "Invalid argument")):
+            self.links.serve(here, "10.0.0.1")
+        self.assertTrue(self.links.strangers.acquire(blocking=False))
+        self.assertEqual(here.fileno(), -1)
 
     def test_only_these_ports_are_used(self):
         taken = self.links.port

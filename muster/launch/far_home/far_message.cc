@@ -17,6 +17,7 @@ constexpr char kFarGreeting[] = "muster-home 1 ";
 constexpr size_t kMostFarGreeting = 128;  // bytes of the first line
 constexpr int kFarTries = 3;
 constexpr size_t kMostShownOfAnswer = 200;
+constexpr size_t kMostOfRefusal = 1000;
 
 absl::Status NoFarMessage(std::string_view text) {
   const std::string_view shown = text.substr(0, kMostShownOfAnswer);
@@ -76,9 +77,10 @@ absl::StatusOr<FarMessage> AskFar(JobEngine& engine, const std::string& job, con
     const auto said = answer->head.find("text");
     const int code = error->is_number_integer() ? error->get<int>() : 0;
     const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-    return absl::Status(
-        known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-        said != answer->head.end() && said->is_string() ? OneLine(said->get<std::string>()) : "it doesn't say why");
+    return absl::Status(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
+                        said != answer->head.end() && said->is_string()
+                            ? OneLine(said->get<std::string>(), kMostOfRefusal)
+                            : "it doesn't say why");
   }
   return absl::DataLossError(
       absl::StrCat("job ", job, " was asked ", kFarTries, " times, last: ", std::string(cut.message())));

@@ -76,6 +76,8 @@ TEST_F(AskFarTest, AnswersThatAreAlwaysCutAreAnError) {
 TEST_F(AskFarTest, ARefusalIsAnErrorOfItsCode) {
   answer_ = FarRefusal(absl::NotFoundError("no such experiment"));
   EXPECT_EQ(Ask().status(), absl::NotFoundError("no such experiment"));
+  answer_ = FarRefusal(absl::NotFoundError(std::string(100000, 'x')));
+  EXPECT_LT(Ask().status().message().size(), 1100U);
   answer_ = {.head = {{"error", "x"}}};
   EXPECT_EQ(Ask().status().code(), absl::StatusCode::kUnknown);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr int kMirrorPauseMs = 20;
+constexpr size_t kMostProblems = 500;
 
 // What the supervisor has noted of its job, in the file of this side.
 absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::json& told) {
@@ -62,25 +64,55 @@ absl::StatusOr<FarNews> FarMirror::Refresh(const Options& options) {
 absl::StatusOr<FarNews> FarMirror::Ask(const Options& options) {
   const absl::Time until = clock_.Now() + options.patience;
   FarNews news;
+  // If the run ends between two pages, its end comes with the next walk.
   do {
-    ASSIGN_OR_RETURN(nlohmann::json question, PartsQuestion(home_, id_, job_));
-    if (options.collected) question["collected"] = true;
-    ASSIGN_OR_RETURN(const FarMessage answer,
-                     AskFar(engine_, job_, "parts", id_.ToString(), {.head = std::move(question)}));
-    news.problems.clear();
-    try {
-      ASSIGN_OR_RETURN(news.more, Take(answer, options, news));
-    } catch (const nlohmann::json::exception&) {
-      return absl::DataLossError("the job's answer isn't one of muster home parts");
-    }
+    RETURN_IF_ERROR(AskForPages(options, until, news));
   } while (news.more && clock_.Now() < until);
   static_cast<void>(ReplaceFile(FarFile(home_, id_, kFarFreshName), "", Durability::kProcess));
   return news;
 }
 
-// Returns whether there is more.
-absl::StatusOr<bool> FarMirror::Take(const FarMessage& answer, const Options& options, FarNews& news) {
+absl::Status FarMirror::AskForPages(const Options& options, absl::Time until, FarNews& news) {
+  Walk walk;
+  bool is_last = false;
+  news.more = false;
+  news.problems.clear();
+  while (!is_last) {
+    ASSIGN_OR_RETURN(const std::string last, AskForPage(options, walk, news));
+    if (walk.more && clock_.Now() < until) continue;
+    news.more = news.more || walk.more;
+    is_last = last.empty();
+    if (is_last && walk.ended && !walk.whole) news.more = true;
+    walk.whole = walk.whole && walk.ended && !walk.cut;
+    walk.after = last;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FarMirror::AskForPage(const Options& options, Walk& walk, FarNews& news) {
+  ASSIGN_OR_RETURN(FarQuestion question, PartsQuestion(home_, id_, job_, walk.after));
+  if (options.collected) question.head["collected"] = true;
+  question.head["rest"] = walk.whole && question.last.empty();
+  ASSIGN_OR_RETURN(const FarMessage answer,
+                   AskFar(engine_, job_, "parts", id_.ToString(), {.head = std::move(question.head)}));
+  try {
+    RETURN_IF_ERROR(Take(answer, options, walk, news));
+  } catch (const nlohmann::json::exception&) {
+    return absl::DataLossError("the job's answer isn't one of muster home parts");
+  }
+  return question.last;
+}
+
+absl::Status FarMirror::Take(const FarMessage& answer, const Options& options, Walk& walk, FarNews& news) {
   ASSIGN_OR_RETURN(const std::vector<FarPart> parts, ParseParts(answer));
+  for (const nlohmann::json& one : answer.head.at("differs")) {
+    const std::string place = one.get<std::string>();
+    if (!FarPlaceOf(place).has_value()) return NotOfAnAnswer(place);
+    if (news.problems.size() >= kMostProblems) continue;
+    const std::string problem = absl::StrCat(place, " isn't what it was in the job, and isn't fetched any more");
+    if (std::find(news.problems.begin(), news.problems.end(), problem) == news.problems.end())
+      news.problems.push_back(problem);
+  }
   // Before records that name paths there.
   const OtherHome other{.path = answer.head.at("home").get<std::string>(), .elsewhere = true};
   RETURN_IF_ERROR(WriteOtherHome(home_.other_home(id_), other));
@@ -88,12 +120,12 @@ absl::StatusOr<bool> FarMirror::Take(const FarMessage& answer, const Options& op
   for (const FarPart& part : parts) RETURN_IF_ERROR(WritePart(home_, id_, part));
   BoundLogs(home_, id_, options.log_bytes);
   if (const auto job = answer.head.find("job"); job != answer.head.end()) RETURN_IF_ERROR(MergeJob(home_, id_, *job));
-  for (const nlohmann::json& place : answer.head.at("differs"))
-    news.problems.push_back(
-        absl::StrCat(place.get<std::string>(), " isn't what it was in the job, and isn't fetched any more"));
   news.over = answer.head.at("over").get<bool>();
+  walk.ended = answer.head.value("ended", false);
   // An answer that brings nothing has nothing more: otherwise the job could be asked for ever.
-  return answer.head.at("more").get<bool>() && !parts.empty();
+  walk.cut = answer.head.at("more").get<bool>();
+  walk.more = walk.cut && !parts.empty();
+  return absl::OkStatus();
 }
 
 }  // namespace muster

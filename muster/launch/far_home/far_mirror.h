@@ -45,8 +45,20 @@ class FarMirror {
   absl::StatusOr<FarNews> Refresh(const Options& options);
 
  private:
+  // What has come of the logs since the first page of them.
+  struct Walk {
+    std::string after = "";  // the last task of the page before; "": this is the first
+    bool whole = true;       // all pages before have come to their ends, which stood behind the run's end
+    bool ended = false;      // the run has ended, and its end hasn't come
+    bool cut = false;        // the last answer hasn't all of its page
+    bool more = false;       // and another may bring it
+  };
   absl::StatusOr<FarNews> Ask(const Options& options);
-  absl::StatusOr<bool> Take(const FarMessage& answer, const Options& options, FarNews& news);
+  // Asks for all pages, and each again until all of it is here or it is `until`.
+  absl::Status AskForPages(const Options& options, absl::Time until, FarNews& news);
+  // Returns the last task of the page; "": it is the last page.
+  absl::StatusOr<std::string> AskForPage(const Options& options, Walk& walk, FarNews& news);
+  absl::Status Take(const FarMessage& answer, const Options& options, Walk& walk, FarNews& news);
 
   const Home& home_;
   JobEngine& engine_;

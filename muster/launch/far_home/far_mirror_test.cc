@@ -18,7 +18,7 @@
 namespace muster::far_mirror_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 class FarMirrorTest : public FarHomesFixture {
  protected:
@@ -215,6 +215,21 @@ TEST_F(FarMirrorTest, PlacesThatAreNotOfARunAreRefused) {
   EXPECT_EQ(ReadJobFile(home_.job(id_)).value()->id, kJob);
 }
 
+TEST_F(FarMirrorTest, WhatDiffersIsAPlaceOfTheRun) {
+  const std::string escape = "records\x1b[2J\n";
+  for (const std::string& place : {escape, std::string(100000, 'x'), std::string("../records")}) {
+    hostile_ = FarMessageText({.head = {{"home", far_.path()},
+                                        {"parts", nlohmann::json::array()},
+                                        {"differs", nlohmann::json::array({place})},
+                                        {"more", false},
+                                        {"over", false}}});
+    const absl::Status status = Refresh().status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_LT(status.message().size(), 300U);
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\x1b")));
+  }
+}
+
 TEST_F(FarMirrorTest, SizesBeyondTheLimitsAreRefused) {
   constexpr uint64_t kMany = uint64_t{1} << 62;
   for (const nlohmann::json& part :
@@ -349,6 +364,72 @@ TEST_F(FarMirrorTest, LogsHaveTheBoundOfTheExperiment) {
   EXPECT_TRUE(scratch_.Has("experiments/1/logs/worker.1/000002.log"));
   BoundLogs(home_, id_, 10);
   EXPECT_TRUE(scratch_.Has("experiments/1/logs/worker.1/000003.log")) << "the last one is being written";
+}
+
+// What the reader has of so many tasks doesn't fit into one question.
+class ManyTasksTest : public FarMirrorTest {
+ protected:
+  static constexpr int kTasks = 3000;
+
+  ManyTasksTest() {
+    BringFar(id_, RunState::kRunning);
+    for (int i = 0; i < kTasks; ++i) {
+      for (const ScratchFolder* folder : {&scratch_, &far_scratch_}) {
+        folder->Write("experiments/1/" + FolderOf(i) + "/000001.log", "one\n");
+        folder->Write("experiments/1/" + FolderOf(i) + "/live", "10 %\n");
+      }
+    }
+  }
+  static std::string FolderOf(int task) { return absl::StrCat("logs/", std::string(90, 'w'), ".", 1000 + task); }
+  void SayFar(int task, const std::string& text) const {
+    far_scratch_.Write("experiments/1/" + FolderOf(task) + "/000001.log", text);
+  }
+  std::string NearLog(int task) const { return Near(FolderOf(task) + "/000001.log"); }
+};
+
+TEST_F(ManyTasksTest, TheirLogsComeInPages) {
+  SayFar(0, "one\nfirst\n");
+  SayFar(kTasks - 1, "one\nlast\n");
+  BringFar(id_, RunState::kFinished);
+  verbs_.clear();
+  const auto news = Refresh();
+  ASSERT_TRUE(news.ok()) << news.status();
+  EXPECT_FALSE(news->more);
+  EXPECT_EQ(verbs_.size(), 2U);
+  EXPECT_EQ(NearLog(0), "one\nfirst\n");
+  EXPECT_EQ(NearLog(kTasks - 1), "one\nlast\n");
+  EXPECT_EQ(NearRun().state, RunState::kFinished);
+}
+
+TEST_F(ManyTasksTest, AnEndBetweenTwoPagesWaitsForTheLastLines) {
+  const auto answer = played_.ask;
+  int questions = 0;
+  played_.ask = [&](const std::string& id, const std::vector<std::string>& arguments, const std::string& input) {
+    if (++questions == 2) {
+      SayFar(0, "one\nlast\n");
+      BringFar(id_, RunState::kFinished);
+    }
+    return answer(id, arguments, input);
+  };
+  const auto news = FarMirror(home_, engine_, clock_, id_, kJob)
+                        .Refresh({.patience = absl::ZeroDuration(), .fresh = absl::ZeroDuration()});
+  ASSERT_TRUE(news.ok()) << news.status();
+  EXPECT_TRUE(news->more);
+  EXPECT_EQ(questions, 2);
+  EXPECT_EQ(NearLog(0), "one\n");
+  EXPECT_FALSE(HasEnded(NearRun().state));
+  ASSERT_TRUE(Refresh().ok());
+  EXPECT_EQ(NearLog(0), "one\nlast\n");
+  EXPECT_EQ(NearRun().state, RunState::kFinished);
+}
+
+TEST_F(FarMirrorTest, ManyRequestsFitIntoAQuestion) {
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.requests(id_)).ok());
+  for (int i = 0; i < 64; ++i)
+    scratch_.Write(absl::StrCat("experiments/1/requests/", absl::Hex(i, absl::kZeroPad16), ".json"),
+                   std::string(4096, '\1'));
+  BringFar(id_, RunState::kRunning);
+  EXPECT_TRUE(Refresh().ok());
 }
 
 TEST_F(FarMirrorTest, AnotherJobsFolderIsNotTaken) {

@@ -19,9 +19,11 @@ namespace muster {
 struct FarOutputOptions {
   static constexpr int64_t kSmallFile = int64_t{1} << 20;
   static constexpr int64_t kSmallOutput = int64_t{256} << 20;
+  // What files that have come, and that the job has removed since, may take here until no others come.
+  static constexpr int64_t kLeftOver = int64_t{1} << 30;
 
   bool at_end = false;                          // nothing is written any more
-  bool everything = false;                      // whatever its size
+  bool everything = false;                      // whatever its size and number
   absl::Duration patience = absl::Seconds(10);  // after which no further file is begun, nor a piece asked for
 };
 

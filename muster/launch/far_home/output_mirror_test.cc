@@ -120,6 +120,60 @@ TEST_F(OutputMirrorTest, HostilePathsAndSizesAreRefused) {
   EXPECT_FALSE(scratch_.Has("experiments/1/output"));
 }
 
+TEST_F(OutputMirrorTest, NamesThatChangeAllTheTimeFillNoDisk) {
+  // As if so many files had come that aren't there any more.
+  nlohmann::json files = {{"known", {"0", 1}}};
+  for (int i = 0; i < 4; ++i) files[absl::StrCat("gone", i)] = {"1", int64_t{300} << 20};
+  const nlohmann::json here = {{"files", files}, {"piece", nullptr}, {"forgotten", 0}};
+  scratch_.Write("experiments/1/far_outputs", here.dump());
+  WriteFar("known", "news");
+  WriteFar("new", "x");
+  EXPECT_THAT(Fetch()->left, ElementsAre("new: so many files have come that the job has removed again"));
+  EXPECT_EQ(Near("output/known"), "news") << "what the job still has comes";
+  EXPECT_FALSE(scratch_.Has("experiments/1/output/new"));
+  EXPECT_THAT(Fetch({.at_end = true, .everything = true})->left, IsEmpty());
+  EXPECT_EQ(Near("output/new"), "x");
+}
+
+TEST_F(OutputMirrorTest, WhatComesCountsOverAllRounds) {
+  WriteFar("a", std::string(5000, 'a'));
+  ASSERT_EQ(Fetch()->files, 1);
+  std::filesystem::remove(far_scratch_ / "experiments/1/output/a");
+  WriteFar("b", "b");
+  ASSERT_EQ(Fetch()->files, 1);
+  const nlohmann::json here = nlohmann::json::parse(Near("far_outputs"));
+  EXPECT_EQ(here.at("files").at("a").at(1), 5000);
+  EXPECT_EQ(here.at("files").at("b").at(1), 1);
+}
+
+TEST_F(OutputMirrorTest, AFileThatIsLargerHereThanTheJobSaysCountsAsItIs) {
+  nlohmann::json files = nlohmann::json::object();
+  for (int i = 0; i < 257; ++i) {
+    WriteFar(absl::StrCat("f", i), "x");
+    files[absl::StrCat("f", i)] = {"another", 1 << 20};
+  }
+  const nlohmann::json here = {{"files", files}, {"piece", nullptr}, {"forgotten", 0}};
+  scratch_.Write("experiments/1/far_outputs", here.dump());
+  EXPECT_THAT(Fetch()->left, SizeIs(1));
+}
+
+TEST_F(OutputMirrorTest, NamesOfLongAgoAreForgottenButCount) {
+  nlohmann::json files = nlohmann::json::object();
+  for (int i = 0; i < 12000; ++i) files[absl::StrCat(std::string(190, 'n'), i)] = {"1", 10000};
+  const nlohmann::json here = {{"files", files}, {"piece", nullptr}, {"forgotten", 7}};
+  scratch_.Write("experiments/1/far_outputs", here.dump());
+  WriteFar("new", "x");
+  ASSERT_EQ(Fetch()->files, 1);
+  const nlohmann::json left = nlohmann::json::parse(Near("far_outputs"));
+  EXPECT_THAT(left.at("files"), SizeIs(1));
+  EXPECT_EQ(left.at("forgotten"), 12000 * 10000 + 7);
+}
+
+TEST_F(OutputMirrorTest, ANameBreaksNoLine) {
+  WriteFar("a\x1b[2J\nb", std::string(2 << 20, 'm'));
+  EXPECT_THAT(Fetch()->left, ElementsAre("a\\x1b[2J\\x0ab: 2097152 bytes"));
+}
+
 TEST_F(OutputMirrorTest, NothingIsWrittenThroughALinkHere) {
   scratch_.Write("mine/a", "mine");
   scratch_.Write("experiments/1/output/x", "");

@@ -29,7 +29,8 @@ constexpr size_t kMostRequestText = 4096;
 constexpr size_t kMostAskedRequests = 64;
 // Records get at most that of a message, so that logs come along.
 constexpr size_t kMostOfRecords = size_t{512} << 10;
-constexpr size_t kMostParts = 1000;
+constexpr size_t kMostParts = 700;
+constexpr size_t kMostDiffers = 100;
 
 std::vector<std::string> NamesIn(const std::string& folder) {
   auto names = PosixFileSystem().ListDirectory(folder);
@@ -51,6 +52,8 @@ class PartsAnswer {
   // Adds what is new of a file that is only appended to, from the offset that the reader has. Returns whether that is
   // all of it.
   bool AddAppended(const std::string& place, uint64_t have, const std::string& tail);
+  // Whether the question is about this task's logs.
+  bool IsAsked(const std::string& task) const;
   void AddLogs();
   void AddLogsOf(const std::string& task, const nlohmann::json& has);
   void AddRecords();
@@ -65,6 +68,8 @@ class PartsAnswer {
   const std::string folder_;
   const ExperimentId id_;
   const nlohmann::json& question_;
+  std::string after_, last_;  // the tasks that it is about are behind `after_`, up to `last_`
+  bool rest_ = true;          // the reader has the logs of all others, up to the run's end
   FarMessage message_;
   std::optional<std::string> state_;  // state.json, as it was before anything else was read
   nlohmann::json records_part_;       // that is ready, with
@@ -141,7 +146,7 @@ bool PartsAnswer::AddAppended(const std::string& place, uint64_t have, const std
   const uint64_t most = std::min(FarPlaceOf(place)->most, *size);
   const auto own_tail = have <= *size ? TailBelow(folder_, place, have) : absl::StatusOr<std::string>("");
   if (have > 0 && (!own_tail.ok() || *own_tail != tail)) {
-    message_.head["differs"].push_back(place);
+    if (message_.head["differs"].size() < kMostDiffers) message_.head["differs"].push_back(place);
     return true;
   }
   if (have >= most) return true;
@@ -168,10 +173,14 @@ void PartsAnswer::AddLogsOf(const std::string& task, const nlohmann::json& has) 
   }
 }
 
+bool PartsAnswer::IsAsked(const std::string& task) const {
+  return IsTaskFolder(task) && task > after_ && (last_.empty() || task <= last_);
+}
+
 void PartsAnswer::AddLogs() {
   const nlohmann::json logs = question_.value("logs", nlohmann::json::object());
   for (const std::string& task : NamesIn(home_.logs(id_)))
-    if (IsTaskFolder(task)) AddLogsOf(task, logs.value(task, nlohmann::json::object()));
+    if (IsAsked(task)) AddLogsOf(task, logs.value(task, nlohmann::json::object()));
 }
 
 // Whole records only, of which the last says whether the run has ended.
@@ -216,7 +225,7 @@ void PartsAnswer::AddWhole(const std::string& place, const std::optional<std::st
 void PartsAnswer::AddWholes() {
   for (const char* place : {"refused", "job_waits", "usage.json"}) AddWhole(place, ReadWhole(place));
   for (const std::string& task : NamesIn(home_.logs(id_))) {
-    if (!IsTaskFolder(task) || message_.head["parts"].size() >= kMostParts) continue;
+    if (!IsAsked(task) || message_.head["parts"].size() >= kMostParts) continue;
     const std::string live = absl::StrCat("logs/", task, "/live");
     AddWhole(live, ReadWhole(live));
   }
@@ -230,6 +239,10 @@ absl::StatusOr<FarMessage> PartsAnswer::Make() {
   const std::string job = question_.at("job").get<std::string>();
   if (!HasReceived(home_, id_, job))
     return absl::NotFoundError(absl::StrCat("experiment ", id_.ToString(), " isn't in job ", job, " yet"));
+  const nlohmann::json page = question_.value("page", nlohmann::json::object());
+  after_ = page.value("after", "");
+  last_ = page.value("last", "");
+  rest_ = question_.value("rest", true);
   message_.head = {{"home", home_.path()}, {"parts", nlohmann::json::array()}, {"differs", nlohmann::json::array()}};
   TakeWishes();
   if (question_.value("collected", false))
@@ -248,10 +261,11 @@ absl::StatusOr<FarMessage> PartsAnswer::Make() {
     if (!AddAppended(place, has.value("bytes", uint64_t{0}), has.value("tail", ""))) more_ = true;
   }
   // The end comes once nothing that stands before it is missing.
-  const bool with_end = ended_ && !more_ && records_bytes_.size() <= room();
+  const bool with_end = ended_ && rest_ && !more_ && records_bytes_.size() <= room();
   if (with_end && !records_part_.is_null()) AddPart(records_part_, records_bytes_);
-  if (ended_ && !with_end) more_ = true;
+  if (ended_ && rest_ && !with_end) more_ = true;
   if (!ended_ || with_end) AddWholes();
+  message_.head["ended"] = ended_;
   if ((records_first && records_whole_) || with_end) AddWhole("state.json", state_);
   message_.head["more"] = more_;
   message_.head["over"] = over;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,6 +15,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/registry/experiment_json.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/record_file.h"
@@ -24,7 +26,10 @@ namespace {
 
 constexpr size_t kMostRequest = 4096;
 constexpr size_t kMostPassedOn = 64;
+constexpr size_t kMostOfRequests = 128 << 10;  // bytes of a question
+constexpr size_t kMostOfPage = 768 << 10;      // bytes of a question that say which logs are here
 constexpr size_t kMostLogFolders = 4096;
+constexpr size_t kMostShownPlace = 200;
 // Somebody who watches says so every few seconds.
 constexpr absl::Duration kStillWatched = absl::Seconds(15);
 
@@ -56,30 +61,57 @@ void AddWholeFile(const std::string& folder, const std::string& place, nlohmann:
   if (text.ok()) files[place] = HexSha256(*text);
 }
 
-absl::StatusOr<nlohmann::json> LogsHere(const Home& home, const ExperimentId& id, nlohmann::json& files) {
-  nlohmann::json logs = nlohmann::json::object();
-  for (const std::string& task : NamesHere(home.logs(id))) {
-    const std::string folder = absl::StrCat("logs/", task);
-    if (!IsTaskFolder(task) || logs.size() >= kMostLogFolders) continue;
-    AddWholeFile(home.folder(id), absl::StrCat(folder, "/live"), files);
-    const std::vector<int64_t> numbers = LogFileNumbers(JoinPath(home.logs(id), task));
-    if (numbers.empty()) continue;
-    ASSIGN_OR_RETURN(logs[task], HaveOf(home.folder(id), absl::StrCat(folder, "/", LogFileName(numbers.back()))));
-    logs[task]["number"] = numbers.back();
+// Returns the tasks whose logs are here, by name.
+std::vector<std::string> TasksHere(const Home& home, const ExperimentId& id) {
+  std::vector<std::string> tasks = NamesHere(home.logs(id));
+  std::erase_if(tasks, [](const std::string& task) { return !IsTaskFolder(task); });
+  std::sort(tasks.begin(), tasks.end());
+  if (tasks.size() > kMostLogFolders) tasks.resize(kMostLogFolders);
+  return tasks;
+}
+
+// Says what is here of a task's logs. Returns how many bytes that takes in a question.
+absl::StatusOr<size_t> AddLogsHere(const Home& home, const ExperimentId& id, const std::string& task,
+                                   nlohmann::json& question) {
+  const std::string live = absl::StrCat("logs/", task, "/live");
+  size_t bytes = 0;
+  AddWholeFile(home.folder(id), live, question["files"]);
+  if (const auto file = question["files"].find(live); file != question["files"].end())
+    bytes += live.size() + file->dump().size();
+  const std::vector<int64_t> numbers = LogFileNumbers(JoinPath(home.logs(id), task));
+  if (numbers.empty()) return bytes;
+  ASSIGN_OR_RETURN(nlohmann::json have,
+                   HaveOf(home.folder(id), absl::StrCat("logs/", task, "/", LogFileName(numbers.back()))));
+  have["number"] = numbers.back();
+  bytes += task.size() + have.dump().size();
+  question["logs"][task] = std::move(have);
+  return bytes;
+}
+
+// Returns the last task that fits; "": all do.
+absl::StatusOr<std::string> AddPage(const Home& home, const ExperimentId& id, const std::string& after,
+                                    nlohmann::json& question) {
+  constexpr size_t kBetween = 8;  // bytes: quotes, a colon, a comma
+  const std::vector<std::string> tasks = TasksHere(home, id);
+  size_t bytes = 0;
+  for (auto task = std::upper_bound(tasks.begin(), tasks.end(), after); task != tasks.end(); ++task) {
+    if (bytes > kMostOfPage) return *std::prev(task);
+    ASSIGN_OR_RETURN(const size_t more, AddLogsHere(home, id, *task, question));
+    bytes += more + 2 * kBetween;
   }
-  for (const char* place : {"supervisor.log", "job.out"}) {
-    ASSIGN_OR_RETURN(logs[place], HaveOf(home.folder(id), place));
-  }
-  return logs;
+  return "";
 }
 
 void AddRequests(const Home& home, const ExperimentId& id, nlohmann::json& question) {
   nlohmann::json requests = nlohmann::json::object();
+  size_t bytes = 0;
   for (const std::string& file : NamesHere(home.requests(id))) {
     const std::string name(absl::StripSuffix(file, ".json"));
-    if (name == file || requests.size() >= kMostPassedOn) continue;
+    if (name == file || requests.size() >= kMostPassedOn || bytes >= kMostOfRequests) continue;
     const auto text = PosixFileSystem().ReadShortFile(JoinPath(home.requests(id), file), kMostRequest);
-    if (text.ok()) requests[name] = *text;
+    if (!text.ok()) continue;
+    requests[name] = *text;
+    bytes += requests[name].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
   }
   question["requests"] = std::move(requests);
   const std::string watched = JoinPath(home.requests(id), "watched");
@@ -87,10 +119,6 @@ void AddRequests(const Home& home, const ExperimentId& id, nlohmann::json& quest
       PosixFileSystem().Exists(watched) && AgeOfFile(watched).value_or(absl::InfiniteDuration()) < kStillWatched;
   const auto job = ReadJobFile(home.job(id));
   question["killed"] = job.ok() && job->has_value() && (*job)->killed;
-}
-
-absl::Status NotOfAnAnswer(const std::string& place) {
-  return absl::DataLossError(absl::StrCat("the job's answer has '", place, "', which it may not have"));
 }
 
 absl::Status WriteAllFrom(int fd, std::string_view bytes, uint64_t offset) {
@@ -168,16 +196,27 @@ absl::Status ReplaceWhole(const std::string& folder, const FarPart& part) {
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> PartsQuestion(const Home& home, const ExperimentId& id, const std::string& job) {
+absl::StatusOr<FarQuestion> PartsQuestion(const Home& home, const ExperimentId& id, const std::string& job,
+                                          const std::string& after) {
   const std::string folder = home.folder(id);
-  nlohmann::json question = {{"job", job}};
-  nlohmann::json files = nlohmann::json::object();
-  for (const char* place : {"state.json", "refused", "job_waits", "usage.json"}) AddWholeFile(folder, place, files);
+  FarQuestion asked;
+  nlohmann::json& question = asked.head;
+  question = {{"job", job}, {"files", nlohmann::json::object()}, {"logs", nlohmann::json::object()}};
+  for (const char* place : {"state.json", "refused", "job_waits", "usage.json"})
+    AddWholeFile(folder, place, question["files"]);
   ASSIGN_OR_RETURN(question["records"], RecordsHere(home, id));
-  ASSIGN_OR_RETURN(question["logs"], LogsHere(home, id, files));
-  question["files"] = std::move(files);
+  ASSIGN_OR_RETURN(asked.last, AddPage(home, id, after, question));
+  for (const char* place : {"supervisor.log", "job.out"}) {
+    ASSIGN_OR_RETURN(question["logs"][place], HaveOf(folder, place));
+  }
+  question["page"] = {{"after", after}, {"last", asked.last}};
   AddRequests(home, id, question);
-  return question;
+  return asked;
+}
+
+absl::Status NotOfAnAnswer(const std::string& place) {
+  return absl::DataLossError(
+      absl::StrCat("the job's answer has '", OneLine(place, kMostShownPlace), "', which it may not have"));
 }
 
 absl::StatusOr<std::vector<FarPart>> ParseParts(const FarMessage& answer) {

@@ -14,8 +14,17 @@
 
 namespace muster {
 
-// Errors: a file of this side can't be read.
-absl::StatusOr<nlohmann::json> PartsQuestion(const Home& home, const ExperimentId& id, const std::string& job);
+// A question about the logs of as many tasks as fit, in the order of their names.
+struct FarQuestion {
+  nlohmann::json head;
+  std::string last;  // of these tasks; "": all that follow
+};
+// `after`: the task before the first; "": none. Errors: a file of this side can't be read.
+absl::StatusOr<FarQuestion> PartsQuestion(const Home& home, const ExperimentId& id, const std::string& job,
+                                          const std::string& after);
+
+// DataLoss: an answer names a place that it may not.
+absl::Status NotOfAnAnswer(const std::string& place);
 
 // A part of an answer, checked.
 struct FarPart {

@@ -6,10 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/far_home/output_mirror.h"
 #include "muster/launch/far_home/parcel.h"
@@ -30,8 +32,21 @@ constexpr absl::Duration kCollectPatience = absl::Seconds(10);
 // An engine that has been silent for so long, about a run that ended so long ago, is gone.
 constexpr absl::Duration kGoneSilence = absl::Minutes(10);
 constexpr absl::Duration kGoneAfter = absl::Hours(24);
+constexpr size_t kMostSaid = 100;     // lines
+constexpr size_t kMostOfSaid = 1000;  // bytes of each
+
+// Errors of one kind have different ports and times.
+std::string WithoutNumbers(std::string text) {
+  std::erase_if(text, [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+  return text;
+}
 
 }  // namespace
+
+void JobCollector::Say(const std::string& line, const std::string& thing) {
+  if (said_.size() > kMostSaid || !said_.insert(thing.substr(0, kMostOfSaid)).second) return;
+  means_.say(said_.size() > kMostSaid ? "more can't be done, which isn't said any more" : OneLine(line, kMostOfSaid));
+}
 
 absl::StatusOr<bool> JobCollector::HasRunEnded() {
   ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
@@ -138,7 +153,7 @@ absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine
   const auto news = FarMirror(means_.home, engine, means_.clock, id_, job.id).Refresh(options);
   if (!news.ok()) return AfterSilence(job, engine, news.status());
   heard_at_ = means_.clock.Now();
-  for (const std::string& problem : news->problems) Say(problem);
+  for (const std::string& problem : news->problems) Say(problem, problem);
   if (news->over && !news->more) return Finish(job, engine);
   bool more = false;
   if (means_.clock.Now() - output_at_ < kOutputEvery) return false;
@@ -177,7 +192,8 @@ void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
     const absl::Duration usual = UsualPause();
     // What isn't there yet is asked for soon, then more and more seldom.
     pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, std::min(usual * 6, kLongestCollectPause));
-    if (!done.ok()) Say(std::string(done.status().message()));
+    const std::string why(done.status().message());
+    if (!done.ok()) Say(why, WithoutNumbers(why));
     pause(pause_);
   }
 }

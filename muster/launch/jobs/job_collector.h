@@ -41,10 +41,8 @@ class JobCollector {
  private:
   static constexpr absl::Duration kOutputEvery = absl::Seconds(30);
 
-  // Tells each thing once.
-  void Say(const std::string& line) {
-    if (said_.insert(line).second) means_.say(line);
-  }
+  // Tells each thing once, and only so many: what the job says may be anything. `thing`: by which it is known again.
+  void Say(const std::string& line, const std::string& thing);
   absl::StatusOr<bool> StepOf(const JobOfRun& job, JobEngine& engine);
   absl::Status Send(const JobOfRun& job, JobEngine& engine);
   // When the job can't be asked: finds whether there is one.

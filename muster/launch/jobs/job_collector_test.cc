@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "muster/launch/far_home/far_message.h"
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/submit_job.h"
@@ -16,7 +18,8 @@
 namespace muster::job_collector_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs,
+    ::testing::StartsWith;
 
 class JobCollectorTest : public FarHomesFixture {
  protected:
@@ -100,6 +103,39 @@ TEST_F(JobCollectorTest, WhatIsWrongIsSaidOnce) {
   ASSERT_TRUE(Step().ok());
   ASSERT_TRUE(Step().ok());
   EXPECT_THAT(said_, ElementsAre(HasSubstr("job.out isn't what it was")));
+}
+
+TEST_F(JobCollectorTest, AnErrorOfWhichOnlyNumbersChangeIsSaidOnce) {
+  int port = 50000;
+  const auto fail = [&] { silence_ = absl::UnavailableError(absl::StrCat("read tcp 10.0.0.1:", ++port, ": reset")); };
+  fail();
+  collector_->Run([&](absl::Duration) {
+    fail();
+    if (port == 50005) UnmarkFar(home_, id_);
+  });
+  EXPECT_THAT(said_, ElementsAre("read tcp 10.0.0.1:50001: reset"));
+}
+
+TEST_F(JobCollectorTest, AJobThatSaysMuchFillsNoDisk) {
+  ASSERT_TRUE(Step().ok());
+  nlohmann::json differs = nlohmann::json::array();
+  for (int i = 0; i < 300; ++i) differs.push_back(absl::StrCat("logs/worker.", i, "/000001.log"));
+  hostile_ = FarMessageText({.head = {{"home", far_.path()},
+                                      {"parts", nlohmann::json::array()},
+                                      {"differs", differs},
+                                      {"more", false},
+                                      {"over", false}}});
+  ASSERT_TRUE(Step().ok());
+  ASSERT_TRUE(Step().ok());
+  EXPECT_THAT(said_, SizeIs(101));
+  EXPECT_THAT(said_.back(), HasSubstr("isn't said any more"));
+}
+
+TEST_F(JobCollectorTest, WhatAnErrorSaysIsOneShortLine) {
+  silence_ = absl::UnavailableError("a\n\x1b[2J" + std::string(5000, 'x'));
+  collector_->Run([&](absl::Duration) { UnmarkFar(home_, id_); });
+  EXPECT_THAT(said_, ElementsAre(StartsWith("a\\x0a\\x1b[2Jx")));
+  EXPECT_LE(said_.at(0).size(), 1010U);
 }
 
 TEST_F(JobCollectorTest, OneCollectorAtATime) {

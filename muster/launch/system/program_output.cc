@@ -17,15 +17,21 @@
 namespace muster {
 namespace {
 
+// As much as a pipe can hold: all that a program has left in it, and no more of one that writes without end.
+constexpr size_t kMostOfDrain = size_t{1} << 20;
+
 // Reads what is there. Returns false at the end.
 bool TakeOutput(int fd, std::string& kept, size_t most) {
-  while (true) {
+  size_t read_now = 0;
+  while (read_now < kMostOfDrain) {
     std::array<char, 8192> piece;
     const ssize_t got = Uninterrupted([&] { return read(fd, piece.data(), piece.size()); });
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return false;
+    read_now += static_cast<size_t>(got);
     kept.append(piece.data(), std::min(static_cast<size_t>(got), most - std::min(most, kept.size())));
   }
+  return true;
 }
 
 // Keeps SIGPIPE from this thread while it lives: a program may end without having read its input.

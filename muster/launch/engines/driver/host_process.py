@@ -40,7 +40,10 @@ def forget_dead(folder):
     for name in os.listdir(folder):
         parts = name.split("-")
         if len(parts) > 3 and parts[-3].isdigit() and not os.path.exists(f"/proc/{parts[-3]}"):
-            os.unlink(os.path.join(folder, name))
+            try:
+                os.unlink(os.path.join(folder, name))
+            except FileNotFoundError:  # another process of this host has just done it
+                pass
 
 
 def digest_of(path):
@@ -123,13 +126,21 @@ class HostProcess:
 
     def meet(self, rendezvous):
         # In place, so that no other file is left where this process is killed; an agent that reads a part reads again.
-        for _, file in list(self.running.values()):
-            with open(file, "r+b") as kept:
-                kept.write(rendezvous.encode())
-                kept.truncate()
+        for key, (_, file) in list(self.running.items()):
+            try:
+                with open(file, "r+b") as kept:
+                    kept.write(rendezvous.encode())
+                    kept.truncate()
+            except OSError as error:  # an agent that has just ended has no file any more; the others hear it all the same
+                if key in self.running:
+                    self.events.put({"key": key, "line": one_line(f"its file isn't renewed: {error}")})
 
     def end(self, key=None):
         """Closes the agent's stdin, by which it ends its tasks and then itself."""
         for one in [key] if key is not None else list(self.running):
-            if one in self.running:
-                self.running[one][0].stdin.close()
+            agent = self.running.get(one)
+            if agent is not None:  # it may end at any time
+                try:
+                    agent[0].stdin.close()
+                except OSError:
+                    pass

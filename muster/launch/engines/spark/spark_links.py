@@ -11,6 +11,7 @@ from spark_wire import DRIVER, Wire, WireError
 MOST_STRANGERS = 64  # connections that haven't shown the key yet
 LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
+OVER = {"over": True}  # lets a task return
 GONE = "its task of Spark is gone: its executor has died, or Spark has ended the stage"
 
 
@@ -66,10 +67,10 @@ class Links:
             threading.Thread(target=self.serve, args=(connection, re.sub("^::ffff:", "", address[0])), daemon=True).start()
 
     def serve(self, connection, address):
-        link = None
-        wire = Wire(connection, self.key, DRIVER)
+        link = wire = None
         try:
             try:
+                wire = Wire(connection, self.key, DRIVER)  # fails if the other side has hung up already
                 wire.greet()
                 here = wire.receive()
                 wire.greeted()
@@ -79,13 +80,15 @@ class Links:
                 return
             link = Link(wire, here["here"], here["attempt"], {"name": here["name"], "address": address})
             if not self.take(link):
+                if self.given_up:
+                    wire.send_last(OVER)
                 return
             while (message := wire.receive()) is not None:
                 self.heard(link, message)
         except (OSError, WireError, ValueError, KeyError, TypeError):
             pass  # it is gone, or isn't one of this job
         finally:
-            wire.close()
+            (wire or connection).close()
             if link is not None:
                 self.drop(link)
 
@@ -123,6 +126,7 @@ class Links:
         with self.changed:
             links = list(self.links.values())
         for link in links:
+            link.wire.send_last(OVER)
             link.wire.close()
 
 

@@ -12,6 +12,7 @@ from host_process import DEVICES, HostProcess, one_line
 from spark_wire import TASK, Wire, WireError
 
 CONNECT_PATIENCE = 30.0  # seconds to reach the driver
+CONNECT_AGAIN = 0.5  # seconds between two attempts
 END_PATIENCE = 20.0  # seconds that agents have to end with the task
 PR_SET_PDEATHSIG = 1
 # What Spark has set for its Python worker. Two of them are secrets of Spark's.
@@ -68,15 +69,18 @@ class TaskLink:
                 self.tell(event)
 
     def serve(self):
-        """Does what the driver says, until it hangs up."""
+        """Does what the driver says, until it says that the job is over."""
         threading.Thread(target=self.follow, daemon=True).start()
         while (wish := self.wire.receive()) is not None:
+            if "over" in wish:
+                return
             if "start" in wish:
                 self.start(wish["start"], wish["arguments"], wish["rendezvous"])
             elif "meet" in wish:
                 self.host.meet(wish["meet"])
             elif "end" in wish:
                 self.host.end(wish["end"])
+        raise WireError("the connection has ended without a word")
 
     def start(self, key, arguments, rendezvous):
         try:
@@ -96,22 +100,28 @@ class TaskLink:
             time.sleep(0.05)
 
 
-def reach(addresses):
-    """Connects to the first that answers."""
+def reach(addresses, key):
+    """Connects to the first that greets, and greets it."""
     last = None
     until = time.monotonic() + CONNECT_PATIENCE
     while True:
         for host, port in addresses:
+            connection = None
             try:
-                return socket.create_connection((host, port), timeout=5)
-            except OSError as error:
+                connection = socket.create_connection((host, port), timeout=5)
+                wire = Wire(connection, key, TASK)
+                wire.greet()
+                return wire
+            except (OSError, WireError) as error:  # a driver that many reach at once hangs up on some
                 last = error
+                if connection is not None:
+                    connection.close()
         if time.monotonic() > until:
             raise ConnectionError(
                 f"{socket.gethostname()} can't reach the job's driver at {addresses}: {last}; the executors must reach the "
                 "driver's host at all ports, or at those of `ports`"
             )
-        time.sleep(0.5)
+        time.sleep(CONNECT_AGAIN)
 
 
 class Part:
@@ -141,15 +151,16 @@ class Part:
         return iter(())
 
     def run(self, partition, attempt, gpus):
-        wire = Wire(reach(self.addresses), self.key, TASK)
+        wire = reach(self.addresses, self.key)
         link = TaskLink(SparkHost(), wire, self, own_variables(os.environ, self.cores, gpus, self.hides_gpus))
         try:
-            wire.greet()
             wire.send({"here": partition, "attempt": attempt, "name": socket.gethostname()})
             wire.greeted()
             link.serve()
-        except (OSError, WireError, ValueError):
-            pass  # the driver is gone, which ends the task
+        except (OSError, WireError, ValueError) as error:
+            # A partition whose task returns is finished for Spark, and would never come back: so the stage has to fail.
+            why = one_line(str(error)) or type(error).__name__
+            raise ConnectionError(f"{socket.gethostname()} has lost the job's driver: {why}") from None
         finally:
             link.end()
             wire.close()

@@ -166,5 +166,8 @@ def why_failed(error):
         if re.match(r"[\w.$]+(Exception|Error)\b", cause):
             stack = [j for j in range(i, len(lines)) if re.match(r"\s+at |Driver stacktrace", lines[j])]
             said = [re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z])", "", cause), *lines[i + 1:stack[0] if stack else len(lines)]]
-            return one_line(re.sub(r"^.*Most recent failure reason: ", "", " ".join(said)), MOST_CAUSE)
+            # Python's own stack, which stands before what has happened, is indented.
+            told = " ".join(one for one in said if not one.startswith("  "))
+            told = re.sub(r"\S*PythonException: .*?Traceback \(most recent call last\):", "", told)
+            return one_line(re.sub(r"^.*Most recent failure reason: ", "", told), MOST_CAUSE)
     return one_line(text, MOST_CAUSE) or type(error).__name__

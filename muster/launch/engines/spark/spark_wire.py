@@ -7,11 +7,19 @@ import json
 import secrets
 import socket
 import threading
+import time
 
 DRIVER, TASK = "driver", "task"
-GREETING = 10.0  # seconds for the other side to show that it has the key
+GREETING = 10.0  # seconds in all for the other side to show that it has the key
 MOST_GREETING = 100  # bytes of its first line
+MOST_FIRST = 4 << 10  # bytes of the second, which shows it
 MOST_WIRE_LINE = 256 << 10  # bytes of each other one
+# Seconds after which a silent network between two hosts counts as broken, as in spark.network.timeout: a task that goes on
+# without its driver would keep the stage from beginning anew.
+SILENCE = 120
+KEEP_ALIVE = ((socket.SO_KEEPALIVE, 1, socket.SOL_SOCKET), (socket.TCP_KEEPIDLE, SILENCE // 2, socket.IPPROTO_TCP),
+              (socket.TCP_KEEPINTVL, SILENCE // 12, socket.IPPROTO_TCP), (socket.TCP_KEEPCNT, 6, socket.IPPROTO_TCP),
+              (socket.TCP_USER_TIMEOUT, SILENCE * 1000, socket.IPPROTO_TCP))
 
 
 class WireError(Exception):
@@ -30,15 +38,18 @@ class Wire:
         self.side = side
         self.other = TASK if side == DRIVER else DRIVER
         self.rest = b""
+        self.until = None  # when the greeting must be over; None: it is
         self.key = key
         self.sent = self.received = 0
         self.lock = threading.Lock()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value, level in KEEP_ALIVE:
+            connection.setsockopt(level, option, value)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def greet(self):
         """Each side says a number that it never says again. From both follows the key of this connection, so that nothing of
         another one passes for a line of it."""
+        self.until = time.monotonic() + GREETING
         self.connection.settimeout(GREETING)
         own = secrets.token_hex(16).encode()
         self.connection.sendall(own + b"\n")
@@ -50,18 +61,32 @@ class Wire:
 
     def greeted(self):
         """The other side has shown that it has the key: from now on it may be silent."""
+        self.until = None
         self.connection.settimeout(None)
 
     def send(self, message):
-        text = json.dumps(message).encode()
         with self.lock:
-            code = code_of(self.key, f"{self.side} {self.sent} ".encode() + text)
-            self.sent += 1
-            self.connection.sendall(code + b" " + text + b"\n")
+            self.connection.sendall(self.line_of(message))
+
+    def send_last(self, message):
+        """Says it if that takes no time: the other side may not read any more."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.connection.send(self.line_of(message), socket.MSG_DONTWAIT)
+            except OSError:
+                pass
+            finally:
+                self.lock.release()
+
+    def line_of(self, message):
+        text = json.dumps(message).encode()
+        code = code_of(self.key, f"{self.side} {self.sent} ".encode() + text)
+        self.sent += 1
+        return code + b" " + text + b"\n"
 
     def receive(self):
         """Returns the next object; None at the end."""
-        line = self.line(MOST_WIRE_LINE)
+        line = self.line(MOST_WIRE_LINE if self.until is None else MOST_FIRST)
         if line is None:
             return None
         code, _, text = line.partition(b" ")
@@ -75,7 +100,12 @@ class Wire:
         while b"\n" not in self.rest:
             if len(self.rest) > most:
                 raise WireError("a line has no end")
-            data = self.connection.recv(1 << 16)
+            if self.until is not None:
+                left = self.until - time.monotonic()
+                if left <= 0:
+                    raise WireError(f"its greeting takes longer than {GREETING:g} s")
+                self.connection.settimeout(left)
+            data = self.connection.recv(min(1 << 16, most + 1))
             if not data:
                 return None
             self.rest += data
