@@ -17,9 +17,10 @@ std::string WholeSeconds(absl::Duration time) {
 constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
 
 // A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
-constexpr char kAttend[] = R"sh(child= asked=
+// SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched.
+constexpr char kAttend[] = R"sh(child= asked= supervises=
 trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-trap '[ -z "$child" ] || kill -TERM "$child"' USR1
+trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
 attend() {
   "$@" & child=$!
   [ -z "$asked" ] || kill -TERM "$child"
@@ -33,10 +34,12 @@ constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/mu
 attend MUSTER home await ID --patience AWAIT || exit "$code"
 rm -f /muster/said
 mkfifo /muster/said && { tee -a OUTPUT </muster/said & exec >/muster/said 2>&1; }
+supervises=1
 for life in 1 2 3 4; do
   attend MUSTER supervise ID --in_job kubernetes
   [ ! -e OVER ] || break
 done
+supervises=
 end=$code keep=KEEP
 [ -z "$asked" ] || keep=5
 asked=

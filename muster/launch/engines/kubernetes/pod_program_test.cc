@@ -87,6 +87,18 @@ TEST_F(PodProgramTest, TheEndOfThePodAsksTheSupervisorAndShortensTheWait) {
   EXPECT_THAT(scratch_.Read("words"), HasSubstr("told\nhome linger 1.2 --keep 3600\n")) << "a kill isn't a deletion";
 }
 
+// A played wait asks the shell for the run's end again and again, and would end by SIGTERM if that were passed on.
+TEST_F(PodProgramTest, AnAskForTheEndReachesNeitherTheWaitForTheExperimentNorThatForTheReader) {
+  const ProgramOutput output = Supervise(
+      "trap 'echo \"$2 told\" >>$folder/words; exit 9' TERM\n"
+      "case \"$*\" in supervise*) : >$folder/over; exit 3;; esac\n"
+      "for i in 1 2 3 4 5 6 7 8 9; do kill -USR1 $PPID; /bin/true; done; echo \"$2 ends\" >>$folder/words");
+  EXPECT_EQ(output.status.code, 3) << output.err;
+  EXPECT_EQ(scratch_.Read("words"),
+            "home await 1.2 --patience 60\nawait ends\nsupervise 1.2 --in_job kubernetes\n"
+            "home linger 1.2 --keep 3600\nlinger ends\n");
+}
+
 TEST_F(PodProgramTest, TheAgentReadsTheSecretAndItsHostsName) {
   const ProgramOutput output = Run(AgentProgramOfPod({.muster = scratch_ / "program",
                                                       .run = "ab",

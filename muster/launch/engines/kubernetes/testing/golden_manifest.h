@@ -53,9 +53,9 @@ spec:
           [ -w "${HOME:-/nowhere}" ] || export HOME=/muster
           echo $$ >/muster/pid
           echo muster >/muster/muster
-          child= asked=
+          child= asked= supervises=
           trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-          trap '[ -z "$child" ] || kill -TERM "$child"' USR1
+          trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
           attend() {
             "$@" & child=$!
             [ -z "$asked" ] || kill -TERM "$child"
@@ -67,10 +67,12 @@ spec:
           attend muster home await 1.2 --patience 600 || exit "$code"
           rm -f /muster/said
           mkfifo /muster/said && { tee -a /muster/home/experiments/1/runs/2/job.out </muster/said & exec >/muster/said 2>&1; }
+          supervises=1
           for life in 1 2 3 4; do
             attend muster supervise 1.2 --in_job kubernetes
             [ ! -e /muster/home/experiments/1/runs/2/job_over ] || break
           done
+          supervises=
           end=$code keep=86400
           [ -z "$asked" ] || keep=5
           asked=
