@@ -13,13 +13,16 @@ std::string WholeSeconds(absl::Duration time) {
   return absl::StrCat(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
 }
 
+// What the pod's processes need for their own ends.
+constexpr absl::Duration kLastSecondsOfPod = absl::Seconds(3);
+
 // An image's user may have no folder that it can write to.
 constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
 
 // A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
 // SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched.
-constexpr char kAttend[] = R"sh(child= asked= supervises=
-trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+constexpr char kAttend[] = R"sh(child= asked= since= supervises=
+trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
 trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
 attend() {
   "$@" & child=$!
@@ -30,6 +33,7 @@ attend() {
 }
 )sh";
 
+// SIGTERM ends a wait, after which a shorter one follows.
 constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
 attend MUSTER home await ID --patience AWAIT || exit "$code"
 rm -f /muster/said
@@ -40,10 +44,13 @@ for life in 1 2 3 4; do
   [ ! -e OVER ] || break
 done
 supervises=
-end=$code keep=KEEP
-[ -z "$asked" ] || keep=5
-asked=
-attend MUSTER home linger ID --keep "$keep"
+end=$code asked=1
+while [ -n "$asked" ]; do
+  asked= keep=KEEP
+  [ -z "$since" ] || keep=$((since + GRACE - $(date +%s)))
+  [ "$keep" -ge 0 ] || break
+  attend MUSTER home linger ID --keep "$keep"
+done
 exit "$end"
 )sh";
 
@@ -61,7 +68,8 @@ std::string SupervisorProgram(const SupervisorPodProgram& program) {
                                                        {"OVER", ShellWord(program.over_file)},
                                                        {"OUTPUT", ShellWord(program.output_file)},
                                                        {"AWAIT", WholeSeconds(program.await)},
-                                                       {"KEEP", WholeSeconds(program.keep)}}));
+                                                       {"KEEP", WholeSeconds(program.keep)},
+                                                       {"GRACE", WholeSeconds(program.grace - kLastSecondsOfPod)}}));
 }
 
 std::string AgentProgramOfPod(const AgentPodProgram& program) {

@@ -21,10 +21,11 @@ struct SupervisorPodProgram {
   std::string output_file;  // Home::job_output there: what the supervisor says, which is the pod's output, too
   absl::Duration await;     // the experiment comes within this
   absl::Duration keep;      // and is fetched within this after its end
+  absl::Duration grace;     // the pod is killed so long after SIGTERM
 };
 // Waits until the experiment has come, supervises it, again if the supervisor is killed, three times, and then waits
 // until all has been fetched. SIGTERM, by which Kubernetes ends a pod, asks the supervisor to end the run, and shortens
-// that wait to seconds; SIGUSR1 only asks the supervisor.
+// that wait to what is left of the grace; SIGUSR1 only asks the supervisor.
 std::string SupervisorProgram(const SupervisorPodProgram& program);
 
 struct AgentPodProgram {

@@ -29,7 +29,7 @@ spec:
   restartPolicy: Never
   hostname: supervisor
   subdomain: muster-1-2-8c1f2a3b
-  terminationGracePeriodSeconds: 90
+  terminationGracePeriodSeconds: 120
   enableServiceLinks: false
   automountServiceAccountToken: false
   securityContext:
@@ -53,8 +53,8 @@ spec:
           [ -w "${HOME:-/nowhere}" ] || export HOME=/muster
           echo $$ >/muster/pid
           echo muster >/muster/muster
-          child= asked= supervises=
-          trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+          child= asked= since= supervises=
+          trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
           trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
           attend() {
             "$@" & child=$!
@@ -73,10 +73,13 @@ spec:
             [ ! -e /muster/home/experiments/1/runs/2/job_over ] || break
           done
           supervises=
-          end=$code keep=86400
-          [ -z "$asked" ] || keep=5
-          asked=
-          attend muster home linger 1.2 --keep "$keep"
+          end=$code asked=1
+          while [ -n "$asked" ]; do
+            asked= keep=86400
+            [ -z "$since" ] || keep=$((since + 117 - $(date +%s)))
+            [ "$keep" -ge 0 ] || break
+            attend muster home linger 1.2 --keep "$keep"
+          done
           exit "$end"
       env:
         - {name: MUSTER_HOME, value: /muster/home}
