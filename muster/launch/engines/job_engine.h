@@ -68,6 +68,8 @@ struct JobNews {
   bool ending = false;     // the engine ends it just now, for `reason`
   std::string reason;      // in the engine's words: "Resources", "NodeDown"; empty: none is given
   bool time_over = false;  // because its time is over
+  // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
+  bool taken_away = false;
 };
 
 enum class JobEnd {

@@ -121,6 +121,28 @@ TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
   EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
 }
 
+TEST_F(KubernetesJobsTest, AJobThatIsGoneWasCancelledIfSomebodyWasSeenToDeleteIt) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  KubernetesJobs jobs = Jobs();
+  const auto look = [&](const std::string& more) {
+    const std::string pod = absl::StrCat(
+        R"({"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"}, "deletionTimestamp": "t"},)",
+        R"( "status": {"phase": "Running")", more, "}}");
+    scratch_.Write("answer", absl::StrCat(R"({"items": [)", more == "gone" ? "" : pod, "]}"));
+    return jobs.Look({"a"})->at("a");
+  };
+  const JobNews unseen = look("gone");
+  EXPECT_EQ(unseen.phase, JobPhase::kUnknown);
+  EXPECT_FALSE(unseen.cancelled);
+  EXPECT_TRUE(unseen.taken_away);
+  EXPECT_TRUE(look("").cancelled);
+  EXPECT_TRUE(look("gone").cancelled);
+  EXPECT_FALSE(look(R"(, "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}])").cancelled);
+  EXPECT_FALSE(look("gone").cancelled);
+  EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
+  EXPECT_TRUE(look("gone").cancelled);
+}
+
 TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
   Program("case $all in get*) cat answer; exit;; esac");
   scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"},
@@ -146,6 +168,7 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
   EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
   EXPECT_EQ(Asked(),
+            "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
             "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
             "delete pods,services,secrets --selector=muster/job=a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");

@@ -139,10 +139,12 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   const auto is_supervisor = [](const PodFacts* pod) { return pod->is_supervisor; };
   const auto supervisor = std::find_if(pods.begin(), pods.end(), is_supervisor);
   if (supervisor == pods.end())
-    return {.phase = JobPhase::kEnded, .text = "the supervisor's pod was deleted", .cancelled = true};
+    return {.phase = JobPhase::kEnded, .text = "the supervisor's pod is gone", .taken_away = true};
   const PodFacts& its = **supervisor;
   if (its.phase == JobPhase::kEnded)
-    return {.phase = JobPhase::kEnded, .text = absl::StrCat("the supervisor's pod: ", its.text)};
+    return {.phase = JobPhase::kEnded,
+            .text = absl::StrCat("the supervisor's pod: ", its.text),
+            .taken_away = its.disrupted};
   std::vector<const PodFacts*> waiting, gone;
   for (const PodFacts* pod : pods) {
     if (pod->phase == JobPhase::kWaits && !pod->is_again && !pod->being_deleted) waiting.push_back(pod);

@@ -28,7 +28,8 @@ struct PodFacts {
 // Unavailable: it isn't such a list.
 absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
 
-// Returns news of each job of which there is a pod.
+// Returns news of each job of which there is a pod. It is cancelled while the supervisor's pod is being deleted without
+// a disruption; a pod that is gone doesn't say why.
 std::map<std::string, JobNews> NewsOfPods(const std::vector<PodFacts>& pods);
 
 }  // namespace muster

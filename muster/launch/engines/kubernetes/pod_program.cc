@@ -23,7 +23,7 @@ constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/must
 // SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched.
 constexpr char kAttend[] = R"sh(child= asked= since= supervises=
 trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
+trap ': >ASKED; [ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
 attend() {
   "$@" & child=$!
   [ -z "$asked" ] || kill -TERM "$child"
@@ -62,7 +62,7 @@ exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rend
 
 std::string SupervisorProgram(const SupervisorPodProgram& program) {
   return absl::StrCat(kOwnFolder, "echo $$ >", kPidFileOfPod, "\necho ", ShellWord(program.muster),
-                      " >/muster/muster\n", kAttend,
+                      " >/muster/muster\n", absl::StrReplaceAll(kAttend, {{"ASKED", kAskedFileOfPod}}),
                       absl::StrReplaceAll(kSupervise, {{"MUSTER", ShellWord(program.muster)},
                                                        {"ID", ShellWord(program.experiment)},
                                                        {"OVER", ShellWord(program.over_file)},

@@ -14,6 +14,9 @@ inline constexpr char kRendezvousOfPod[] = "/muster/rendezvous";
 // Where the supervisor's program keeps its process id, for AskProgram.
 inline constexpr char kPidFileOfPod[] = "/muster/pid";
 
+// There once somebody has asked the supervisor's pod for the run's end by AskProgram.
+inline constexpr char kAskedFileOfPod[] = "/muster/asked";
+
 struct SupervisorPodProgram {
   std::string muster;       // the program in the image
   std::string experiment;   // its id
@@ -25,7 +28,8 @@ struct SupervisorPodProgram {
 };
 // Waits until the experiment has come, supervises it, again if the supervisor is killed, three times, and then waits
 // until all has been fetched. SIGTERM, by which Kubernetes ends a pod, asks the supervisor to end the run, and shortens
-// that wait to what is left of the grace; SIGUSR1 only asks the supervisor.
+// that wait to what is left of the grace; SIGUSR1 only asks the supervisor, and
+// leaves a note that it was asked for.
 std::string SupervisorProgram(const SupervisorPodProgram& program);
 
 struct AgentPodProgram {

@@ -55,7 +55,7 @@ spec:
           echo muster >/muster/muster
           child= asked= since= supervises=
           trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-          trap '[ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
+          trap ': >/muster/asked; [ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
           attend() {
             "$@" & child=$!
             [ -z "$asked" ] || kill -TERM "$child"
