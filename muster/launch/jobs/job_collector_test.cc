@@ -10,6 +10,7 @@
 
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/testing/far_homes.h"
 
@@ -183,6 +184,36 @@ TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
   EXPECT_FALSE(Step().ok()) << "it may come back in a moment";
   clock_.Advance(absl::Minutes(11));
   EXPECT_EQ(Step().value(), true);
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AnotherAttemptIsRefusedWhileTheOutputOfTheLastOneIsFetched) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kFinished);
+  ASSERT_TRUE(Step().ok());
+  absl::Duration waited;
+  const absl::Status refused = LeaveFar(home_, watch_, id_, clock_, [&](absl::Duration pause) {
+    waited += pause;
+    clock_.Advance(pause);
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("still being fetched from its job muster-1"));
+  EXPECT_GE(waited, kLeavePatienceOfFar);
+  EXPECT_THAT(played_.ended, IsEmpty()) << "the job has what the next attempt wants";
+  EXPECT_TRUE(IsFar(home_, id_));
+  // The collector comes to its end meanwhile.
+  EXPECT_EQ(LeaveFar(home_, watch_, id_, clock_,
+                     [this](absl::Duration) {
+                       EndFar(id_);
+                       EXPECT_EQ(Step().value(), true);
+                     }),
+            absl::OkStatus());
+}
+
+TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
+  const auto pause = [this](absl::Duration time) { clock_.Advance(time); };
+  EXPECT_EQ(LeaveFar(home_, watch_, id_, clock_, pause), absl::OkStatus());
+  EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kCancel)));
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
