@@ -181,10 +181,11 @@ absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
     return DeleteAll(kubectl_, id, /*at_once=*/false);
   }
   const absl::Status asked = AskSupervisor(id, kAskPatience);
-  // Then there is nobody to ask.
-  return absl::StrContains(asked.message(), "not found") || absl::StrContains(asked.message(), "completed pod")
-             ? absl::OkStatus()
-             : asked;
+  // Then there is nobody to ask. Many other things may be "not found".
+  for (const std::string& gone : {absl::StrCat("pods \"", id, "\" not found"), std::string("completed pod"),
+                                  absl::StrCat("container not found (\"", kMusterContainer, "\")")})
+    if (absl::StrContains(asked.message(), gone)) return absl::OkStatus();
+  return asked;
 }
 
 absl::StatusOr<OwnJob> KubernetesJobs::Own() {

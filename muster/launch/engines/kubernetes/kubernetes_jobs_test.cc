@@ -175,6 +175,17 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << "it has ended";
 }
 
+TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
+  KubernetesJobs jobs = Jobs();
+  for (const char* words :
+       {"error: context was not found for specified context: c", "sh: kubectl: not found",
+        "sh: cat: not found; command terminated with exit code 127", "Error from server (NotFound): pods \"ab\" not found",
+        "Error from server (NotFound): namespaces \"team\" not found"}) {
+    Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
+    EXPECT_NE(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << words;
+  }
+}
+
 TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {
   const absl::Status nobody = Jobs().Ask("", {}, "").status();
   EXPECT_FALSE(nobody.ok());
