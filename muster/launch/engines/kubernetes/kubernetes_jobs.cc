@@ -37,12 +37,18 @@ KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& e
 
 std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
 
-// The job's owner is the supervisor's pod; what couldn't be made with it is named by the label, too.
+// The Service and the Secret have the job's name: to find them by the label would need the right to list Secrets.
 absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
-  std::vector<std::string> words = {"delete", "pods,services,secrets", SelectorOf(job), "--ignore-not-found",
-                                    "--wait=false"};
-  if (at_once) words.emplace_back("--now");
-  return kubectl.Run(words, "", kMakePatience).status();
+  for (const std::vector<std::string>& which :
+       {std::vector<std::string>{"pods", SelectorOf(job)},
+        std::vector<std::string>{absl::StrCat("services/", job), absl::StrCat("secrets/", job)}}) {
+    std::vector<std::string> words = {"delete"};
+    words.insert(words.end(), which.begin(), which.end());
+    words.insert(words.end(), {"--ignore-not-found", "--wait=false"});
+    if (at_once) words.emplace_back("--now");
+    RETURN_IF_ERROR(kubectl.Run(words, "", kMakePatience).status());
+  }
+  return absl::OkStatus();
 }
 
 // The refusals of JobEngine::Submit.
@@ -108,7 +114,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   if (deleted.ok()) return AsRefusal(made.status());
   return absl::Status(AsRefusal(made.status()).code(),
                       absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
-                                   "delete pods,services,secrets ", SelectorOf(manifest.name), " does it (",
+                                   "delete pod/", manifest.name, " does it (",
                                    std::string(deleted.message()), ")"));
 }
 

@@ -11,7 +11,7 @@
 namespace muster::kubernetes_jobs_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 // What kubectl says unless a test says otherwise, by the words behind context and namespace. $all: all of them.
 constexpr char kUsual[] = R"sh(
@@ -56,11 +56,11 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
   EXPECT_EQ(Asked(),
-            "auth can-i create pods\nauth can-i create pods --subresource=exec\ncreate --dry-run=server --output=name "
-            "--filename=-\n"
+            "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
+            "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
             "create --output=json --filename=-\ncreate --output=name --filename=-\n");
-  EXPECT_EQ(scratch_.Read("in.3"), scratch_.Read("job.sh"));
-  const std::string supervisor = scratch_.Read("in.4"), others = scratch_.Read("in.5");
+  EXPECT_EQ(scratch_.Read("in.6"), scratch_.Read("job.sh"));
+  const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
   EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
                             HasSubstr(*id + "-h1\n"), HasSubstr("11111111-2222-3333-4444-555555555555"),
@@ -75,8 +75,9 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
   const auto refused = Submit();
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the namespace's quota has no room for all pods"));
-  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=muster-1-2-"));
-  EXPECT_THAT(Asked(), HasSubstr("--ignore-not-found --wait=false --now\n"));
+  EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
+                                     "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
+                                     "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
 }
 
 TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
@@ -86,6 +87,8 @@ TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("you may not create pods/exec in namespace team (context c)"));
   EXPECT_THAT(Asked(), Not(HasSubstr("--filename"))) << "nothing was made";
+  Program("case $all in \"auth can-i delete secrets\") echo no; exit 1;; esac");
+  EXPECT_THAT(std::string(Submit().status().message()), HasSubstr("you may not delete secrets in namespace team"));
 }
 
 TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
@@ -160,7 +163,7 @@ TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
   EXPECT_EQ(news.text,
             "its pods didn't all start within 1m (0 of 1 pods run; the supervisor: not scheduled yet), and were "
             "given back");
-  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=a"));
+  EXPECT_THAT(Asked(), HasSubstr("delete pods --selector=muster/job=a"));
 }
 
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
@@ -170,7 +173,8 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(Asked(),
             "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
             "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
-            "delete pods,services,secrets --selector=muster/job=a --ignore-not-found --wait=false\n");
+            "delete pods --selector=muster/job=a --ignore-not-found --wait=false\n"
+            "delete services/a secrets/a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << "it has ended";
 }
