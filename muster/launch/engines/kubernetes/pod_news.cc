@@ -93,6 +93,20 @@ std::string Disruption(const Json& status) {
   return "";
 }
 
+bool HasCondition(const Json& status, const char* type, const char* value) {
+  for (const Json& condition : At(status, "conditions"))
+    if (TextAt(condition, "type") == type && TextAt(condition, "status") == value) return true;
+  return false;
+}
+
+// A control plane that misses a node has its pods as not ready, and leaves what the node has last said of their
+// containers.
+bool IsOnLostNode(const Json& status) {
+  return TextAt(status, "reason") == "NodeLost" || TextAt(status, "phase") == "Unknown" ||
+         (HasCondition(status, "Ready", "False") && HasCondition(status, "ContainersReady", "True") &&
+          TextAt(status, "phase") == "Running");
+}
+
 PodFacts FactsOf(const Json& pod) {
   const Json& metadata = At(pod, "metadata");
   const Json& labels = At(metadata, "labels");
@@ -118,6 +132,7 @@ PodFacts FactsOf(const Json& pod) {
     facts.start_timeout = absl::Seconds(seconds);
   const std::string disruption = Disruption(status);
   facts.disrupted = !disruption.empty();
+  facts.lost = IsOnLostNode(status);
   if (facts.disrupted && !absl::StrContains(facts.text, disruption))
     absl::StrAppend(&facts.text, facts.text.empty() ? "" : "; ", disruption);
   return facts;

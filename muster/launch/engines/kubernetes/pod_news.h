@@ -20,6 +20,7 @@ struct PodFacts {
   bool succeeded = false;
   bool being_deleted = false;
   bool stuck = false;      // waiting alone doesn't bring what it waits for
+  bool lost = false;       // its node isn't heard any more, and nobody knows whether it runs
   bool disrupted = false;  // Kubernetes has taken it away: evicted, preempted, its node lost
   absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
   std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
