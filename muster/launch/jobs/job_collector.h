@@ -45,6 +45,8 @@ class JobCollector {
   void Say(const std::string& line) {
     if (said_.insert(line).second) means_.say(line);
   }
+  // Ends the job of a run that has ended without one, if it was about to be submitted.
+  absl::StatusOr<bool> EndUnwritten();
   absl::StatusOr<bool> StepOf(const JobOfRun& job, JobEngine& engine);
   absl::Status Send(const JobOfRun& job, JobEngine& engine);
   // When the job can't be asked: finds whether there is one.

@@ -17,7 +17,7 @@
 namespace muster::job_collector_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
 
 class JobCollectorTest : public FarHomesFixture {
  protected:
@@ -187,6 +187,22 @@ TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+// The command was killed after the engine had made the job.
+TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEnded) {
+  ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
+  ASSERT_TRUE(MarkFar(home_, id_, {.engine = "slurm", .id = "muster-9", .host = "h"}).ok());
+  EXPECT_EQ(Step().value(), false) << "it may be about to be written";
+  EXPECT_THAT(played_.ended, IsEmpty());
+  ASSERT_TRUE(near_->EndLost(id_, {}).ok());
+  played_.silence = absl::UnavailableError("no answer");
+  EXPECT_EQ(Step().status(), played_.silence);
+  EXPECT_TRUE(IsFar(home_, id_));
+  played_.silence = absl::OkStatus();
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_THAT(played_.ended, Contains(Pair("muster-9", JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
 TEST_F(JobCollectorTest, AnotherAttemptIsRefusedWhileTheOutputOfTheLastOneIsFetched) {
   ASSERT_TRUE(Step().ok());
   BringFar(id_, RunState::kFinished);
@@ -253,6 +269,27 @@ class FarSubmitTest : public FarHomesFixture {
 TEST_F(FarSubmitTest, JobsThatShareNoFolderAreMarked) {
   ASSERT_TRUE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
   EXPECT_THAT(FarRuns(home_), ElementsAre(id_));
+}
+
+TEST_F(FarSubmitTest, TheJobIsNotedBeforeItIsMade) {
+  played_.id_in = "muster-9";
+  played_.refusal = absl::UnavailableError("nothing within 2m");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  ASSERT_TRUE(JobMarkedFar(home_, id_).has_value()) << "the engine may have made it";
+  EXPECT_EQ(JobMarkedFar(home_, id_)->id, "muster-9");
+  EXPECT_EQ(JobMarkedFar(home_, id_)->engine, "slurm");
+  played_.refusal = absl::InvalidArgumentError("no");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(FarSubmitTest, AJobThatCantBeWrittenDownIsEnded) {
+  // A folder in place of the file.
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.job(id_)).ok());
+  scratch_.Write("experiments/1/job/x", "");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_THAT(played_.ended, ElementsAre(Pair("101", JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
 }
 
 TEST_F(FarSubmitTest, JobsThatShareTheFolderAreNot) {

@@ -25,12 +25,13 @@ absl::Status StillFetched(const Home& home, const ExperimentId& id, const JobOfR
 
 absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, const Clock& clock,
                       const std::function<void(absl::Duration)>& pause) {
-  ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(home.job(id)));
+  ASSIGN_OR_RETURN(std::optional<JobOfRun> job, ReadJobFile(home.job(id)));
   for (const absl::Time until = clock.Now() + kLeavePatienceOfFar; IsFar(home, id) && clock.Now() < until;
        pause(kLookWhetherFetched))
     WantFar(home, id);
   if (!IsFar(home, id)) return absl::OkStatus();
   if (job.has_value() && HasComeInto(home, id, job->id)) return StillFetched(home, id, *job);
+  if (!job.has_value()) job = JobMarkedFar(home, id);
   JobEngine* const engine = job.has_value() ? jobs.EngineOf(*job) : nullptr;
   if (engine != nullptr) static_cast<void>(engine->End(job->id, JobEnd::kCancel));
   UnmarkFar(home, id);

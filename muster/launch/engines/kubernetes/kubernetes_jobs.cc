@@ -100,6 +100,12 @@ std::string KubernetesJobs::Script(const JobRequest& request) const {
   return ManifestText({.request = request, .place = kubectl_.place(), .suffix = RandomHex(kSuffixBytes)});
 }
 
+std::string KubernetesJobs::IdIn(const std::string& script) const {
+  const auto text = PosixFileSystem().ReadFile(script);
+  const auto manifest = ParseManifest(text.value_or(""));
+  return manifest.ok() ? manifest->name : "";
+}
+
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
   ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
@@ -114,8 +120,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   if (deleted.ok()) return AsRefusal(made.status());
   return absl::Status(AsRefusal(made.status()).code(),
                       absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
-                                   "delete pod/", manifest.name, " does it (",
-                                   std::string(deleted.message()), ")"));
+                                   "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
@@ -173,20 +178,21 @@ std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, 
                            news.text, "), and were given back")};
 }
 
-absl::Status KubernetesJobs::AskSupervisor(const std::string& id, absl::Duration patience) const {
+absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const std::string& program,
+                                                 absl::Duration patience) const {
   return kubectl_
-      .Run({"exec", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", AskProgram()}, "", patience)
+      .Run({"exec", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", program}, "", patience)
       .status();
 }
 
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
   if (how == JobEnd::kCancel) {
     // Otherwise the supervisor would take the deletion of its pod for an eviction. One that can't hear it doesn't run.
-    static_cast<void>(AskSupervisor(id, kTellPatience));
+    static_cast<void>(RunBesideSupervisor(id, NoteProgram(), kTellPatience));
     cancelled_.insert(id);
     return DeleteAll(kubectl_, id, /*at_once=*/false);
   }
-  const absl::Status asked = AskSupervisor(id, kAskPatience);
+  const absl::Status asked = RunBesideSupervisor(id, AskProgram(), kAskPatience);
   // Then there is nobody to ask. Many other things may be "not found".
   for (const std::string& gone : {absl::StrCat("pods \"", id, "\" not found"), std::string("completed pod"),
                                   absl::StrCat("container not found (\"", kMusterContainer, "\")")})

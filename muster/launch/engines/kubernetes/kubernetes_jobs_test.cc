@@ -55,10 +55,13 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   const auto id = Submit();
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
-  EXPECT_EQ(Asked(),
-            "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
-            "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
-            "create --output=json --filename=-\ncreate --output=name --filename=-\n");
+  EXPECT_EQ(Jobs().IdIn(scratch_ / "job.sh"), *id) << "it is known before";
+  EXPECT_EQ(Jobs().IdIn(scratch_ / "absent"), "");
+  EXPECT_EQ(
+      Asked(),
+      "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
+      "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
+      "create --output=json --filename=-\ncreate --output=name --filename=-\n");
   EXPECT_EQ(scratch_.Read("in.6"), scratch_.Read("job.sh"));
   const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
@@ -140,7 +143,8 @@ TEST_F(KubernetesJobsTest, AJobThatIsGoneWasCancelledIfSomebodyWasSeenToDeleteIt
   EXPECT_TRUE(unseen.taken_away);
   EXPECT_TRUE(look("").cancelled);
   EXPECT_TRUE(look("gone").cancelled);
-  EXPECT_FALSE(look(R"(, "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}])").cancelled);
+  EXPECT_FALSE(
+      look(R"(, "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}])").cancelled);
   EXPECT_FALSE(look("gone").cancelled);
   EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
   EXPECT_TRUE(look("gone").cancelled);
@@ -171,8 +175,8 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
   EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
   EXPECT_EQ(Asked(),
-            "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
-            "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
+            "exec a --container=muster -- sh -c : >/muster/asked; kill -USR1 \"$(cat /muster/pid)\"\n"
+            "exec a --container=muster -- sh -c : >/muster/asked\n"
             "delete pods --selector=muster/job=a --ignore-not-found --wait=false\n"
             "delete services/a secrets/a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");
@@ -181,10 +185,10 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
 
 TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
   KubernetesJobs jobs = Jobs();
-  for (const char* words :
-       {"error: context was not found for specified context: c", "sh: kubectl: not found",
-        "sh: cat: not found; command terminated with exit code 127", "Error from server (NotFound): pods \"ab\" not found",
-        "Error from server (NotFound): namespaces \"team\" not found"}) {
+  for (const char* words : {"error: context was not found for specified context: c", "sh: kubectl: not found",
+                            "sh: cat: not found; command terminated with exit code 127",
+                            "Error from server (NotFound): pods \"ab\" not found",
+                            "Error from server (NotFound): namespaces \"team\" not found"}) {
     Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
     EXPECT_NE(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << words;
   }

@@ -20,30 +20,32 @@ constexpr absl::Duration kLastSecondsOfPod = absl::Seconds(3);
 constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
 
 // A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
-// SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched.
-constexpr char kAttend[] = R"sh(child= asked= since= supervises=
+constexpr char kAttend[] = R"sh(child= asked= since= wish=
 trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-trap ': >ASKED; [ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
+trap '' USR1
 attend() {
   "$@" & child=$!
-  [ -z "$asked" ] || kill -TERM "$child"
+  [ -z "$asked$wish" ] || kill -TERM "$child"
   until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
   child=
   return "$code"
 }
 )sh";
 
-// SIGTERM ends a wait, after which a shorter one follows.
+// SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched. SIGTERM ends
+// the wait for that, after which a shorter one follows.
 constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
 attend MUSTER home await ID --patience AWAIT || exit "$code"
 rm -f /muster/said
 mkfifo /muster/said && { tee -a OUTPUT </muster/said & exec >/muster/said 2>&1; }
-supervises=1
+trap 'wish=1; [ -z "$child" ] || kill -TERM "$child"' USR1
 for life in 1 2 3 4; do
+  wish=
   attend MUSTER supervise ID --in_job kubernetes
   [ ! -e OVER ] || break
 done
-supervises=
+trap '' USR1
+wish=
 end=$code asked=1
 while [ -n "$asked" ]; do
   asked= keep=KEEP
@@ -62,7 +64,7 @@ exec MUSTER agent --serve RUN --host_variable VARIABLE --rendezvous /muster/rend
 
 std::string SupervisorProgram(const SupervisorPodProgram& program) {
   return absl::StrCat(kOwnFolder, "echo $$ >", kPidFileOfPod, "\necho ", ShellWord(program.muster),
-                      " >/muster/muster\n", absl::StrReplaceAll(kAttend, {{"ASKED", kAskedFileOfPod}}),
+                      " >/muster/muster\n", kAttend,
                       absl::StrReplaceAll(kSupervise, {{"MUSTER", ShellWord(program.muster)},
                                                        {"ID", ShellWord(program.experiment)},
                                                        {"OVER", ShellWord(program.over_file)},
@@ -81,7 +83,9 @@ std::string AgentProgramOfPod(const AgentPodProgram& program) {
                                                                {"ENDING", WholeSeconds(program.ending)}}));
 }
 
-std::string AskProgram() { return absl::StrCat("kill -USR1 \"$(cat ", kPidFileOfPod, ")\""); }
+std::string NoteProgram() { return absl::StrCat(": >", kAskedFileOfPod); }
+
+std::string AskProgram() { return absl::StrCat(NoteProgram(), "; kill -USR1 \"$(cat ", kPidFileOfPod, ")\""); }
 
 std::string InPodHome(const std::string& path, const std::string& home) {
   return absl::StartsWith(path, home) ? absl::StrCat(kPodHome, path.substr(home.size())) : path;

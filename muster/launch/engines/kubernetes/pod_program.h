@@ -14,7 +14,7 @@ inline constexpr char kRendezvousOfPod[] = "/muster/rendezvous";
 // Where the supervisor's program keeps its process id, for AskProgram.
 inline constexpr char kPidFileOfPod[] = "/muster/pid";
 
-// There once somebody has asked the supervisor's pod for the run's end by AskProgram.
+// There once muster was asked for the run's end: a signal that comes then isn't Kubernetes'.
 inline constexpr char kAskedFileOfPod[] = "/muster/asked";
 
 struct SupervisorPodProgram {
@@ -28,8 +28,7 @@ struct SupervisorPodProgram {
 };
 // Waits until the experiment has come, supervises it, again if the supervisor is killed, three times, and then waits
 // until all has been fetched. SIGTERM, by which Kubernetes ends a pod, asks the supervisor to end the run, and shortens
-// that wait to what is left of the grace; SIGUSR1 only asks the supervisor, and
-// leaves a note that it was asked for.
+// that wait to what is left of the grace; SIGUSR1 only asks the supervisor.
 std::string SupervisorProgram(const SupervisorPodProgram& program);
 
 struct AgentPodProgram {
@@ -44,8 +43,10 @@ std::string AgentProgramOfPod(const AgentPodProgram& program);
 // Runs the image's muster with the arguments behind it, in the supervisor's container.
 inline constexpr char kRunMuster[] = "exec \"$(cat /muster/muster)\" \"$@\"";
 
-// What is run in the supervisor's container to ask it for the run's end.
+// What is run in the supervisor's container to ask it for the run's end, and only to note that its pod is about to be
+// deleted for that.
 std::string AskProgram();
+std::string NoteProgram();
 
 // Returns where a file of the submitter's home is in the pod's.
 std::string InPodHome(const std::string& path, const std::string& home);

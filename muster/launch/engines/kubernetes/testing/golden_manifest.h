@@ -53,12 +53,12 @@ spec:
           [ -w "${HOME:-/nowhere}" ] || export HOME=/muster
           echo $$ >/muster/pid
           echo muster >/muster/muster
-          child= asked= since= supervises=
+          child= asked= since= wish=
           trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-          trap ': >/muster/asked; [ -z "$supervises" ] || [ -z "$child" ] || kill -TERM "$child"' USR1
+          trap '' USR1
           attend() {
             "$@" & child=$!
-            [ -z "$asked" ] || kill -TERM "$child"
+            [ -z "$asked$wish" ] || kill -TERM "$child"
             until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
             child=
             return "$code"
@@ -67,12 +67,14 @@ spec:
           attend muster home await 1.2 --patience 600 || exit "$code"
           rm -f /muster/said
           mkfifo /muster/said && { tee -a /muster/home/experiments/1/runs/2/job.out </muster/said & exec >/muster/said 2>&1; }
-          supervises=1
+          trap 'wish=1; [ -z "$child" ] || kill -TERM "$child"' USR1
           for life in 1 2 3 4; do
+            wish=
             attend muster supervise 1.2 --in_job kubernetes
             [ ! -e /muster/home/experiments/1/runs/2/job_over ] || break
           done
-          supervises=
+          trap '' USR1
+          wish=
           end=$code asked=1
           while [ -n "$asked" ]; do
             asked= keep=86400
