@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/experiment/submit_jobs.h"
@@ -26,6 +27,7 @@
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/private_files.h"
@@ -70,7 +72,6 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 }
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
-  LeaveFar(opened.home, *opened.jobs, id);
   for (const std::string& file :
        {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
     unlink(file.c_str());
@@ -82,6 +83,14 @@ absl::Status ForgetJobs(const OpenedHome& opened, const ExperimentId& id) {
   ForgetJob(opened, id);
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   for (int i = 1; i <= run.runs; ++i) ForgetJob(opened, {id.number, i});
+  return absl::OkStatus();
+}
+
+// Waits until all output of a run that has ended is here, or of a grid's.
+absl::Status AwaitOutput(const OpenedHome& opened, const RunRecord& former) {
+  for (int i = 0; i <= former.runs; ++i)
+    RETURN_IF_ERROR(LeaveFar(opened.home, *opened.jobs, i == 0 ? former.id : ExperimentId{former.id.number, i},
+                             RealClock(), absl::SleepFor));
   return absl::OkStatus();
 }
 
@@ -134,6 +143,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   EndLeftProcesses(opened, id);
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
+  RETURN_IF_ERROR(AwaitOutput(opened, former));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());

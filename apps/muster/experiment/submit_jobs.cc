@@ -17,7 +17,6 @@
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
-#include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/spec/experiment_file.h"
 
 namespace muster {
@@ -53,24 +52,6 @@ void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
     if (const std::string file = FarFile(home, id, kFarLeftName); PosixFileSystem().Exists(file))
       std::fprintf(stderr, "muster: not all output of experiment %s was fetched from its job: %s names the rest\n",
                    ShownId(id).c_str(), file.c_str());
-}
-
-void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id) {
-  constexpr absl::Duration kFetchedPatience = absl::Seconds(10);
-  constexpr int kFetchedPauseMs = 100;
-  for (const absl::Time until = RealClock().Now() + kFetchedPatience; IsFar(home, id);
-       poll(nullptr, 0, kFetchedPauseMs))
-    if (RealClock().Now() >= until) break;
-  if (!IsFar(home, id)) return;
-  const auto job = ReadJobFile(home.job(id));
-  if (job.ok() && job->has_value()) {
-    std::fprintf(stderr,
-                 "muster: not all that the last attempt has written was fetched from its job %s, which ends now\n",
-                 (*job)->id.c_str());
-    if (JobEngine* const engine = jobs.EngineOf(**job); engine != nullptr)
-      static_cast<void>(engine->End((*job)->id, JobEnd::kCancel));
-  }
-  UnmarkFar(home, id);
 }
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,

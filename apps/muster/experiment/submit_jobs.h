@@ -26,8 +26,4 @@ struct JobsSetting {
 // wait.
 void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd);
 
-// Before another attempt of a run whose job shares no folder with this machine: waits a little until all has been
-// fetched from that job, and ends it.
-void LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id);
-
 }  // namespace muster

@@ -68,6 +68,8 @@ struct JobNews {
   bool ending = false;     // the engine ends it just now, for `reason`
   std::string reason;      // in the engine's words: "Resources", "NodeDown"; empty: none is given
   bool time_over = false;  // because its time is over
+  // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
+  bool taken_away = false;
 };
 
 enum class JobEnd {
@@ -95,6 +97,8 @@ class JobEngine {
   // Returns what Submit takes, for users to read, too: a script that runs the run's supervisor (`muster supervise
   // ID --in_job NAME`), again if it is killed.
   virtual std::string Script(const JobRequest& request) const = 0;
+  // Returns the id that Submit will return for this script; "": only Submit finds it out.
+  virtual std::string IdIn(const std::string& /*script*/) const { return ""; }
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. NotFound: this machine has
   // no such engine. Unavailable: it can't be asked.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.

@@ -12,6 +12,10 @@
 namespace muster {
 namespace {
 
+std::string GoesOnIn(const ExperimentId& id) {
+  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
+}
+
 // Between two questions when the job ends.
 constexpr absl::Duration kAskAgain = absl::Minutes(10);
 
@@ -44,7 +48,8 @@ void ExperimentRun::NoteInterruption() {
   const EndingOfJob ending = time_is_over_ ? EndingOfJob() : job.why_ending();
   job_failed_ = ending.what == EndingOfJob::What::kEnded;
   if (job_failed_ || ending.what == EndingOfJob::What::kCancelled) {
-    run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason);
+    run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason,
+                              job_failed_ ? GoesOnIn(run.id) : "");
     return;
   }
   end_.begun_anew = ending.what == EndingOfJob::What::kBegunAnew;
@@ -56,9 +61,7 @@ void ExperimentRun::NoteInterruption() {
                                               : " was sent SIGTERM");
   time_is_over_ = true;
   end_.goes_on = job.goes_on || end_.begun_anew;
-  if (!end_.goes_on)
-    absl::StrAppend(&run.reason, "; muster train --experiment ", run.id.ToString(),
-                    " goes on with it, from its last checkpoint");
+  if (!end_.goes_on) absl::StrAppend(&run.reason, GoesOnIn(run.id));
   logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on") : run.reason);
 }
 

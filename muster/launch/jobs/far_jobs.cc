@@ -25,9 +25,14 @@ constexpr absl::Duration kStillWanted = absl::Seconds(10);
 
 bool HasFarHomes(JobEngine& engine) { return !absl::IsUnimplemented(engine.Ask("", {}, "").status()); }
 
-absl::Status MarkFar(const Home& home, const ExperimentId& id) {
+absl::Status MarkFar(const Home& home, const ExperimentId& id, const JobOfRun& job) {
   RETURN_IF_ERROR(PosixFileSystem().CreateDirectory(home.far_folder()));
-  return ReplaceFile(home.far_marker(id), "", Durability::kDisk);
+  return WriteJobFile(home.far_marker(id), job);
+}
+
+std::optional<JobOfRun> JobMarkedFar(const Home& home, const ExperimentId& id) {
+  const auto job = ReadJobFile(home.far_marker(id));
+  return job.ok() && job->has_value() && !(*job)->id.empty() ? *job : std::nullopt;
 }
 
 void UnmarkFar(const Home& home, const ExperimentId& id) { unlink(home.far_marker(id).c_str()); }

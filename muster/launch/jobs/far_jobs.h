@@ -2,6 +2,7 @@
 // somebody sees to them. Functions block for seconds; stateless.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,12 @@ namespace muster {
 // Whether jobs of this engine see no folder of those who submit them.
 bool HasFarHomes(JobEngine& engine);
 
-// A run is far from MarkFar on until all has been fetched and its job is gone. Errors are those of ReplaceFile.
-[[nodiscard]] absl::Status MarkFar(const Home& home, const ExperimentId& id);
+// A run is far from MarkFar on until all has been fetched and its job is gone. `job`: the one that is about to be
+// submitted, as far as it is known. Errors are those of ReplaceFile.
+[[nodiscard]] absl::Status MarkFar(const Home& home, const ExperimentId& id, const JobOfRun& job = {});
+// Returns what MarkFar was told, if that names a job. It may never have been made, or was made by a process that was
+// killed before it could write the file `job`.
+std::optional<JobOfRun> JobMarkedFar(const Home& home, const ExperimentId& id);
 void UnmarkFar(const Home& home, const ExperimentId& id);
 bool IsFar(const Home& home, const ExperimentId& id);
 std::vector<ExperimentId> FarRuns(const Home& home);

@@ -161,6 +161,18 @@ absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine
   return false;
 }
 
+absl::StatusOr<bool> JobCollector::EndUnwritten() {
+  const std::optional<JobOfRun> job = JobMarkedFar(means_.home, id_);
+  JobEngine* const engine = job.has_value() ? means_.jobs.EngineOf(*job) : nullptr;
+  const absl::Status ended = engine == nullptr ? absl::OkStatus() : engine->End(job->id, JobEnd::kCancel);
+  if (!ended.ok()) {
+    ASSIGN_OR_RETURN(const bool given_up, IsGivenUp());
+    return given_up ? absl::StatusOr<bool>(true) : ended;
+  }
+  UnmarkFar(means_.home, id_);
+  return true;
+}
+
 absl::StatusOr<bool> JobCollector::Step() {
   ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(means_.home.job(id_)));
   const auto run = means_.registry.Run(id_);
@@ -169,11 +181,8 @@ absl::StatusOr<bool> JobCollector::Step() {
     return true;
   }
   RETURN_IF_ERROR(run.status());
-  // Its job is being submitted, or it was never taken.
-  if (!job.has_value()) {
-    if (HasEnded(run->state)) UnmarkFar(means_.home, id_);
-    return HasEnded(run->state);
-  }
+  // Its job is being submitted, or was never taken, or never written down.
+  if (!job.has_value()) return HasEnded(run->state) ? EndUnwritten() : false;
   JobEngine* const engine = means_.jobs.EngineOf(*job);
   if (engine == nullptr) return absl::UnimplementedError(absl::StrCat("this muster has no engine '", job->engine, "'"));
   return StepOf(*job, *engine);

@@ -12,14 +12,15 @@
 #include "muster/launch/far_home/far_message.h"
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/testing/far_homes.h"
 
 namespace muster::job_collector_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs,
-    ::testing::StartsWith;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
+    ::testing::SizeIs, ::testing::StartsWith;
 
 class JobCollectorTest : public FarHomesFixture {
  protected:
@@ -222,6 +223,52 @@ TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+// The command was killed after the engine had made the job.
+TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEnded) {
+  ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
+  ASSERT_TRUE(MarkFar(home_, id_, {.engine = "slurm", .id = "muster-9", .host = "h"}).ok());
+  EXPECT_EQ(Step().value(), false) << "it may be about to be written";
+  EXPECT_THAT(played_.ended, IsEmpty());
+  ASSERT_TRUE(near_->EndLost(id_, {}).ok());
+  played_.silence = absl::UnavailableError("no answer");
+  EXPECT_EQ(Step().status(), played_.silence);
+  EXPECT_TRUE(IsFar(home_, id_));
+  played_.silence = absl::OkStatus();
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_THAT(played_.ended, Contains(Pair("muster-9", JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AnotherAttemptIsRefusedWhileTheOutputOfTheLastOneIsFetched) {
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kFinished);
+  ASSERT_TRUE(Step().ok());
+  absl::Duration waited;
+  const absl::Status refused = LeaveFar(home_, watch_, id_, clock_, [&](absl::Duration pause) {
+    waited += pause;
+    clock_.Advance(pause);
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("still being fetched from its job muster-1"));
+  EXPECT_GE(waited, kLeavePatienceOfFar);
+  EXPECT_THAT(played_.ended, IsEmpty()) << "the job has what the next attempt wants";
+  EXPECT_TRUE(IsFar(home_, id_));
+  // The collector comes to its end meanwhile.
+  EXPECT_EQ(LeaveFar(home_, watch_, id_, clock_,
+                     [this](absl::Duration) {
+                       EndFar(id_);
+                       EXPECT_EQ(Step().value(), true);
+                     }),
+            absl::OkStatus());
+}
+
+TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
+  const auto pause = [this](absl::Duration time) { clock_.Advance(time); };
+  EXPECT_EQ(LeaveFar(home_, watch_, id_, clock_, pause), absl::OkStatus());
+  EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
 class FarJobWatchTest : public JobCollectorTest {
  protected:
   JobWatch looks_{home_, *near_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {
@@ -258,6 +305,27 @@ class FarSubmitTest : public FarHomesFixture {
 TEST_F(FarSubmitTest, JobsThatShareNoFolderAreMarked) {
   ASSERT_TRUE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
   EXPECT_THAT(FarRuns(home_), ElementsAre(id_));
+}
+
+TEST_F(FarSubmitTest, TheJobIsNotedBeforeItIsMade) {
+  played_.id_in = "muster-9";
+  played_.refusal = absl::UnavailableError("nothing within 2m");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  ASSERT_TRUE(JobMarkedFar(home_, id_).has_value()) << "the engine may have made it";
+  EXPECT_EQ(JobMarkedFar(home_, id_)->id, "muster-9");
+  EXPECT_EQ(JobMarkedFar(home_, id_)->engine, "slurm");
+  played_.refusal = absl::InvalidArgumentError("no");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(FarSubmitTest, AJobThatCantBeWrittenDownIsEnded) {
+  // A folder in place of the file.
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.job(id_)).ok());
+  scratch_.Write("experiments/1/job/x", "");
+  EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
+  EXPECT_THAT(played_.ended, ElementsAre(Pair("101", JobEnd::kCancel)));
+  EXPECT_FALSE(IsFar(home_, id_));
 }
 
 TEST_F(FarSubmitTest, JobsThatShareTheFolderAreNot) {

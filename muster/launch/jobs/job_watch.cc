@@ -208,7 +208,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
            .reason = absl::StrCat("its ", job, " has ended",
                                   run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
                                                         : absl::StrCat(": ", run.news.text),
-                                  run.job.wants_another ? GoesOnBy(id) : LastWords(id)),
+                                  run.job.wants_another || run.news.taken_away ? GoesOnBy(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));

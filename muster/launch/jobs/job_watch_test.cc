@@ -71,6 +71,16 @@ TEST_F(JobWatchTest, ARunWhoseJobHasEndedHasFailedForThatReason) {
   EXPECT_EQ(watch_.Find(id), nullptr);
 }
 
+TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};
+  Look();
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).reason,
+            "its job 17 of Slurm has ended: Evicted; muster train --experiment 1 goes on with it, from its last "
+            "checkpoint");
+}
+
 TEST_F(JobWatchTest, ACancelledJobIsAKill) {
   const ExperimentId cancelled = InJob({.engine = "slurm", .id = "17"});
   const ExperimentId killed = InJob({.engine = "slurm", .id = "18", .killed = true});

@@ -72,15 +72,21 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
                .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
   unlink(order.home.job_waits(id).c_str());  // of a job whose script was killed while it waited
-  // Before there is a job, so that none is without a collector.
+  // Before there is a job, so that none is without a collector, which ends one that this process couldn't write down.
   const bool is_far = HasFarHomes(engine);
-  if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id));
+  job.id = engine.IdIn(order.home.job_script(id));
+  if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
   const absl::StatusOr<std::string> submitted = engine.Submit(order.home.job_script(id), "");
-  if (is_far && !submitted.ok()) UnmarkFar(order.home, id);
+  // An engine that doesn't answer may have made it.
+  const bool may_be_there = !job.id.empty() && absl::IsUnavailable(submitted.status());
+  if (is_far && !submitted.ok() && !may_be_there) UnmarkFar(order.home, id);
   RETURN_IF_ERROR(submitted.status());
   job.id = *submitted;
-  RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
-  return job.id;
+  const absl::Status written = WriteJobFile(order.home.job(id), job);
+  if (written.ok()) return job.id;
+  // Nobody would know of it.
+  if (engine.End(job.id, JobEnd::kCancel).ok() && is_far) UnmarkFar(order.home, id);
+  return written;
 }
 
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,

@@ -18,7 +18,9 @@ namespace muster {
 // What the engine would say, and what it was asked for.
 struct PlayedJobs {
   std::map<std::string, JobNews> news;
-  absl::Status silence;  // why it doesn't answer
+  absl::Status silence;       // why it doesn't answer
+  absl::Status refusal = {};  // of what is submitted
+  std::string id_in = "";     // the id that is known before
   std::vector<std::string> submitted, after, hastened, freed;
   std::optional<int> restarts;
   std::vector<std::pair<std::string, JobEnd>> ended;
@@ -39,9 +41,11 @@ class PlayedJobEngine final : public JobEngine {
   std::string Script(const JobRequest& request) const override {
     return absl::StrCat("notice=", absl::ToInt64Seconds(request.notice), "\n");
   }
+  std::string IdIn(const std::string& /*script*/) const override { return played_.id_in; }
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
     played_.after.push_back(after);
     played_.submitted.push_back(script);
+    if (!played_.refusal.ok()) return played_.refusal;
     return std::to_string(100 + played_.submitted.size());
   }
   absl::StatusOr<std::string> WouldTake(const std::string& /*script_text*/) override { return ""; }

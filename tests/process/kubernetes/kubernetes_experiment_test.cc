@@ -114,13 +114,27 @@ TEST_F(KubernetesExperiment, ASupervisorsPodThatIsLostEndsTheJob) {
   EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), Contains(ContainsRegex("begins on h[01]")));
 }
 
-TEST_F(KubernetesExperiment, DeletingTheSupervisorsPodIsACancellation) {
+// The supervisor can't tell it from a drain.
+TEST_F(KubernetesExperiment, DeletingTheSupervisorsPodEndsTheRunAndSaysHowItGoesOn) {
   WriteCluster("{worker: 2}", UntilStop());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
   cluster().Ask({"delete", "pod", JobOf("1"), "--wait=false"});
-  EXPECT_EQ(train->Wait(), 130) << train->err;
-  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_NE(train->Wait(), 0) << train->err;
+  EXPECT_EQ(StateOf("1"), "FAILED");
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              AllOf(HasSubstr("was told to end"), HasSubstr("muster train --experiment 1 goes on with it")));
+}
+
+TEST_F(KubernetesExperiment, ASupervisorsPodThatIsPreemptedHasFailedWithItsLastLines) {
+  WriteCluster("{worker: 2}", "trap \"echo ends gently; exit 5\" TERM; " + UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  Strike("preempt", "");
+  EXPECT_NE(train->Wait(), 0) << train->err;
+  EXPECT_EQ(StateOf("1"), "FAILED");
+  for (const char* task : {"1.master", "1.worker.1"})
+    EXPECT_THAT(LinesOf(train->out, task), Contains("ends gently")) << train->out;
 }
 
 TEST_F(KubernetesExperiment, WhatKeepsItFromTheClusterIsSaidAndNothingIsMade) {

@@ -1,7 +1,9 @@
 #include "muster/launch/engines/kubernetes/kubectl.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -50,6 +52,19 @@ std::vector<std::string> EnvironmentOfKubectl(const std::vector<std::string>& en
   return own;
 }
 
+std::string AbsolutePath(const std::string& path) {
+  std::error_code no_folder;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, no_folder);
+  return path.empty() || no_folder ? path : absolute.lexically_normal().string();
+}
+
+// KUBECONFIG may name several files, "A:B".
+std::string AbsolutePaths(const std::string& paths) {
+  std::vector<std::string> absolute;
+  for (const absl::string_view path : absl::StrSplit(paths, ':')) absolute.push_back(AbsolutePath(std::string(path)));
+  return absl::StrJoin(absolute, ":");
+}
+
 }  // namespace
 
 std::string WordsOfKubectl(std::string_view err) {
@@ -87,6 +102,8 @@ Kubectl::Kubectl(KubernetesPlace place, std::vector<std::string> environment)
 }
 
 void Kubectl::Resolve() {
+  place_.kubeconfig = AbsolutePaths(place_.kubeconfig);
+  if (absl::StrContains(place_.kubectl, '/')) place_.kubectl = AbsolutePath(place_.kubectl);  // others are in PATH
   const auto ask = [this](std::vector<std::string> words) -> std::string {
     words.insert(words.begin(), place_.kubectl);
     const auto output = RunToItsEnd(words, EnvironmentOfKubectl(environment_, place_.kubeconfig), kConfigPatience);

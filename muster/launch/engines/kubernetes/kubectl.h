@@ -32,8 +32,8 @@ class Kubectl {
   Kubectl(KubernetesPlace place, std::vector<std::string> environment);
 
   const KubernetesPlace& place() const { return place_; }
-  // Fills in the context and namespace that kubectl's configuration names; doesn't ask the API. Has no effect where
-  // there is no kubectl or no context.
+  // Makes the place's files absolute, as other commands have other working folders, and fills in the context and
+  // namespace that kubectl's configuration names, where there is a kubectl and a context; doesn't ask the API.
   void Resolve();
   // Runs kubectl with these words behind the context and namespace, and `input` on its stdin. Returns what it has
   // written. NotFound: there is no kubectl. Unavailable: the API doesn't answer. PermissionDenied: it may not be asked

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/scratch_folder.h"
 
@@ -85,6 +87,19 @@ TEST_F(KubectlTest, ThePlaceIsWhereKubectlIsNow) {
   in_default.Resolve();
   EXPECT_EQ(in_default.place().name_space, "default");
   EXPECT_EQ(KubernetesPlace::Parse("nonsense").kubectl, "kubectl");
+}
+
+// A collector has another working folder than the command that has submitted the job.
+TEST(KubectlPlaceTest, FilesOfThePlaceAreAbsolute) {
+  const std::string here = std::filesystem::current_path().string();
+  Kubectl stated({.kubectl = "./bin/kubectl"}, {"PATH=/usr/bin:/bin", "KUBECONFIG=a/b:/c::d"});
+  stated.Resolve();
+  EXPECT_EQ(stated.place().kubectl, here + "/bin/kubectl");
+  EXPECT_EQ(stated.place().kubeconfig, absl::StrCat(here, "/a/b:/c::", here, "/d"));
+  Kubectl usual({.kubectl = "no-such-kubectl"}, {"PATH=/usr/bin:/bin"});
+  usual.Resolve();
+  EXPECT_EQ(usual.place().kubectl, "no-such-kubectl");
+  EXPECT_EQ(usual.place().kubeconfig, "");
 }
 
 TEST(WordsOfKubectlTest, ItsLogAndItsWarningsAreLeftOut) {

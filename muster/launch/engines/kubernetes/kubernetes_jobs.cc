@@ -12,6 +12,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 #include "muster/launch/engines/kubernetes/preflight.h"
@@ -23,6 +24,8 @@ namespace {
 constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
+constexpr absl::Duration kAskPatience = absl::Seconds(20);
+constexpr absl::Duration kTellPatience = absl::Seconds(5);  // a node that is gone doesn't keep the job from its end
 constexpr size_t kSuffixBytes = 4;
 constexpr size_t kJobsInSelector = 100;
 
@@ -34,12 +37,18 @@ KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& e
 
 std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
 
-// The job's owner is the supervisor's pod; what couldn't be made with it is named by the label, too.
+// The Service and the Secret have the job's name: to find them by the label would need the right to list Secrets.
 absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
-  std::vector<std::string> words = {"delete", "pods,services,secrets", SelectorOf(job), "--ignore-not-found",
-                                    "--wait=false"};
-  if (at_once) words.emplace_back("--now");
-  return kubectl.Run(words, "", kMakePatience).status();
+  for (const std::vector<std::string>& which :
+       {std::vector<std::string>{"pods", SelectorOf(job)},
+        std::vector<std::string>{absl::StrCat("services/", job), absl::StrCat("secrets/", job)}}) {
+    std::vector<std::string> words = {"delete"};
+    words.insert(words.end(), which.begin(), which.end());
+    words.insert(words.end(), {"--ignore-not-found", "--wait=false"});
+    if (at_once) words.emplace_back("--now");
+    RETURN_IF_ERROR(kubectl.Run(words, "", kMakePatience).status());
+  }
+  return absl::OkStatus();
 }
 
 // The refusals of JobEngine::Submit.
@@ -84,11 +93,17 @@ KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::str
     : environment_(environment), clock_(clock), kubectl_(PlaceIn(at, environment), environment) {}
 
 JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
-  return {.hosts = setting.kubernetes.value_or(KubernetesSetting()).nodes, .signal_cancels = true};
+  return {.hosts = setting.kubernetes.value_or(KubernetesSetting()).nodes};
 }
 
 std::string KubernetesJobs::Script(const JobRequest& request) const {
   return ManifestText({.request = request, .place = kubectl_.place(), .suffix = RandomHex(kSuffixBytes)});
+}
+
+std::string KubernetesJobs::IdIn(const std::string& script) const {
+  const auto text = PosixFileSystem().ReadFile(script);
+  const auto manifest = ParseManifest(text.value_or(""));
+  return manifest.ok() ? manifest->name : "";
 }
 
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
@@ -105,8 +120,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   if (deleted.ok()) return AsRefusal(made.status());
   return absl::Status(AsRefusal(made.status()).code(),
                       absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
-                                   "delete pods,services,secrets ", SelectorOf(manifest.name), " does it (",
-                                   std::string(deleted.message()), ")"));
+                                   "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
@@ -117,6 +131,8 @@ absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_
 }
 
 absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::vector<std::string>& ids) {
+  if (const auto own = ReadPodVariables(environment_); own.ok() && ids == std::vector<std::string>{own->job})
+    return std::map<std::string, JobNews>{{own->job, NewsOfOwnPod(environment_)}};
   std::map<std::string, JobNews> news;
   for (size_t begin = 0; begin < ids.size(); begin += kJobsInSelector) {
     const std::vector<std::string> some(
@@ -130,8 +146,21 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     for (const PodFacts& pod : pods)
       if (pod.is_supervisor) news[pod.job] = GiveUpIfLate(pod, news[pod.job]).value_or(news[pod.job]);
   }
-  for (const std::string& id : ids) news.try_emplace(id);
+  for (const std::string& id : ids) {
+    news.try_emplace(id, JobNews{.taken_away = true});
+    NoteCancellation(id, news[id]);
+  }
   return news;
+}
+
+void KubernetesJobs::NoteCancellation(const std::string& id, JobNews& news) {
+  if (news.phase == JobPhase::kEnded || news.phase == JobPhase::kUnknown) {
+    news.cancelled = cancelled_.contains(id);
+  } else if (news.cancelled) {
+    cancelled_.insert(id);
+  } else if (news.ending) {
+    cancelled_.erase(id);
+  }
 }
 
 std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, const JobNews& news) {
@@ -149,15 +178,26 @@ std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, 
                            news.text, "), and were given back")};
 }
 
+absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const std::string& program,
+                                                 absl::Duration patience) const {
+  return kubectl_
+      .Run({"exec", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", program}, "", patience)
+      .status();
+}
+
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
-  if (how == JobEnd::kCancel) return DeleteAll(kubectl_, id, /*at_once=*/false);
-  const absl::Status asked =
-      kubectl_.Run({"exec", id, absl::StrCat("--container=", kMusterContainer), "--", "sh", "-c", AskProgram()})
-          .status();
-  // Then there is nobody to ask.
-  return absl::StrContains(asked.message(), "not found") || absl::StrContains(asked.message(), "completed pod")
-             ? absl::OkStatus()
-             : asked;
+  if (how == JobEnd::kCancel) {
+    // Otherwise the supervisor would take the deletion of its pod for an eviction. One that can't hear it doesn't run.
+    static_cast<void>(RunBesideSupervisor(id, NoteProgram(), kTellPatience));
+    cancelled_.insert(id);
+    return DeleteAll(kubectl_, id, /*at_once=*/false);
+  }
+  const absl::Status asked = RunBesideSupervisor(id, AskProgram(), kAskPatience);
+  // Then there is nobody to ask. Many other things may be "not found".
+  for (const std::string& gone : {absl::StrCat("pods \"", id, "\" not found"), std::string("completed pod"),
+                                  absl::StrCat("container not found (\"", kMusterContainer, "\")")})
+    if (absl::StrContains(asked.message(), gone)) return absl::OkStatus();
+  return asked;
 }
 
 absl::StatusOr<OwnJob> KubernetesJobs::Own() {

@@ -11,7 +11,7 @@
 namespace muster::kubernetes_jobs_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 // What kubectl says unless a test says otherwise, by the words behind context and namespace. $all: all of them.
 constexpr char kUsual[] = R"sh(
@@ -55,12 +55,15 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   const auto id = Submit();
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
-  EXPECT_EQ(Asked(),
-            "auth can-i create pods\nauth can-i create pods --subresource=exec\ncreate --dry-run=server --output=name "
-            "--filename=-\n"
-            "create --output=json --filename=-\ncreate --output=name --filename=-\n");
-  EXPECT_EQ(scratch_.Read("in.3"), scratch_.Read("job.sh"));
-  const std::string supervisor = scratch_.Read("in.4"), others = scratch_.Read("in.5");
+  EXPECT_EQ(Jobs().IdIn(scratch_ / "job.sh"), *id) << "it is known before";
+  EXPECT_EQ(Jobs().IdIn(scratch_ / "absent"), "");
+  EXPECT_EQ(
+      Asked(),
+      "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
+      "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
+      "create --output=json --filename=-\ncreate --output=name --filename=-\n");
+  EXPECT_EQ(scratch_.Read("in.6"), scratch_.Read("job.sh"));
+  const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
   EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
                             HasSubstr(*id + "-h1\n"), HasSubstr("11111111-2222-3333-4444-555555555555"),
@@ -75,8 +78,9 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
   const auto refused = Submit();
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the namespace's quota has no room for all pods"));
-  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=muster-1-2-"));
-  EXPECT_THAT(Asked(), HasSubstr("--ignore-not-found --wait=false --now\n"));
+  EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
+                                     "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
+                                     "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
 }
 
 TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
@@ -86,6 +90,8 @@ TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("you may not create pods/exec in namespace team (context c)"));
   EXPECT_THAT(Asked(), Not(HasSubstr("--filename"))) << "nothing was made";
+  Program("case $all in \"auth can-i delete secrets\") echo no; exit 1;; esac");
+  EXPECT_THAT(std::string(Submit().status().message()), HasSubstr("you may not delete secrets in namespace team"));
 }
 
 TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
@@ -121,6 +127,29 @@ TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
   EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
 }
 
+TEST_F(KubernetesJobsTest, AJobThatIsGoneWasCancelledIfSomebodyWasSeenToDeleteIt) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  KubernetesJobs jobs = Jobs();
+  const auto look = [&](const std::string& more) {
+    const std::string pod = absl::StrCat(
+        R"({"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"}, "deletionTimestamp": "t"},)",
+        R"( "status": {"phase": "Running")", more, "}}");
+    scratch_.Write("answer", absl::StrCat(R"({"items": [)", more == "gone" ? "" : pod, "]}"));
+    return jobs.Look({"a"})->at("a");
+  };
+  const JobNews unseen = look("gone");
+  EXPECT_EQ(unseen.phase, JobPhase::kUnknown);
+  EXPECT_FALSE(unseen.cancelled);
+  EXPECT_TRUE(unseen.taken_away);
+  EXPECT_TRUE(look("").cancelled);
+  EXPECT_TRUE(look("gone").cancelled);
+  EXPECT_FALSE(
+      look(R"(, "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}])").cancelled);
+  EXPECT_FALSE(look("gone").cancelled);
+  EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
+  EXPECT_TRUE(look("gone").cancelled);
+}
+
 TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
   Program("case $all in get*) cat answer; exit;; esac");
   scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"},
@@ -138,7 +167,7 @@ TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
   EXPECT_EQ(news.text,
             "its pods didn't all start within 1m (0 of 1 pods run; the supervisor: not scheduled yet), and were "
             "given back");
-  EXPECT_THAT(Asked(), HasSubstr("delete pods,services,secrets --selector=muster/job=a"));
+  EXPECT_THAT(Asked(), HasSubstr("delete pods --selector=muster/job=a"));
 }
 
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
@@ -146,10 +175,23 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
   EXPECT_EQ(jobs.End("a", JobEnd::kCancel), absl::OkStatus());
   EXPECT_EQ(Asked(),
-            "exec a --container=muster -- sh -c kill -USR1 \"$(cat /muster/pid)\"\n"
-            "delete pods,services,secrets --selector=muster/job=a --ignore-not-found --wait=false\n");
+            "exec a --container=muster -- sh -c : >/muster/asked; kill -USR1 \"$(cat /muster/pid)\"\n"
+            "exec a --container=muster -- sh -c : >/muster/asked\n"
+            "delete pods --selector=muster/job=a --ignore-not-found --wait=false\n"
+            "delete services/a secrets/a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << "it has ended";
+}
+
+TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
+  KubernetesJobs jobs = Jobs();
+  for (const char* words : {"error: context was not found for specified context: c", "sh: kubectl: not found",
+                            "sh: cat: not found; command terminated with exit code 127",
+                            "Error from server (NotFound): pods \"ab\" not found",
+                            "Error from server (NotFound): namespaces \"team\" not found"}) {
+    Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
+    EXPECT_NE(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << words;
+  }
 }
 
 TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {

@@ -24,6 +24,8 @@ constexpr char kAfterLine[] = "\n# after: ";
 // What an agent and its waiting process need themselves, which counts as the pod's.
 constexpr int64_t kOwnBytesOfPod = 192 << 20;
 constexpr absl::Duration kLeastPodGrace = absl::Seconds(30);
+// A collector that nobody waits for looks every 5 s, or after 30 s when it got no answer before.
+constexpr absl::Duration kFetchGrace = absl::Seconds(30);
 constexpr absl::Duration kReserveOfPod = absl::Seconds(5);  // of its grace, for muster itself after the tasks
 
 KubernetesSetting SettingOf(const JobRequest& request) {
@@ -88,13 +90,15 @@ OrderedJson ContainerOf(const JobManifest& manifest, const std::string& script) 
 OrderedJson PodOf(const JobManifest& manifest, const std::string& name, const std::string& part,
                   const std::string& host) {
   const KubernetesSetting setting = SettingOf(manifest.request);
+  const absl::Duration grace =
+      part == kSupervisorPart ? SupervisorPodGrace(manifest.request) : PodGrace(manifest.request);
   OrderedJson labels = LabelsOf(manifest, part);
   labels[kHostLabel] = host;
   labels["sidecar.istio.io/inject"] = "false";
   OrderedJson spec = {{"restartPolicy", "Never"},
                       {"hostname", host},
                       {"subdomain", NameOfPodJob(manifest)},
-                      {"terminationGracePeriodSeconds", absl::ToInt64Seconds(PodGrace(manifest.request))},
+                      {"terminationGracePeriodSeconds", absl::ToInt64Seconds(grace)},
                       {"enableServiceLinks", false},
                       {"automountServiceAccountToken", part == kSupervisorPart && !setting.service_account.empty()},
                       {"securityContext", {{"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
@@ -166,7 +170,8 @@ OrderedJson SupervisorPod(const JobManifest& manifest) {
                                                .over_file = InPodHome(request.over_file, request.home),
                                                .output_file = InPodHome(request.output_file, request.home),
                                                .await = setting.start_timeout,
-                                               .keep = setting.keep}));
+                                               .keep = setting.keep,
+                                               .grace = SupervisorPodGrace(request)}));
   container["env"].push_back({{"name", "MUSTER_HOME"}, {"value", kPodHome}});
   for (const auto& [name, value] : VariablesOf(manifest).List())
     container["env"].push_back({{"name", name}, {"value", value}});
@@ -217,6 +222,8 @@ std::string NameOfPodJob(const JobManifest& manifest) {
 absl::Duration PodGrace(const JobRequest& request) {
   return std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1)));
 }
+
+absl::Duration SupervisorPodGrace(const JobRequest& request) { return PodGrace(request) + kFetchGrace; }
 
 OrderedJson AgentPod(const JobManifest& manifest, int index) {
   const KubernetesSetting setting = SettingOf(manifest.request);

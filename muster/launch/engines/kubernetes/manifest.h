@@ -45,6 +45,8 @@ std::string NameOfPodJob(const JobManifest& manifest);
 // Returns how long a pod's processes get to end after SIGTERM, which counts as termination grace: what its tasks take,
 // and what muster needs itself; at least 30 s.
 absl::Duration PodGrace(const JobRequest& request);
+// Returns that of the supervisor's pod: when its run has ended, somebody still has to fetch what it has written.
+absl::Duration SupervisorPodGrace(const JobRequest& request);
 
 // Returns the pod of an agent, with the user's pod_template merged in.
 OrderedJson AgentPod(const JobManifest& manifest, int index);

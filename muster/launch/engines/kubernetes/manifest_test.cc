@@ -68,6 +68,7 @@ TEST(ManifestTest, PodsGetTheirGrace) {
   EXPECT_EQ(AgentPod(manifest, 0)["spec"]["terminationGracePeriodSeconds"], 90);
   EXPECT_THAT(AgentPod(manifest, 0)["spec"]["containers"][0]["command"][2].get<std::string>(),
               HasSubstr("--ending 85 --passes_signals"));
+  EXPECT_THAT(ManifestText(manifest), HasSubstr("terminationGracePeriodSeconds: 120")) << "the supervisor's";
   manifest.request.notice = absl::ZeroDuration();
   EXPECT_EQ(AgentPod(manifest, 0)["spec"]["terminationGracePeriodSeconds"], 30);
 }

@@ -33,7 +33,9 @@ int MostAgain(const OrderedJson& list) {
 absl::StatusOr<std::optional<OrderedJson>> PodInThePlaceOf(std::string_view list, std::string_view pattern,
                                                            const std::string& host) {
   ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
-  const auto is_alive = [](const PodFacts& pod) { return pod.phase != JobPhase::kEnded && !pod.being_deleted; };
+  const auto is_alive = [](const PodFacts& pod) {
+    return pod.phase != JobPhase::kEnded && !pod.being_deleted && !pod.lost;
+  };
   if (std::any_of(pods.begin(), pods.end(), is_alive)) return std::nullopt;
   try {
     OrderedJson pod = OrderedJson::parse(pattern);

@@ -36,6 +36,22 @@ TEST(PodAgainTest, OneThatRunsOrIsAboutToStays) {
   }
 }
 
+TEST(PodAgainTest, OneOnANodeThatIsntHeardDoesntCount) {
+  const auto is_made = [](const std::string& status) {
+    return (*PodInThePlaceOf(R"({"items": [{"metadata": {"labels": {}}, "status": )" + status + "}]}", kPattern, "h1"))
+        .has_value();
+  };
+  EXPECT_TRUE(is_made(R"({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"},
+                          {"type": "ContainersReady", "status": "True"}]})"));
+  EXPECT_TRUE(is_made(R"({"phase": "Running", "reason": "NodeLost"})"));
+  EXPECT_TRUE(is_made(R"({"phase": "Unknown"})"));
+  // Another container of the pod isn't ready.
+  EXPECT_FALSE(is_made(R"({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"},
+                           {"type": "ContainersReady", "status": "False"}]})"));
+  EXPECT_FALSE(is_made(R"({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"},
+                           {"type": "ContainersReady", "status": "True"}]})"));
+}
+
 TEST(PodAgainTest, AnythingElseIsAnError) {
   EXPECT_FALSE(PodInThePlaceOf("", kPattern, "h1").ok());
   EXPECT_FALSE(PodInThePlaceOf(R"({"items": []})", "{}", "h1").ok());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "muster/base/clock.h"
 #include "muster/launch/engines/kubernetes/pod_maker.h"
 #include "muster/launch/engines/listening/agent_starter.h"
 
@@ -16,28 +17,40 @@ namespace muster {
 
 class PodAgents final : public AgentStarter {
  public:
-  // `job`: its name, for what users read.
-  PodAgents(std::string job, std::unique_ptr<PodMaker> maker) : job_(std::move(job)), maker_(std::move(maker)) {}
+  // A node that has died is noticed late: until then its pods seem to run. Whether one must be made is asked so often.
+  static constexpr absl::Duration kAskForPodEvery = absl::Seconds(30);
+
+  // `job`: its name, for what users read. Borrows `clock`, which must outlive it.
+  PodAgents(std::string job, std::unique_ptr<PodMaker> maker, const Clock& clock)
+      : job_(std::move(job)), maker_(std::move(maker)), clock_(clock) {}
 
   absl::Status Begin(const Meeting& meeting, AgentStarterEvents& events) override;
   // Their pods are there, or come.
   absl::Status StartAll(const std::vector<std::string>& /*hosts*/) override { return absl::OkStatus(); }
-  // Has the pod made again, if this job may.
+  // Has the pod made again, if this job may, as soon as the one before is known to be gone.
   absl::Status StartAgain(const std::string& host) override;
   void EndStart(const std::string& /*host*/) override {}
-  void Forget(const std::string& host) override { newest_.erase(host); }
+  void NoteArrival(const std::string& host) override { ask_at_.erase(host); }
+  void Forget(const std::string& host) override {
+    newest_.erase(host);
+    ask_at_.erase(host);
+  }
   absl::Status Explain(const std::string& host, const std::string& said) const override;
-  void OnTime() override {}
+  absl::Time deadline() const override;
+  void OnTime() override;
 
  private:
-  void OnMade(const std::string& host, const absl::Status& made);
+  void Ask(const std::string& host, int number, bool is_first);
+  void OnMade(const std::string& host, const absl::Status& made, bool is_first);
 
   const std::string job_;
   const std::unique_ptr<PodMaker> maker_;  // null: nobody may
+  const Clock& clock_;
 
-  AgentStarterEvents* events_ = nullptr;  // from Begin on
-  std::map<std::string, int> made_;       // how often, by host
-  std::map<std::string, int> newest_;     // the start of which is told
+  AgentStarterEvents* events_ = nullptr;      // from Begin on
+  std::map<std::string, int> made_;           // how often, by host
+  std::map<std::string, int> newest_;         // the start of which is told
+  std::map<std::string, absl::Time> ask_at_;  // again, while no agent has come
 };
 
 }  // namespace muster

@@ -31,7 +31,8 @@ class PodAgentsTest : public ::testing::Test, private AgentStarterEvents {
   }
 
   PlayedMaker* maker_ = new PlayedMaker();
-  PodAgents agents_{"muster-1-ab", std::unique_ptr<PodMaker>(maker_)};
+  SimulatedClock clock_;
+  PodAgents agents_{"muster-1-ab", std::unique_ptr<PodMaker>(maker_), clock_};
   std::vector<std::string> told_;
 };
 
@@ -50,6 +51,32 @@ TEST_F(PodAgentsTest, ALostPodIsMadeAgain) {
   EXPECT_THAT(told_, ElementsAre("h1 waits: h1 waits for its pod, which is made again if it has ended"));
 }
 
+// Kubernetes takes the pod of a node that has died for one that runs, until it misses the node.
+TEST_F(PodAgentsTest, ThePodIsAskedForUntilAnAgentComes) {
+  EXPECT_EQ(agents_.StartAgain("h1"), absl::OkStatus());
+  EXPECT_EQ(agents_.deadline(), absl::InfiniteFuture()) << "the API hasn't answered";
+  maker_->answers[0](absl::OkStatus());
+  EXPECT_EQ(agents_.deadline(), clock_.Now() + PodAgents::kAskForPodEvery);
+  agents_.OnTime();
+  EXPECT_THAT(maker_->asked, ElementsAre("h1 1"));
+  clock_.Advance(PodAgents::kAskForPodEvery);
+  agents_.OnTime();
+  agents_.OnTime();
+  EXPECT_THAT(maker_->asked, ElementsAre("h1 1", "h1 1"));
+  maker_->answers[1](absl::OkStatus());
+  EXPECT_EQ(told_.size(), 1U) << "its time goes on";
+  agents_.NoteArrival("h1");
+  clock_.Advance(absl::Hours(1));
+  agents_.OnTime();
+  EXPECT_EQ(maker_->asked.size(), 2U);
+  EXPECT_EQ(agents_.StartAgain("h1"), absl::OkStatus());
+  maker_->answers[2](absl::OkStatus());
+  agents_.Forget("h1");
+  clock_.Advance(absl::Hours(1));
+  agents_.OnTime();
+  EXPECT_THAT(maker_->asked, ElementsAre("h1 1", "h1 1", "h1 2")) << "nobody waits for it any more";
+}
+
 TEST_F(PodAgentsTest, ARefusalOfTheApiIsTheReason) {
   EXPECT_EQ(agents_.StartAgain("h1"), absl::OkStatus());
   maker_->answers[0](absl::PermissionDeniedError("pods is forbidden"));
@@ -62,7 +89,8 @@ TEST_F(PodAgentsTest, ARefusalOfTheApiIsTheReason) {
 }
 
 TEST(PodAgentsWithoutApiTest, ALostPodStaysLostAndTheUserReadsWhatToDo) {
-  PodAgents agents("muster-1-ab", nullptr);
+  const SimulatedClock clock;
+  PodAgents agents("muster-1-ab", nullptr, clock);
   EXPECT_THAT(std::string(agents.StartAgain("h0").message()), HasSubstr("name a service_account that may create pods"));
 }
 

@@ -20,8 +20,8 @@ std::unique_ptr<Engine> MakePodEngine(const PodEngineOptions& options, FdLoop& l
                                    .note = options.note};
   std::unique_ptr<PodMaker> maker;
   if (options.pod.may_ask_api) maker = std::make_unique<ApiPodMaker>(options.environment, loop);
-  return std::make_unique<ListeningEngine>(std::move(listening),
-                                           std::make_unique<PodAgents>(options.pod.job, std::move(maker)), loop, clock);
+  return std::make_unique<ListeningEngine>(
+      std::move(listening), std::make_unique<PodAgents>(options.pod.job, std::move(maker), clock), loop, clock);
 }
 
 }  // namespace muster

@@ -93,6 +93,20 @@ std::string Disruption(const Json& status) {
   return "";
 }
 
+bool HasCondition(const Json& status, const char* type, const char* value) {
+  for (const Json& condition : At(status, "conditions"))
+    if (TextAt(condition, "type") == type && TextAt(condition, "status") == value) return true;
+  return false;
+}
+
+// A control plane that misses a node has its pods as not ready, and leaves what the node has last said of their
+// containers.
+bool IsOnLostNode(const Json& status) {
+  return TextAt(status, "reason") == "NodeLost" || TextAt(status, "phase") == "Unknown" ||
+         (HasCondition(status, "Ready", "False") && HasCondition(status, "ContainersReady", "True") &&
+          TextAt(status, "phase") == "Running");
+}
+
 PodFacts FactsOf(const Json& pod) {
   const Json& metadata = At(pod, "metadata");
   const Json& labels = At(metadata, "labels");
@@ -118,6 +132,7 @@ PodFacts FactsOf(const Json& pod) {
     facts.start_timeout = absl::Seconds(seconds);
   const std::string disruption = Disruption(status);
   facts.disrupted = !disruption.empty();
+  facts.lost = IsOnLostNode(status);
   if (facts.disrupted && !absl::StrContains(facts.text, disruption))
     absl::StrAppend(&facts.text, facts.text.empty() ? "" : "; ", disruption);
   return facts;
@@ -139,10 +154,12 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   const auto is_supervisor = [](const PodFacts* pod) { return pod->is_supervisor; };
   const auto supervisor = std::find_if(pods.begin(), pods.end(), is_supervisor);
   if (supervisor == pods.end())
-    return {.phase = JobPhase::kEnded, .text = "the supervisor's pod was deleted", .cancelled = true};
+    return {.phase = JobPhase::kEnded, .text = "the supervisor's pod is gone", .taken_away = true};
   const PodFacts& its = **supervisor;
   if (its.phase == JobPhase::kEnded)
-    return {.phase = JobPhase::kEnded, .text = absl::StrCat("the supervisor's pod: ", its.text)};
+    return {.phase = JobPhase::kEnded,
+            .text = absl::StrCat("the supervisor's pod: ", its.text),
+            .taken_away = its.disrupted};
   std::vector<const PodFacts*> waiting, gone;
   for (const PodFacts* pod : pods) {
     if (pod->phase == JobPhase::kWaits && !pod->is_again && !pod->being_deleted) waiting.push_back(pod);

@@ -20,6 +20,7 @@ struct PodFacts {
   bool succeeded = false;
   bool being_deleted = false;
   bool stuck = false;      // waiting alone doesn't bring what it waits for
+  bool lost = false;       // its node isn't heard any more, and nobody knows whether it runs
   bool disrupted = false;  // Kubernetes has taken it away: evicted, preempted, its node lost
   absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
   std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
@@ -28,7 +29,8 @@ struct PodFacts {
 // Unavailable: it isn't such a list.
 absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
 
-// Returns news of each job of which there is a pod.
+// Returns news of each job of which there is a pod. It is cancelled while the supervisor's pod is being deleted without
+// a disruption; a pod that is gone doesn't say why.
 std::map<std::string, JobNews> NewsOfPods(const std::vector<PodFacts>& pods);
 
 }  // namespace muster

@@ -91,7 +91,10 @@ TEST(PodNewsTest, TheSupervisorsEndIsTheJobs) {
   EXPECT_EQ(News({Pod("supervisor", kFailed)}).text, "the supervisor's pod: Error, exit code 3");
   EXPECT_THAT(News({Pod("supervisor", kNoMuster)}).text, HasSubstr("the image has no muster in its PATH"));
   EXPECT_THAT(News({Pod("supervisor", kOutOfMemory)}).text, HasSubstr("OOMKilled"));
-  EXPECT_FALSE(News({Pod("supervisor", kEvicted)}).cancelled);
+  const JobNews evicted = News({Pod("supervisor", kEvicted)});
+  EXPECT_FALSE(evicted.cancelled);
+  EXPECT_TRUE(evicted.taken_away);
+  EXPECT_FALSE(News({Pod("supervisor", kFailed)}).taken_away);
 }
 
 TEST(PodNewsTest, ADeletedSupervisorIsACancellationAndAnEvictedOneIsNot) {
@@ -104,7 +107,8 @@ TEST(PodNewsTest, ADeletedSupervisorIsACancellationAndAnEvictedOneIsNot) {
   EXPECT_THAT(drained.reason, HasSubstr("EvictionByEvictionAPI"));
   const JobNews gone = News({Deleted("h0", kRunning)});
   EXPECT_EQ(gone.phase, JobPhase::kEnded);
-  EXPECT_TRUE(gone.cancelled);
+  EXPECT_FALSE(gone.cancelled) << "it may have been drained";
+  EXPECT_TRUE(gone.taken_away);
 }
 
 TEST(PodNewsTest, AnythingElseIsAnError) {

@@ -13,34 +13,46 @@ std::string WholeSeconds(absl::Duration time) {
   return absl::StrCat(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
 }
 
+// What the pod's processes need for their own ends.
+constexpr absl::Duration kLastSecondsOfPod = absl::Seconds(3);
+
 // An image's user may have no folder that it can write to.
 constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
 
 // A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
-constexpr char kAttend[] = R"sh(child= asked=
-trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-trap '[ -z "$child" ] || kill -TERM "$child"' USR1
+constexpr char kAttend[] = R"sh(child= asked= since= wish=
+trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+trap '' USR1
 attend() {
   "$@" & child=$!
-  [ -z "$asked" ] || kill -TERM "$child"
+  [ -z "$asked$wish" ] || kill -TERM "$child"
   until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
   child=
   return "$code"
 }
 )sh";
 
+// SIGUSR1 reaches the supervisor alone: whoever asks for the run's end still wants what is to be fetched. SIGTERM ends
+// the wait for that, after which a shorter one follows.
 constexpr char kSupervise[] = R"sh((umask 077 && cat /etc/muster/rendezvous >/muster/rendezvous) || exit 1
 attend MUSTER home await ID --patience AWAIT || exit "$code"
 rm -f /muster/said
 mkfifo /muster/said && { tee -a OUTPUT </muster/said & exec >/muster/said 2>&1; }
+trap 'wish=1; [ -z "$child" ] || kill -TERM "$child"' USR1
 for life in 1 2 3 4; do
+  wish=
   attend MUSTER supervise ID --in_job kubernetes
   [ ! -e OVER ] || break
 done
-end=$code keep=KEEP
-[ -z "$asked" ] || keep=5
-asked=
-attend MUSTER home linger ID --keep "$keep"
+trap '' USR1
+wish=
+end=$code asked=1
+while [ -n "$asked" ]; do
+  asked= keep=KEEP
+  [ -z "$since" ] || keep=$((since + GRACE - $(date +%s)))
+  [ "$keep" -ge 0 ] || break
+  attend MUSTER home linger ID --keep "$keep"
+done
 exit "$end"
 )sh";
 
@@ -58,7 +70,8 @@ std::string SupervisorProgram(const SupervisorPodProgram& program) {
                                                        {"OVER", ShellWord(program.over_file)},
                                                        {"OUTPUT", ShellWord(program.output_file)},
                                                        {"AWAIT", WholeSeconds(program.await)},
-                                                       {"KEEP", WholeSeconds(program.keep)}}));
+                                                       {"KEEP", WholeSeconds(program.keep)},
+                                                       {"GRACE", WholeSeconds(program.grace - kLastSecondsOfPod)}}));
 }
 
 std::string AgentProgramOfPod(const AgentPodProgram& program) {
@@ -70,7 +83,9 @@ std::string AgentProgramOfPod(const AgentPodProgram& program) {
                                                                {"ENDING", WholeSeconds(program.ending)}}));
 }
 
-std::string AskProgram() { return absl::StrCat("kill -USR1 \"$(cat ", kPidFileOfPod, ")\""); }
+std::string NoteProgram() { return absl::StrCat(": >", kAskedFileOfPod); }
+
+std::string AskProgram() { return absl::StrCat(NoteProgram(), "; kill -USR1 \"$(cat ", kPidFileOfPod, ")\""); }
 
 std::string InPodHome(const std::string& path, const std::string& home) {
   return absl::StartsWith(path, home) ? absl::StrCat(kPodHome, path.substr(home.size())) : path;

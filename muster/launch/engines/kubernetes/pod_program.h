@@ -14,6 +14,9 @@ inline constexpr char kRendezvousOfPod[] = "/muster/rendezvous";
 // Where the supervisor's program keeps its process id, for AskProgram.
 inline constexpr char kPidFileOfPod[] = "/muster/pid";
 
+// There once muster was asked for the run's end: a signal that comes then isn't Kubernetes'.
+inline constexpr char kAskedFileOfPod[] = "/muster/asked";
+
 struct SupervisorPodProgram {
   std::string muster;       // the program in the image
   std::string experiment;   // its id
@@ -21,10 +24,11 @@ struct SupervisorPodProgram {
   std::string output_file;  // Home::job_output there: what the supervisor says, which is the pod's output, too
   absl::Duration await;     // the experiment comes within this
   absl::Duration keep;      // and is fetched within this after its end
+  absl::Duration grace;     // the pod is killed so long after SIGTERM
 };
 // Waits until the experiment has come, supervises it, again if the supervisor is killed, three times, and then waits
 // until all has been fetched. SIGTERM, by which Kubernetes ends a pod, asks the supervisor to end the run, and shortens
-// that wait to seconds; SIGUSR1 only asks the supervisor.
+// that wait to what is left of the grace; SIGUSR1 only asks the supervisor.
 std::string SupervisorProgram(const SupervisorPodProgram& program);
 
 struct AgentPodProgram {
@@ -39,8 +43,10 @@ std::string AgentProgramOfPod(const AgentPodProgram& program);
 // Runs the image's muster with the arguments behind it, in the supervisor's container.
 inline constexpr char kRunMuster[] = "exec \"$(cat /muster/muster)\" \"$@\"";
 
-// What is run in the supervisor's container to ask it for the run's end.
+// What is run in the supervisor's container to ask it for the run's end, and only to note that its pod is about to be
+// deleted for that.
 std::string AskProgram();
+std::string NoteProgram();
 
 // Returns where a file of the submitter's home is in the pod's.
 std::string InPodHome(const std::string& path, const std::string& home);

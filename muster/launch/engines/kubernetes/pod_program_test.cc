@@ -12,7 +12,7 @@
 namespace muster::pod_program_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ContainsRegex, ::testing::HasSubstr;
 
 constexpr absl::Duration kHang = absl::Minutes(1);
 
@@ -26,7 +26,8 @@ class PodProgramTest : public ::testing::Test {
                                   .over_file = scratch_ / "over",
                                   .output_file = scratch_ / "out",
                                   .await = absl::Seconds(60),
-                                  .keep = absl::Hours(1)}),
+                                  .keep = absl::Hours(1),
+                                  .grace = absl::Hours(2)}),
                muster);
   }
   ProgramOutput Run(const std::string& program, const std::string& muster) const {
@@ -81,10 +82,33 @@ TEST_F(PodProgramTest, TheEndOfThePodAsksTheSupervisorAndShortensTheWait) {
     EXPECT_EQ(output.status.code, 4) << output.err;
   };
   run("TERM");
-  EXPECT_THAT(scratch_.Read("words"), HasSubstr("told\nhome linger 1.2 --keep 5\n"));
+  EXPECT_THAT(scratch_.Read("words"), ContainsRegex("told\nhome linger 1.2 --keep 7[0-9][0-9][0-9]\n"))
+      << "what is left of the grace";
   unlink((scratch_ / "over").c_str());
   run("USR1");
   EXPECT_THAT(scratch_.Read("words"), HasSubstr("told\nhome linger 1.2 --keep 3600\n")) << "a kill isn't a deletion";
+}
+
+TEST_F(PodProgramTest, TheEndOfThePodWhileItWaitsForTheReaderLeavesTheRestOfTheGrace) {
+  const ProgramOutput output = Supervise(
+      "trap 'kill $nap; exit 9' TERM\n"
+      "case \"$*\" in supervise*) : >$folder/over; exit 3;;\n"
+      "*\"--keep 3600\") sleep 60 & nap=$!; kill -TERM $PPID; wait $nap;; esac");
+  EXPECT_EQ(output.status.code, 3) << output.err;
+  EXPECT_THAT(scratch_.Read("words"),
+              ContainsRegex("home linger 1.2 --keep 3600\nhome linger 1.2 --keep 7[0-9][0-9][0-9]\n"));
+}
+
+// A played wait asks the shell for the run's end again and again, and would end by SIGTERM if that were passed on.
+TEST_F(PodProgramTest, AnAskForTheEndReachesNeitherTheWaitForTheExperimentNorThatForTheReader) {
+  const ProgramOutput output = Supervise(
+      "trap 'echo \"$2 told\" >>$folder/words; exit 9' TERM\n"
+      "case \"$*\" in supervise*) : >$folder/over; exit 3;; esac\n"
+      "for i in 1 2 3 4 5 6 7 8 9; do kill -USR1 $PPID; /bin/true; done; echo \"$2 ends\" >>$folder/words");
+  EXPECT_EQ(output.status.code, 3) << output.err;
+  EXPECT_EQ(scratch_.Read("words"),
+            "home await 1.2 --patience 60\nawait ends\nsupervise 1.2 --in_job kubernetes\n"
+            "home linger 1.2 --keep 3600\nlinger ends\n");
 }
 
 TEST_F(PodProgramTest, TheAgentReadsTheSecretAndItsHostsName) {

@@ -30,9 +30,10 @@ std::set<std::string> ValuesIn(const std::string& manifest, absl::string_view ke
   return values;
 }
 
-// `subresource`: "exec"; "" for the pods themselves. kubectl takes "pods/exec" for a pod whose name is exec.
-absl::Status CheckRightToCreate(const Kubectl& kubectl, const std::string& subresource) {
-  std::vector<std::string> asked = {"auth", "can-i", "create", "pods"};
+// `subresource`: "exec"; "" for the objects themselves. kubectl takes "pods/exec" for a pod whose name is exec.
+absl::Status CheckRight(const Kubectl& kubectl, const std::string& verb, const std::string& objects,
+                        const std::string& subresource = "") {
+  std::vector<std::string> asked = {"auth", "can-i", verb, objects};
   if (!subresource.empty()) asked.push_back(absl::StrCat("--subresource=", subresource));
   const auto answer = kubectl.Run(asked);
   if (answer.ok() && absl::StartsWith(absl::StripAsciiWhitespace(*answer), "yes")) return absl::OkStatus();
@@ -40,7 +41,7 @@ absl::Status CheckRightToCreate(const Kubectl& kubectl, const std::string& subre
   const bool says_no = answer.ok() || absl::StrContains(answer.status().message(), "refuses what is asked for: no");
   if (!says_no) return answer.status();
   return absl::PermissionDeniedError(absl::StrCat(
-      "you may not create pods", subresource.empty() ? "" : "/", subresource, " in namespace ",
+      "you may not ", verb, " ", objects, subresource.empty() ? "" : "/", subresource, " in namespace ",
       kubectl.place().name_space, " (context ", kubectl.place().context, "): kubectl ", absl::StrJoin(asked, " "),
       " says no; accepted: a namespace where you may (kubernetes: {namespace: …}), or a role with that "
       "right"));
@@ -75,8 +76,10 @@ absl::Status CheckGang(const Kubectl& kubectl, const std::string& manifest) {
 }  // namespace
 
 absl::Status CheckInCluster(const Kubectl& kubectl, const std::string& manifest) {
-  RETURN_IF_ERROR(CheckRightToCreate(kubectl, ""));
-  RETURN_IF_ERROR(CheckRightToCreate(kubectl, "exec"));
+  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods"));
+  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods", "exec"));
+  // Otherwise the job could never be taken away again.
+  for (const char* objects : {"pods", "services", "secrets"}) RETURN_IF_ERROR(CheckRight(kubectl, "delete", objects));
   RETURN_IF_ERROR(CheckClaims(kubectl, ValuesIn(manifest, "claimName")));
   RETURN_IF_ERROR(CheckGang(kubectl, manifest));
   return kubectl.Run({"create", "--dry-run=server", "--output=name", "--filename=-"}, manifest).status();

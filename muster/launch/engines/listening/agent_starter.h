@@ -45,6 +45,8 @@ class AgentStarter {
   [[nodiscard]] virtual absl::Status StartAgain(const std::string& host) = 0;
   // Ends the host's newest start, if that doesn't end those of others.
   virtual void EndStart(const std::string& host) = 0;
+  // The host's agent has connected.
+  virtual void NoteArrival(const std::string& /*host*/) {}
   // Nothing is to be told of the host's starts so far.
   virtual void Forget(const std::string& host) = 0;
   // Returns why a host has no agent, in a sentence that says what to do, from what was said there last. As the errors

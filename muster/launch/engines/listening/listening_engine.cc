@@ -89,6 +89,7 @@ void ListeningEngine::OnArrival(const std::string& host, Socket socket, const st
   node.wanted = false;
   node.came = true;
   node.found_by = absl::InfinitePast();
+  starter_->NoteArrival(host);
   const auto carrier = std::make_shared<Socket>(std::move(socket));
   events_->OnStream(host, {.in_fd = carrier->fd(),
                            .out_fd = carrier->fd(),

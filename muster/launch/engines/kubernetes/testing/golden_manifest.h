@@ -29,7 +29,7 @@ spec:
   restartPolicy: Never
   hostname: supervisor
   subdomain: muster-1-2-8c1f2a3b
-  terminationGracePeriodSeconds: 90
+  terminationGracePeriodSeconds: 120
   enableServiceLinks: false
   automountServiceAccountToken: false
   securityContext:
@@ -53,12 +53,12 @@ spec:
           [ -w "${HOME:-/nowhere}" ] || export HOME=/muster
           echo $$ >/muster/pid
           echo muster >/muster/muster
-          child= asked=
-          trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
-          trap '[ -z "$child" ] || kill -TERM "$child"' USR1
+          child= asked= since= wish=
+          trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+          trap '' USR1
           attend() {
             "$@" & child=$!
-            [ -z "$asked" ] || kill -TERM "$child"
+            [ -z "$asked$wish" ] || kill -TERM "$child"
             until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
             child=
             return "$code"
@@ -67,14 +67,21 @@ spec:
           attend muster home await 1.2 --patience 600 || exit "$code"
           rm -f /muster/said
           mkfifo /muster/said && { tee -a /muster/home/experiments/1/runs/2/job.out </muster/said & exec >/muster/said 2>&1; }
+          trap 'wish=1; [ -z "$child" ] || kill -TERM "$child"' USR1
           for life in 1 2 3 4; do
+            wish=
             attend muster supervise 1.2 --in_job kubernetes
             [ ! -e /muster/home/experiments/1/runs/2/job_over ] || break
           done
-          end=$code keep=86400
-          [ -z "$asked" ] || keep=5
-          asked=
-          attend muster home linger 1.2 --keep "$keep"
+          trap '' USR1
+          wish=
+          end=$code asked=1
+          while [ -n "$asked" ]; do
+            asked= keep=86400
+            [ -z "$since" ] || keep=$((since + 117 - $(date +%s)))
+            [ "$keep" -ge 0 ] || break
+            attend muster home linger 1.2 --keep "$keep"
+          done
           exit "$end"
       env:
         - {name: MUSTER_HOME, value: /muster/home}

@@ -1,0 +1,23 @@
+// Before another attempt of a run whose job shares no folder with this host (docs/far_homes.md). Blocks. Stateless.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "muster/base/clock.h"
+#include "muster/launch/jobs/job_watch.h"
+#include "muster/launch/registry/home.h"
+
+namespace muster {
+
+// How long another attempt waits for the output of the last one.
+inline constexpr absl::Duration kLeavePatienceOfFar = absl::Seconds(10);
+
+// Waits by `pause` until its collector has fetched all from the job of the run's last attempt. FailedPrecondition: that
+// takes longer; the job stays, as the next attempt may want what is in it. A job that has never got the experiment has
+// nothing: it is ended.
+[[nodiscard]] absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, const Clock& clock,
+                                    const std::function<void(absl::Duration)>& pause);
+
+}  // namespace muster
