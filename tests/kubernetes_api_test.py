@@ -50,14 +50,28 @@ def await_true(what, function):
     return answer
 
 
+def rule(resource, *verbs):
+    return {"apiGroups": [""], "resources": [resource], "verbs": verbs}
+
+
+# The rights that docs/kubernetes.md names.
+RIGHTS = [
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "trains"},
+     "rules": [rule("pods", "create", "delete", "get", "list"), rule("pods/exec", "create"),
+               rule("services", "create", "delete"), rule("secrets", "create", "delete")]},
+    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trains"},
+     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "trains"},
+     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "trainer"}]}]
+
+
 class ApiServer:
-    """etcd and kube-apiserver on loopback. Users: admin, who may all, and guest, who may nothing."""
+    """etcd and kube-apiserver on loopback. Users: admin, who may all, guest, who may nothing, and trainer."""
 
     def __init__(self, program, folder):
         self.folder = folder
         self.port, etcd, peers = free_ports(3)
         store = f"http://127.0.0.1:{etcd}"
-        (folder / "tokens.csv").write_text("admin-token,admin,1,system:masters\nguest-token,guest,2\n")
+        (folder / "tokens.csv").write_text("admin-token,admin,1,system:masters\nguest-token,guest,2\ntrainer-token,trainer,3\n")
         subprocess.run(["openssl", "genrsa", "-out", str(folder / "sa.key"), "2048"], check=True, capture_output=True)
         self.processes = []
         self.start("etcd", ["--data-dir", str(folder / "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
@@ -179,6 +193,17 @@ class RealApiTest(unittest.TestCase):
         done = self.muster("train")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("you may not create pods", done.stderr)
+
+    def test_the_documented_rights_are_enough_to_make_a_job_and_to_take_it_away(self):
+        self.kubectl("create", "--filename=-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": RIGHTS}))
+        self.write()
+        self.use("trainer")
+        train = self.muster("train", "--detach")
+        self.assertEqual(train.returncode, 0, train.stderr)
+        killed = self.muster("kill", "1")
+        self.assertEqual(killed.returncode, 0, killed.stderr)
+        self.use("admin")
+        await_true("nothing is left", lambda: self.names("pods,services,secrets") == [])
 
     def test_a_namespace_that_is_not_there_is_named(self):
         self.write(", namespace: nowhere")

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
@@ -85,6 +86,12 @@ std::string CommandLineOf(const std::string& process) {
   return PosixFileSystem().ReadFile(absl::StrCat("/proc/", process, "/cmdline")).value_or("");
 }
 
+// As ps has it under COMM.
+std::string NameOfProcess(pid_t pid) {
+  const std::string name = PosixFileSystem().ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("");
+  return std::string(absl::StripTrailingAsciiWhitespace(name));
+}
+
 // Lives of an agent have one command line: its next one is the child of its guard.
 void SignalAgents(const std::string& command_line, int number) {
   std::error_code no_proc;
@@ -98,18 +105,22 @@ void SignalAgents(const std::string& command_line, int number) {
 }
 
 // Waits until no child is left, and passes signals on to processes with this command line, unless it is empty. All
-// signals are blocked. Returns the code of the child that has ended last.
-int AwaitAll(const std::string& agents) {
+// signals are blocked. Returns the code of the child of that name that has ended last: others are what tasks have left,
+// which comes to a subreaper and to the first process of a container.
+int AwaitAll(const std::string& agents, const std::string& name) {
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&awaited, number);
   int code = 0;
   for (;;) {
-    int wait_status = 0;
-    const pid_t ended = Uninterrupted([&] { return waitpid(-1, &wait_status, WNOHANG); });
-    if (ended < 0) return code;
-    if (ended > 0) {
-      code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    siginfo_t ended = {};
+    if (Uninterrupted([&] { return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT); }) != 0) return code;
+    if (ended.si_pid > 0) {
+      // It has its name until it is waited for.
+      const bool is_agent = NameOfProcess(ended.si_pid) == name;
+      int wait_status = 0;
+      Uninterrupted([&] { return waitpid(ended.si_pid, &wait_status, 0); });
+      if (is_agent) code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
       continue;
     }
     const int number = sigwaitinfo(&awaited, nullptr);
@@ -151,9 +162,10 @@ absl::Status GoOnInChild(const std::string& job, const WaitingProcess& waiting) 
   const pid_t child = fork();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
   if (child == 0) return absl::OkStatus();
+  const std::string name = NameOfProcess(getpid());
   const std::string agents = waiting.passes_signals ? CommandLineOf("self") : "";
   DetachProcess(absl::StrCat("run-wait agent ", job), {}, /*needs_environment=*/false);
-  const int code = AwaitAll(agents);
+  const int code = AwaitAll(agents, name);
   if (!waiting.own_file.empty()) unlink(waiting.own_file.c_str());
   _exit(code);
 }

@@ -43,7 +43,7 @@ struct FarPlace {
 std::optional<FarPlace> FarPlaceOf(std::string_view name);
 // Whether the name may be that of a folder of a task's log.
 bool IsTaskFolder(std::string_view name);
-// Whether it is a path below a folder, without "..", empty parts, and what muster keeps for itself (".tmp-…").
+// Whether it is a path below a folder: no part of it is empty, "." or "..", or too long for a name.
 bool IsPathBelow(std::string_view path);
 
 // Opens a file below `folder` with these flags of open(2), and O_CLOEXEC. With O_CREAT, folders on the way are made,

@@ -133,6 +133,7 @@ TEST_F(KubernetesExperiment, ASupervisorsPodThatIsPreemptedHasFailedWithItsLastL
   Strike("preempt", "");
   EXPECT_NE(train->Wait(), 0) << train->err;
   EXPECT_EQ(StateOf("1"), "FAILED");
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("muster train --experiment 1 goes on"));
   for (const char* task : {"1.master", "1.worker.1"})
     EXPECT_THAT(LinesOf(train->out, task), Contains("ends gently")) << train->out;
 }

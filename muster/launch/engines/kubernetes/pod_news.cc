@@ -170,11 +170,13 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   news.ending = its.being_deleted || its.disrupted;
   if (news.ending) news.reason = its.disrupted ? its.text : "its pod is being deleted";
   news.cancelled = its.being_deleted && !its.disrupted;
+  const auto runs = [](const PodFacts* pod) { return pod->phase == JobPhase::kRuns && !pod->being_deleted; };
   // A state alone, as ContainerCreating, passes by.
   const auto says_why = [](const PodFacts* pod) { return absl::StrContains(pod->text, ": "); };
   if (!news.ending && std::any_of(waiting.begin(), waiting.end(), says_why)) news.reason = TextOf(waiting);
   if (!waiting.empty())
-    news.text = absl::StrCat(pods.size() - waiting.size(), " of ", pods.size(), " pods run; ", TextOf(waiting));
+    news.text = absl::StrCat(std::count_if(pods.begin(), pods.end(), runs), " of ", pods.size(), " pods run; ",
+                             TextOf(waiting));
   else
     news.text = gone.empty() ? "Running" : TextOf(gone);
   return news;

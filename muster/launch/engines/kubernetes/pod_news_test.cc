@@ -68,6 +68,12 @@ TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
               HasSubstr("h2: ContainerCreating; and 2 others"));
 }
 
+TEST(PodNewsTest, APodThatHasEndedDoesntRun) {
+  EXPECT_THAT(
+      News({Pod("supervisor", kRunning), Pod("h0", kFailed), Deleted("h1", kRunning), Pod("h2", kCreating)}).text,
+      HasSubstr("1 of 4 pods run; h2: ContainerCreating"));
+}
+
 TEST(PodNewsTest, WhatOnlyAPersonChangesIsStuck) {
   const JobNews news = News({Pod("supervisor", kNoImage), Pod("h0", kNoImage)});
   EXPECT_TRUE(news.stuck);
