@@ -1,6 +1,8 @@
 #include "muster/launch/agent_server/agent_start.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,15 +12,12 @@
 namespace muster::agent_start_test {
 namespace {
 
-// The played agent ends with 3, and leaves behind a process that ends with 9 once it is gone.
+// The played agent ends with 3, and leaves behind a process that ends with 9 once the agent has been waited for.
 [[noreturn]] void LiveAndLeaveAnOrphan() {
-  int ends[2];
-  if (pipe(ends) != 0) _exit(98);
+  const pid_t agent = getpid();
   if (fork() == 0) {
     prctl(PR_SET_NAME, "orphan");
-    close(ends[1]);
-    char nothing = 0;
-    (void)!Uninterrupted([&] { return read(ends[0], &nothing, 1); });
+    while (kill(agent, 0) == 0) poll(nullptr, 0, 1);
     _exit(9);
   }
   _exit(3);
