@@ -129,10 +129,15 @@ class RealApiTest(unittest.TestCase):
         cls.addClassCleanup(cls.server.end)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(dir=self.base)
+        folder = tempfile.TemporaryDirectory(dir=self.base, ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.use("admin")
+
+    def tearDown(self):
+        # The collector of a run is a process of its own, which still asks kubectl when `kill` has returned.
+        far = self.folder / "home/far"
+        await_true("nothing is far any more", lambda: not far.is_dir() or not any(far.iterdir()))
 
     def use(self, user):
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "MUSTER_HOME": str(self.folder / "home"),
