@@ -19,14 +19,22 @@ constexpr absl::Duration kLastSecondsOfPod = absl::Seconds(3);
 // An image's user may have no folder that it can write to.
 constexpr char kOwnFolder[] = "[ -w \"${HOME:-/nowhere}\" ] || export HOME=/muster\n";
 
-// A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come.
+// A shell as the container's first process gets the signals, and waits. `wait` also returns when a signal has come,
+// with a code above 128: another one tells the program's own, or 127 where that was told before.
 constexpr char kAttend[] = R"sh(child= asked= since= wish=
-trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
 trap '' USR1
 attend() {
   "$@" & child=$!
   [ -z "$asked$wish" ] || kill -TERM "$child"
-  until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
+  wait "$child"; code=$?
+  while [ -z "$asked" ] || since=${since:-$(date +%s)}; [ "$code" -gt 128 ]; do
+    lives=; ! kill -0 "$child" 2>/dev/null || lives=1
+    wait "$child" 2>/dev/null; last=$?
+    [ "$last" != 127 ] || break
+    code=$last
+    [ -n "$lives" ] || break
+  done
   child=
   return "$code"
 }

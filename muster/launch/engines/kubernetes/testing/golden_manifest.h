@@ -54,12 +54,19 @@ spec:
           echo $$ >/muster/pid
           echo muster >/muster/muster
           child= asked= since= wish=
-          trap 'asked=1 since=${since:-$(date +%s)}; [ -z "$child" ] || kill -TERM "$child"' TERM INT
+          trap 'asked=1; [ -z "$child" ] || kill -TERM "$child"' TERM INT
           trap '' USR1
           attend() {
             "$@" & child=$!
             [ -z "$asked$wish" ] || kill -TERM "$child"
-            until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
+            wait "$child"; code=$?
+            while [ -z "$asked" ] || since=${since:-$(date +%s)}; [ "$code" -gt 128 ]; do
+              lives=; ! kill -0 "$child" 2>/dev/null || lives=1
+              wait "$child" 2>/dev/null; last=$?
+              [ "$last" != 127 ] || break
+              code=$last
+              [ -n "$lives" ] || break
+            done
             child=
             return "$code"
           }
