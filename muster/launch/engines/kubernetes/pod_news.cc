@@ -177,6 +177,7 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
     news.text = absl::StrCat(pods.size() - waiting.size(), " of ", pods.size(), " pods run; ", TextOf(waiting));
   else
     news.text = gone.empty() ? "Running" : TextOf(gone);
+  if (!news.ending && waiting.empty() && !gone.empty()) news.reason = news.text;
   return news;
 }
 
