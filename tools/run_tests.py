@@ -43,6 +43,7 @@ KUBERNETES_PROGRAM = "process_kubernetes_test"
 SPARK_PROGRAM = "process_spark_test"
 RAY_PROGRAM = "process_ray_test"
 LONG_ON_RAY = "RayLong.*"
+LONG_ON_KUBERNETES = "KubernetesLong.*"
 # What has cases that run on every engine, whose name is behind theirs: "/ray". On these engines all of them take too long
 # for every day, so they are in parts of their own.
 EXPERIMENT_PROGRAM = "process_experiment_test"
@@ -323,7 +324,8 @@ def kubernetes_part(report):
     """Those in pods of a stand-in for Kubernetes, likewise."""
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("kubernetes: running the tests in pods of a stand-in")
-        run_on(report, "kubernetes", {KUBERNETES_PROGRAM: "*", EXPERIMENT_PROGRAM: everyday_on("kubernetes")}, shares=2)
+        run_on(report, "kubernetes", {KUBERNETES_PROGRAM: f"-{LONG_ON_KUBERNETES}",
+                                      EXPERIMENT_PROGRAM: everyday_on("kubernetes")}, shares=2)
 
 
 def installs(report, group):
@@ -545,7 +547,7 @@ LONG = {
     "frameworks": frameworks_part,
     "all_on_command": lambda report: all_on_part(report, "command", shares=2),
     "all_on_ray": lambda report: all_on_part(report, "ray", {RAY_PROGRAM: LONG_ON_RAY}),
-    "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", shares=2),
+    "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", {KUBERNETES_PROGRAM: LONG_ON_KUBERNETES}, shares=2),
     "kubernetes_api": kubernetes_api_part,
     "spark": spark_part,
     "notebooks": notebooks_part,

@@ -7,6 +7,7 @@ import fnmatch
 import io
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -230,6 +231,18 @@ class ReportTest(unittest.TestCase):
                 runs = [self.runs_of(ran, case.program, f"{name}/{engine}") for ran in (everyday, long)]
                 apart = engine in run_tests.APART
                 self.assertEqual(runs, [int(not apart or name in run_tests.EVERYDAY_CASES), int(apart)], f"{name}/{engine}")
+
+    def test_no_case_of_an_engines_own_is_run_twice_or_never(self):
+        everyday = self.ran([run_tests.ray_part, run_tests.kubernetes_part])
+        long = self.ran([run_tests.LONG["all_on_ray"], run_tests.LONG["all_on_kubernetes"]])
+        for folder, program in (("ray", run_tests.RAY_PROGRAM), ("kubernetes", run_tests.KUBERNETES_PROGRAM)):
+            text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/process" / folder).glob("*_test.cc"))
+            names = re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", text, re.M)
+            self.assertEqual({suite.endswith("Long") for suite, _ in names}, {False, True}, folder)
+            for suite, name in names:
+                runs = [self.runs_of(ran, program, f"{suite}.{name}") for ran in (everyday, long)]
+                is_long = suite.endswith("Long")
+                self.assertEqual(runs, [int(not is_long), int(is_long)], f"{suite}.{name}")
 
     def test_a_part_on_an_engine_fails_where_a_program_has_none_of_its_cases(self):
         report = run_tests.Report()

@@ -66,7 +66,7 @@ struct JobNews {
   bool cancelled = false;  // somebody has ended it
   bool stuck = false;      // it waits for what waiting alone doesn't bring, as an option to change
   bool ending = false;     // the engine ends it just now, for `reason`
-  std::string reason;      // in the engine's words: "Resources", "NodeDown"; empty: none is given
+  std::string reason;  // why it waits or ends, or what it has lost, in the engine's words: "Resources"; empty: unknown
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;

@@ -95,6 +95,8 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
     if (run.news.phase == JobPhase::kWaits)
       absl::StrAppend(&run.text, ": ", run.news.text,
                       run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
+    else if (run.news.phase == JobPhase::kRuns && !run.news.reason.empty())
+      absl::StrAppend(&run.text, ": ", run.news.reason);
   }
 }
 

@@ -53,6 +53,15 @@ TEST_F(JobWatchTest, SaysWhyAJobWaits) {
   EXPECT_THAT(registry_->Reconcile().value(), IsEmpty()) << "nobody holds its lock, which says nothing";
 }
 
+TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kRunning);
+  engine_.news["17"] = {.phase = JobPhase::kRuns, .text = "h1: OOMKilled", .reason = "h1: OOMKilled"};
+  EXPECT_THAT(Look(), IsEmpty());
+  ASSERT_NE(watch_.Find(id), nullptr);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: h1: OOMKilled");
+}
+
 TEST_F(JobWatchTest, ARequeuedJobIsHastened) {
   InJob({.engine = "slurm", .id = "17", .wants_another = true});
   engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (BeginTime)"};

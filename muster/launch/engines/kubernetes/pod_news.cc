@@ -179,6 +179,7 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
                              TextOf(waiting));
   else
     news.text = gone.empty() ? "Running" : TextOf(gone);
+  if (!news.ending && waiting.empty() && !gone.empty()) news.reason = news.text;
   return news;
 }
 

@@ -87,6 +87,8 @@ TEST(PodNewsTest, AJobRunsWhateverBecomesOfItsAgents) {
   EXPECT_EQ(news.phase, JobPhase::kRuns);
   EXPECT_THAT(news.text, AllOf(HasSubstr("h0: OOMKilled: it used more than the memory of its pod"),
                                HasSubstr("h1: Evicted: The node was low on resource: memory.")));
+  EXPECT_EQ(news.reason, news.text);
+  EXPECT_EQ(News({Pod("supervisor", kRunning), Pod("h0", kRunning), Pod("h1", kSucceeded)}).reason, "");
   EXPECT_EQ(News({Pod("supervisor", kRunning), Pod("h0", kEvicted), Again("h0", kUnschedulable)}).phase,
             JobPhase::kRuns)
       << "the others train on";
