@@ -4,12 +4,14 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/absl_view.h"
 #include "muster/base/check.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
@@ -33,10 +35,14 @@ bool IsDispensableIn(const HostPlan& plan, const TaskId& task) {
 // By then a supervisor in a job knows that it is the job's end that has ended a task.
 constexpr absl::Duration kNoticePause = absl::Seconds(2);
 
-// Returns whether one of the lines says what strerror says of EADDRINUSE, in the writing of any language's library.
+// What strerror says of EADDRINUSE, in the writing of any language's library, and what muster's own servers say.
+constexpr std::string_view kInUse[] = {"address already in use", ") is in use by another process", "; is it in use?"};
+
 bool SayThatTheAddressIsInUse(const std::deque<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
-    return absl::StrContains(absl::AsciiStrToLower(line), "address already in use");
+    const std::string said = absl::AsciiStrToLower(line);
+    return std::any_of(std::begin(kInUse), std::end(kInUse),
+                       [&](std::string_view sign) { return absl::StrContains(said, AbslView(sign)); });
   });
 }
 

@@ -2,7 +2,7 @@
 // starts all, does what the TaskSupervisor decides until all have ended, and stops what is left. A TaskRunClient
 // shows and keeps what happens.
 //
-// A task that fails and whose last lines say "address already in use" is started once more with its reserved ports
+// A task that fails and whose last lines say that its address is in use is started once more with its reserved ports
 // given up: its program doesn't set SO_REUSEADDR, and so can't bind a port beside the reservation (FreePorts). If that
 // life ends in the same way, another program has the port: the task gets other ports, once, and all tasks are started
 // again, as nobody else knows the new address.

@@ -190,6 +190,23 @@ TEST_F(TaskRunTest, WhoseAddressIsInUseIsStartedOnceMoreWithoutTheReservation) {
   EXPECT_FALSE(run_.supervisor()->first_failure().has_value());
 }
 
+TEST_F(TaskRunTest, AServerOfMusterWhoseAddressIsInUseIsStartedOnceMoreToo) {
+  const ScratchFolder folder;
+  const auto once = [&](const std::string& name, const std::string& says) {
+    return absl::StrCat("mkdir ", folder.path(), "/", name, " && { echo '", says, "' >&2; exit 1; }; echo bound");
+  };
+  ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(
+      run_.Launch({Shell(kTask, once("ps",
+                                     "muster ps: port 20001 (10.0.0.1:20001) is in use by another process: "
+                                     "end it or take another port")),
+                   Shell(kOther, once("page", "cannot listen at 10.0.0.1:20002; is it in use? 0 takes a free port"))}),
+      absl::OkStatus());
+  run_.Supervise({.chief = kTask});
+  EXPECT_EQ(run_.supervisor()->exit_code(), 0);
+  for (const TaskId& task : {kTask, kOther}) EXPECT_THAT(out_[task], HasSubstr("bound"));
+}
+
 // The other task knows the address of the first, and ends once it knows the new one.
 TEST_F(TaskRunTest, WhoseAddressIsStillInUseGetsAnotherAndAllAreStartedAgain) {
   const ScratchFolder folder;
