@@ -196,6 +196,7 @@ TEST_F(TaskRunTest, AServerOfMusterWhoseAddressIsInUseIsStartedOnceMoreToo) {
     return absl::StrCat("mkdir ", folder.path(), "/", name, " && { echo '", says, "' >&2; exit 1; }; echo bound");
   };
   ASSERT_EQ(run_.Start(), absl::OkStatus());
+  ASSERT_EQ(run_.Reserve({{.task = kTask, .ports = {0}}, {.task = kOther, .ports = {0}}}).status(), absl::OkStatus());
   ASSERT_EQ(
       run_.Launch({Shell(kTask, once("ps",
                                      "muster ps: port 20001 (10.0.0.1:20001) is in use by another process: "
