@@ -88,6 +88,13 @@ absl::Status EndLostInJob(const Home& home, Registry& registry, const Experiment
   return registry.EndLost(id, end);
 }
 
+absl::Status LeaveJob(const Home& home, Registry& registry, const ExperimentId& id, const JobOfRun& job) {
+  ASSIGN_OR_RETURN(const RunLock fetching, HoldFetching(home, id, kFetchPatienceAtEnd));
+  RETURN_IF_ERROR(WriteJobFile(home.job(id), job));
+  ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
+  return run.state == RunState::kCreated ? absl::OkStatus() : registry.StartOver(id, job.no_room);
+}
+
 void StartCollectors(const Home& home, const SupervisorStart& start) {
   for (const ExperimentId& id : FarRuns(home)) {
     absl::StatusOr<RunLock> lock = RunLock::Take(FarFile(home, id, kFarCollectorName));
