@@ -92,7 +92,7 @@ absl::Status LeaveJob(const Home& home, Registry& registry, const ExperimentId& 
   ASSIGN_OR_RETURN(const RunLock fetching, HoldFetching(home, id, kFetchPatienceAtEnd));
   RETURN_IF_ERROR(WriteJobFile(home.job(id), job));
   ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
-  return run.state == RunState::kCreated ? absl::OkStatus() : registry.StartOver(id, job.no_room);
+  return run.state == RunState::kCreated ? absl::OkStatus() : registry.StartOver(id, "its job was given back");
 }
 
 void StartCollectors(const Home& home, const SupervisorStart& start) {

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/text/one_line.h"
-#include "muster/launch/system/random_hex.h"
 
 namespace muster {
 namespace {
@@ -19,9 +18,8 @@ constexpr int kMostDoublings = 20;
 constexpr size_t kMostOfWhy = 1500;  // bytes
 
 double RandomChance() {
-  uint32_t number = 0;
-  static_cast<void>(absl::SimpleHexAtoi(RandomHex(sizeof number), &number));
-  return static_cast<double>(number) / static_cast<double>(UINT32_MAX);
+  std::random_device numbers;
+  return static_cast<double>(numbers()) / static_cast<double>(std::random_device::max());
 }
 
 double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }

@@ -201,9 +201,10 @@ absl::StatusOr<std::vector<std::string>> JobWatch::GiveBack(const ExperimentId& 
   JobOfRun left = run.job;
   NoteNoRoom(left, run.news.late, terms, clock_.Now());
   if (run.news.stuck || !MayTryAgain(left, terms)) {
-    RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kGiveBack));
     run.news.text = left.tries == 1 ? left.no_room : WhyNoJob(left);
-    return EndRun(id, run, engine);
+    auto said = EndRun(id, run, engine);
+    if (said.ok()) static_cast<void>(engine.End(run.job.id, JobEnd::kGiveBack));  // its collector does that, too
+    return said;
   }
   // Its supervisor may say that it was ended, which counts for nothing.
   RETURN_IF_ERROR(LeaveJob(home_, registry_, id, left));

@@ -79,15 +79,15 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   job.id = engine.IdIn(order.home.job_script(id));
   if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
   const absl::StatusOr<std::string> submitted = engine.Submit(order.home.job_script(id), "");
-  // An engine that doesn't answer may have made it.
   const JobTerms terms = engine.TermsOf(order.experiment.options.hosts);
   if (absl::IsResourceExhausted(submitted.status())) {
     NoteNoRoom(job, std::string(submitted.status().message()), terms, RealClock().Now());
-    if (is_far && MayTryAgain(job, terms)) {
+    if (is_far && !job.id.empty() && MayTryAgain(job, terms)) {
       RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
       return job.id;
     }
   }
+  // An engine that doesn't answer may have made it.
   const bool may_be_there = !job.id.empty() && absl::IsUnavailable(submitted.status());
   if (is_far && !submitted.ok() && !may_be_there) UnmarkFar(order.home, id);
   if (absl::IsResourceExhausted(submitted.status())) return absl::InvalidArgumentError(submitted.status().message());

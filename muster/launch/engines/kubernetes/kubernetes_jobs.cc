@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -107,12 +108,14 @@ std::string KubernetesJobs::IdIn(const std::string& script) const {
   return manifest.ok() ? manifest->name : "";
 }
 
-// The digits stand where the run's id is needed, too.
+// The digits stand where the run's id is needed, too. Those that might be a number would need quotes in YAML.
 std::string KubernetesJobs::ScriptAnew(const std::string& script_text) const {
   const auto manifest = ParseManifest(script_text);
   if (!manifest.ok() || manifest->name.size() < 2 * kSuffixBytes) return script_text;
   const std::string digits = manifest->name.substr(manifest->name.size() - 2 * kSuffixBytes);
-  return absl::StrReplaceAll(script_text, {{digits, RandomHex(kSuffixBytes)}});
+  std::string next = RandomHex(kSuffixBytes);
+  while (absl::ascii_isdigit(static_cast<unsigned char>(next[0]))) next = RandomHex(kSuffixBytes);
+  return absl::StrReplaceAll(script_text, {{digits, next}});
 }
 
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
