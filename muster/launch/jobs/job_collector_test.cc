@@ -195,11 +195,13 @@ TEST_F(JobCollectorTest, AJobWithAPartOfItsHostsIsGivenBackAndTheNextOneIsSentTh
   scratch_.Write("experiments/1/job.sh", "script\n");
   ASSERT_TRUE(Step().ok());
   BringFar(id_, RunState::kPending);
+  far_scratch_.Write("experiments/1/job.out", "of this job\n");
   played_.news[kJob] = {.phase = JobPhase::kWaits, .text = "2 of 3", .late = "not all started"};
   clock_.Advance(absl::Minutes(1));
   EXPECT_EQ(Step().value(), false);
   EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kGiveBack)));
   EXPECT_EQ(Get(*near_, id_).state, RunState::kCreated);
+  EXPECT_FALSE(scratch_.Has("experiments/1/job.out")) << "the next job's output couldn't follow it";
   // What its supervisor says of its end counts for nothing.
   BringFar(id_, RunState::kFailed);
   EndFar(id_);
