@@ -52,7 +52,7 @@ nlohmann::json JsonOf(const ExperimentId& id, const TaskRecord& task) {
 }
 
 nlohmann::json JsonOf(const JobOfRun& job) {
-  return {{"engine", job.engine}, {"id", job.id}, {"requeues", job.requeues}};
+  return {{"engine", job.engine}, {"id", job.id}, {"requeues", job.requeues}, {"tries", job.tries}};
 }
 
 std::string OneLineJson(const nlohmann::json& value) {

@@ -130,12 +130,12 @@ void ShownLog::LookAtJob(const RunRecord& run) {
   if (run.runs == 0 && !may_wait && !is_silent) return;
   LookAtJobsAloud(jobs_, id_.number);
   const RunInJob* const in_job = jobs_.Find(id_);
-  if (in_job == nullptr || !options_.follow || in_job->text == job_text_) return;
-  job_text_ = in_job->text;
+  if (in_job == nullptr || !options_.follow || in_job->lasting_text() == job_text_) return;
+  job_text_ = in_job->lasting_text();
   // Before an engine has looked at a job, it gives no reason.
   const bool says_why = !in_job->news.reason.empty() || absl::StrContains(job_text_, "(");
   if (in_job->news.phase == JobPhase::kWaits && says_why)
-    std::fprintf(stderr, "experiment %s waits: %s\n", ShownId(id_).c_str(), job_text_.c_str());
+    std::fprintf(stderr, "experiment %s waits: %s\n", ShownId(id_).c_str(), in_job->text.c_str());
 }
 
 void ShownLog::WatchSupervisor(pid_t pid) {

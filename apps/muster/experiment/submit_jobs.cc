@@ -16,6 +16,7 @@
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/spec/experiment_file.h"
 
@@ -69,7 +70,13 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
     if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
     StartCollectors(opened.home, collectors);
-    std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(), engine->title().c_str());
+    const auto written = ReadJobFile(opened.home.job(id));
+    if (written.ok() && written->has_value() && HasNoJob(**written))
+      std::fprintf(stderr, "experiment %s has no job of %s yet, and waits: %s\n", ShownId(id).c_str(),
+                   engine->title().c_str(), (*written)->no_room.c_str());
+    else
+      std::fprintf(stderr, "experiment %s is job %s of %s\n", ShownId(id).c_str(), job->c_str(),
+                   engine->title().c_str());
     return absl::OkStatus();
   }
   const bool terminal = isatty(STDERR_FILENO) == 1;

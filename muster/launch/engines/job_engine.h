@@ -33,6 +33,9 @@ struct JobTerms {
   std::optional<absl::Duration> time_limit;  // nullopt: the engine's own
   int max_requeues = 0;                      // how often the run goes on in another job when its job's time is over
   bool signal_cancels = false;               // SIGTERM to the script means that somebody has ended the job
+  // How often it is submitted when there is no room for all of it; nullopt: until there is.
+  std::optional<int> start_tries;
+  absl::Duration start_pause = absl::Seconds(30);  // before the second time; then more and more
 };
 
 // A run that is to be in a job.
@@ -70,11 +73,13 @@ struct JobNews {
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 
 enum class JobEnd {
-  kAsk,     // SIGTERM to the script
-  kCancel,  // all that the job has
+  kAsk,       // SIGTERM to the script
+  kCancel,    // all that the job has
+  kGiveBack,  // the same at once: it hasn't begun
 };
 
 // The job in which this process is.
@@ -99,8 +104,10 @@ class JobEngine {
   virtual std::string Script(const JobRequest& request) const = 0;
   // Returns the id that Submit will return for this script; "": only Submit finds it out.
   virtual std::string IdIn(const std::string& /*script*/) const { return ""; }
-  // Returns the job's id. InvalidArgument has the engine's refusal, word for word. NotFound: this machine has
-  // no such engine. Unavailable: it can't be asked.
+  // Returns the same script for another job, for engines in whose scripts the job's name stands.
+  virtual std::string ScriptAnew(const std::string& script_text) const { return script_text; }
+  // Returns the job's id. InvalidArgument has the engine's refusal, word for word. ResourceExhausted: so has this, and
+  // it may take the job later. NotFound: this machine has no such engine. Unavailable: it can't be asked.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
   // Returns the engine's own words about whether and when it would begin this script; submits nothing. A refusal is

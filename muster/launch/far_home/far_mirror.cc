@@ -54,6 +54,10 @@ std::optional<absl::Duration> SinceFetched(const Home& home, const ExperimentId&
 
 absl::StatusOr<FarNews> FarMirror::Refresh(const Options& options) {
   ASSIGN_OR_RETURN(const RunLock lock, HoldFetching(home_, id_, options.patience));
+  // A process that gives the job back writes that while it holds the same lock.
+  const auto job = ReadJobFile(home_.job(id_));
+  if (job.ok() && job->has_value() && ((*job)->id != job_ || (*job)->again_at > 0))
+    return absl::UnavailableError(absl::StrCat("job ", job_, " isn't the run's any more"));
   if (options.fresh > absl::ZeroDuration()) {
     const std::optional<absl::Duration> since = SinceFetched(home_, id_);
     if (since.has_value() && *since < options.fresh) return FarNews{.fresh = true};

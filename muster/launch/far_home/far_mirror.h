@@ -39,7 +39,8 @@ class FarMirror {
   FarMirror(const Home& home, JobEngine& engine, const Clock& clock, const ExperimentId& id, std::string job)
       : home_(home), engine_(engine), clock_(clock), id_(id), job_(std::move(job)) {}
 
-  // Fetches what is new. Unavailable: another process fetches for longer than the patience. DataLoss: an answer has
+  // Fetches what is new. Unavailable: another process fetches for longer than the patience, or the run has left the
+  // job. DataLoss: an answer has
   // what it may not have; nothing is written of its records then, nor of what comes after them. Other errors are those
   // of AskFar and of writing the files.
   absl::StatusOr<FarNews> Refresh(const Options& options);

@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr int kMostPods = 10000;
 constexpr absl::Duration kLeastStart = absl::Seconds(10);
+constexpr absl::Duration kLeastPause = absl::Seconds(1);
 constexpr absl::Duration kMostWait = absl::Hours(24 * 30);
 
 struct GangName {
@@ -129,6 +130,16 @@ absl::Status TakeNodes(int& nodes, const std::optional<std::string>& value) {
   return NotTaken("nodes", number, "a whole number from 1");
 }
 
+absl::Status TakeTries(std::optional<int>& tries, const std::optional<std::string>& value) {
+  tries.reset();
+  int number = 0;
+  if (!value.has_value() || (absl::SimpleAtoi(*value, &number) && number >= 1)) {
+    if (value.has_value()) tries = number;
+    return absl::OkStatus();
+  }
+  return NotTaken("start_tries", *value, "a whole number from 1");
+}
+
 absl::Status TakeGang(PodGang& gang, const std::optional<std::string>& value) {
   for (const GangName& one : kGangs) {
     if (value.value_or("none") != one.name) continue;
@@ -210,14 +221,17 @@ absl::Status TakeKubernetesSetting(KubernetesSetting& kubernetes, const std::str
   if (name == "pod_template") return TakeJson(kubernetes.pod_template, name, value, /*list=*/false);
   const KubernetesSetting usual;
   if (name == "start_timeout") return TakeWait(kubernetes.start_timeout, name, value, usual.start_timeout, kLeastStart);
+  if (name == "start_tries") return TakeTries(kubernetes.start_tries, value);
+  if (name == "start_pause") return TakeWait(kubernetes.start_pause, name, value, usual.start_pause, kLeastPause);
   if (name == "keep") return TakeWait(kubernetes.keep, name, value, usual.keep, absl::ZeroDuration());
-  const std::vector<std::string> names = {"nodes",        "image",           "context",
-                                          "namespace",    "kubectl",         "muster",
-                                          "gpu_resource", "claims",          "labels",
-                                          "annotations",  "queue",           "gang",
-                                          "shm",          "node_selector",   "keep",
-                                          "scheduler",    "start_timeout",   "tolerations",
-                                          "pod_template", "service_account", "image_pull_secrets"};
+  const std::vector<std::string> names = {"nodes",        "image",          "context",
+                                          "namespace",    "kubectl",        "muster",
+                                          "gpu_resource", "claims",         "labels",
+                                          "annotations",  "queue",          "gang",
+                                          "shm",          "node_selector",  "keep",
+                                          "scheduler",    "start_timeout",  "tolerations",
+                                          "start_tries",  "start_pause",    "image_pull_secrets",
+                                          "pod_template", "service_account"};
   std::string accepted;
   for (const std::string& one : names) absl::StrAppend(&accepted, accepted.empty() ? "" : ", ", one);
   return absl::InvalidArgumentError(

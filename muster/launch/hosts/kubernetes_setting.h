@@ -35,9 +35,11 @@ struct KubernetesSetting {
   std::string queue;      // of kueue, needed, or volcano
   std::string scheduler;  // empty: that of the gang, or the cluster's
   absl::Duration start_timeout = absl::Minutes(10);
-  absl::Duration keep = absl::Hours(24);  // how long the supervisor's pod waits for its state to be fetched
-  std::optional<int64_t> shm_bytes;       // of /dev/shm; nullopt: half of the pod's memory
-  std::string pod_template;               // an object in JSON that is merged into each pod; empty: none
+  std::optional<int> start_tries;  // how often the job is submitted until all pods start; nullopt: without a limit
+  absl::Duration start_pause = absl::Seconds(30);  // before the second time; before each further one twice as long
+  absl::Duration keep = absl::Hours(24);           // how long the supervisor's pod waits for its state to be fetched
+  std::optional<int64_t> shm_bytes;                // of /dev/shm; nullopt: half of the pod's memory
+  std::string pod_template;                        // an object in JSON that is merged into each pod; empty: none
 
   bool operator==(const KubernetesSetting&) const = default;
 };

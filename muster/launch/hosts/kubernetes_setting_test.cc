@@ -21,6 +21,8 @@ TEST_F(KubernetesSettingTest, TakesWordsNumbersAndTimes) {
   EXPECT_EQ(Take("image", "registry.example/a:1"), "");
   EXPECT_EQ(Take("namespace", "team"), "");
   EXPECT_EQ(Take("start_timeout", "90"), "");
+  EXPECT_EQ(Take("start_tries", "2"), "");
+  EXPECT_EQ(Take("start_pause", "1m"), "");
   EXPECT_EQ(Take("keep", "2h"), "");
   EXPECT_EQ(Take("shm", "1GB"), "");
   EXPECT_EQ(Take("gang", "volcano"), "");
@@ -28,6 +30,8 @@ TEST_F(KubernetesSettingTest, TakesWordsNumbersAndTimes) {
   EXPECT_EQ(setting_.image, "registry.example/a:1");
   EXPECT_EQ(setting_.name_space, "team");
   EXPECT_EQ(setting_.start_timeout, absl::Seconds(90));
+  EXPECT_EQ(setting_.start_tries, 2);
+  EXPECT_EQ(setting_.start_pause, absl::Minutes(1));
   EXPECT_EQ(setting_.keep, absl::Hours(2));
   EXPECT_EQ(setting_.shm_bytes, 1 << 30);
   EXPECT_EQ(PodGangText(setting_.gang), "volcano");
@@ -61,7 +65,7 @@ TEST_F(KubernetesSettingTest, TakesListsInJsonOrWithCommas) {
 TEST_F(KubernetesSettingTest, NoValueTakesOneBack) {
   const KubernetesSetting usual;
   for (const char* name : {"nodes", "image", "gang", "shm", "claims", "image_pull_secrets", "tolerations",
-                           "pod_template", "start_timeout", "keep", "labels"})
+                           "pod_template", "start_timeout", "start_tries", "start_pause", "keep", "labels"})
     EXPECT_EQ(Take(name, std::nullopt), "") << name;
   EXPECT_EQ(setting_, usual);
 }
@@ -72,6 +76,8 @@ TEST_F(KubernetesSettingTest, MistakesSayWhatIsAccepted) {
   EXPECT_THAT(Take("image", "a b"), HasSubstr("accepted: an image"));
   EXPECT_THAT(Take("gang", "x"), HasSubstr("accepted: none, kueue, volcano or coscheduling"));
   EXPECT_THAT(Take("start_timeout", "1"), HasSubstr("accepted: a time from 10s"));
+  EXPECT_THAT(Take("start_tries", "0"), HasSubstr("accepted: a whole number from 1"));
+  EXPECT_THAT(Take("start_pause", "0"), HasSubstr("accepted: a time from 1s"));
   EXPECT_THAT(Take("keep", "nan"), HasSubstr("accepted: a time from 0"));
   EXPECT_THAT(Take("shm", "much"), HasSubstr("accepted: a number (MB)"));
 }

@@ -88,6 +88,16 @@ absl::Status EndLostInJob(const Home& home, Registry& registry, const Experiment
   return registry.EndLost(id, end);
 }
 
+absl::Status LeaveJob(const Home& home, Registry& registry, const ExperimentId& id, const JobOfRun& job) {
+  ASSIGN_OR_RETURN(const RunLock fetching, HoldFetching(home, id, kFetchPatienceAtEnd));
+  RETURN_IF_ERROR(WriteJobFile(home.job(id), job));
+  // The next job begins these anew, which couldn't follow what is here.
+  if (IsFar(home, id))
+    for (const std::string& begun : {home.job_output(id), home.supervisor_log(id)}) unlink(begun.c_str());
+  ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
+  return run.state == RunState::kCreated ? absl::OkStatus() : registry.StartOver(id, "its job was given back");
+}
+
 void StartCollectors(const Home& home, const SupervisorStart& start) {
   for (const ExperimentId& id : FarRuns(home)) {
     absl::StatusOr<RunLock> lock = RunLock::Take(FarFile(home, id, kFarCollectorName));

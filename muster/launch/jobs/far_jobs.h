@@ -51,6 +51,10 @@ absl::StatusOr<FarNews> RefreshFar(const Home& home, Registry& registry, JobEngi
 [[nodiscard]] absl::Status EndLostInJob(const Home& home, Registry& registry, const ExperimentId& id,
                                         const LostEnd& end);
 
+// Writes that the run has no job any more, and lets it begin once more in another one: nothing more is fetched from the
+// one that it had. For whoever holds the run's lock.
+[[nodiscard]] absl::Status LeaveJob(const Home& home, Registry& registry, const ExperimentId& id, const JobOfRun& job);
+
 // Starts a collector for each far run that has none. What can't be started now is tried by the next command.
 void StartCollectors(const Home& home, const SupervisorStart& start);
 

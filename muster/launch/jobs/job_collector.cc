@@ -16,6 +16,7 @@
 #include "muster/launch/far_home/output_mirror.h"
 #include "muster/launch/far_home/parcel.h"
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/record_file.h"
 
@@ -26,6 +27,7 @@ constexpr absl::Duration kCollectWanted = absl::Seconds(1);
 // Somebody waits for the pods to be there, and then for the first line.
 constexpr absl::Duration kCollectAtStart = absl::Milliseconds(250);
 constexpr absl::Duration kStart = absl::Seconds(10);
+constexpr absl::Duration kLookAtStart = absl::Seconds(5);
 constexpr absl::Duration kCollectUnwanted = absl::Seconds(5);
 constexpr absl::Duration kLongestCollectPause = absl::Seconds(30);
 constexpr absl::Duration kCollectPatience = absl::Seconds(10);
@@ -139,7 +141,19 @@ absl::StatusOr<bool> JobCollector::Release(const JobOfRun& job, JobEngine& engin
   return true;
 }
 
+absl::Status JobCollector::LookAtStart() {
+  ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
+  const bool has_begun = HasEnded(run.state) || run.state == RunState::kStarting || run.state == RunState::kRunning;
+  if (has_begun || means_.clock.Now() - looked_at_ < kLookAtStart) return absl::OkStatus();
+  looked_at_ = means_.clock.Now();
+  return LookAndSeeEnd().status();
+}
+
 absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine) {
+  if (HasNoJob(job)) {
+    ASSIGN_OR_RETURN(const bool ended, LookAndSeeEnd());
+    return ended ? Release(job, engine) : false;
+  }
   // A job whose supervisor has ended without the run's end ends by itself; then the run is judged, or goes on in
   // another.
   if (collected_ == job.id) {
@@ -155,6 +169,7 @@ absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine
   heard_at_ = means_.clock.Now();
   for (const std::string& problem : news->problems) Say(problem, problem);
   if (news->over && !news->more) return Finish(job, engine);
+  RETURN_IF_ERROR(LookAtStart());
   bool more = false;
   if (means_.clock.Now() - output_at_ < kOutputEvery) return false;
   RETURN_IF_ERROR(FetchOutputs(job, engine, /*at_end=*/false, more));

@@ -53,6 +53,8 @@ class JobCollector {
   absl::Status FetchOutputs(const JobOfRun& job, JobEngine& engine, bool at_end, bool& more);
   absl::StatusOr<bool> Release(const JobOfRun& job, JobEngine& engine);
   absl::StatusOr<bool> HasRunEnded();
+  // Asks the engine now and then about a job whose run hasn't begun: some of its hosts may never come.
+  absl::Status LookAtStart();
   // Judges the job as every command does.
   absl::StatusOr<bool> LookAndSeeEnd();
 
@@ -67,6 +69,7 @@ class JobCollector {
   absl::Time heard_at_ = absl::InfiniteFuture();  // when anything was heard of the job last, or when this began
   absl::Time sent_at_ = absl::InfinitePast();
   absl::Time output_at_ = absl::InfinitePast();
+  absl::Time looked_at_ = absl::InfinitePast();
   absl::Duration pause_;
   std::set<std::string> said_;
 };

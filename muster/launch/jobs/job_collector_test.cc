@@ -34,9 +34,11 @@ class JobCollectorTest : public FarHomesFixture {
   std::string Collected() const { return FarText("collected"); }
 
   const ExperimentId id_ = Submit();
-  JobWatch watch_{home_, *near_, [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
+  JobWatch watch_{home_, *near_,
+                  [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
                     return name == "slurm" ? std::make_unique<PlayedJobEngine>(played_) : nullptr;
-                  }};
+                  },
+                  clock_};
   std::vector<std::string> said_;
   const JobCollector::Means means_ = {
       .home = home_, .registry = *near_, .jobs = watch_, .clock = clock_, .say = [this](const std::string& line) {
@@ -188,6 +190,44 @@ TEST_F(JobCollectorTest, ARunThatGoesOnInAnotherJobIsSentThere) {
   EXPECT_TRUE(IsFar(home_, id_));
 }
 
+// The supervisor's pod runs, and has the experiment, but another pod never starts.
+TEST_F(JobCollectorTest, AJobWithAPartOfItsHostsIsGivenBackAndTheNextOneIsSentTheExperiment) {
+  scratch_.Write("experiments/1/job.sh", "script\n");
+  ASSERT_TRUE(Step().ok());
+  BringFar(id_, RunState::kPending);
+  far_scratch_.Write("experiments/1/job.out", "of this job\n");
+  played_.news[kJob] = {.phase = JobPhase::kWaits, .text = "2 of 3", .late = "not all started"};
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_THAT(played_.ended, ElementsAre(Pair(kJob, JobEnd::kGiveBack)));
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kCreated);
+  EXPECT_FALSE(scratch_.Has("experiments/1/job.out")) << "the next job's output couldn't follow it";
+  // What its supervisor says of its end counts for nothing.
+  BringFar(id_, RunState::kFailed);
+  EndFar(id_);
+  const int asked = asked_;
+  EXPECT_TRUE(absl::IsUnavailable(RefreshFar(home_, *near_, engine_, clock_, id_, {.id = kJob}).status()));
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_EQ(asked_, asked);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kCreated);
+  EXPECT_THAT(played_.submitted, IsEmpty());
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_EQ(Step().value(), false);
+  EXPECT_THAT(played_.submitted, SizeIs(1));
+  EXPECT_FALSE(HasComeInto(home_, id_, ReadJobFile(home_.job(id_)).value()->id));
+  EXPECT_TRUE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, AKillWhileItHasNoJobIsTheEnd) {
+  JobOfRun job = **ReadJobFile(home_.job(id_));
+  job.again_at = 2e9;
+  job.killed = true;
+  ASSERT_TRUE(WriteJobFile(home_.job(id_), job).ok());
+  EXPECT_EQ(Step().value(), true);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kKilled);
+  EXPECT_FALSE(IsFar(home_, id_));
+}
+
 TEST_F(JobCollectorTest, AnAttemptThatHasBegunMeanwhileKeepsItsMark) {
   ASSERT_TRUE(Step().ok());
   BringFar(id_, RunState::kFinished);
@@ -317,6 +357,26 @@ TEST_F(FarSubmitTest, TheJobIsNotedBeforeItIsMade) {
   played_.refusal = absl::InvalidArgumentError("no");
   EXPECT_FALSE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
   EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(FarSubmitTest, WithoutRoomItWaitsForItsCollector) {
+  played_.id_in = "muster-9";
+  played_.refusal = absl::ResourceExhaustedError("the quota is full");
+  EXPECT_EQ(*SubmitRun(engine_, Order(), id_, {}, 0), "muster-9");
+  const JobOfRun job = **ReadJobFile(home_.job(id_));
+  EXPECT_GT(job.again_at, 0);
+  EXPECT_EQ(job.no_room, "the quota is full");
+  EXPECT_EQ(job.tries, 1);
+  EXPECT_TRUE(IsFar(home_, id_));
+}
+
+TEST_F(FarSubmitTest, WithoutRoomAndWithASingleTryItIsRefused) {
+  played_.terms.start_tries = 1;
+  played_.refusal = absl::ResourceExhaustedError("the quota is full");
+  const absl::Status refused = SubmitRun(engine_, Order(), id_, {}, 0).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_FALSE(IsFar(home_, id_));
+  EXPECT_EQ(*ReadJobFile(home_.job(id_)), std::nullopt);
 }
 
 TEST_F(FarSubmitTest, AJobThatCantBeWrittenDownIsEnded) {

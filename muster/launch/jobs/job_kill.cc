@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/registry/run_lock.h"
 
@@ -88,6 +89,10 @@ absl::Status JobKill::Ask() {
 
 absl::Status JobKill::Cancel() {
   cancelled_ = true;
+  if (HasNoJob(target_.run.job)) {  // a look that finds `killed` ends the run
+    means_.say("it has no job, and isn't submitted again");
+    return absl::OkStatus();
+  }
   means_.say(absl::StrCat("cancelling ", target_.run.text));
   return End(JobEnd::kCancel);
 }

@@ -147,6 +147,19 @@ TEST_F(JobKillTest, ASupervisorThatLivesIsAskedAlsoIfItsJobIsGone) {
   }
 }
 
+TEST_F(JobKillTest, ARunWithoutAJobIsntSubmittedAgain) {
+  JobOfRun job = job_;
+  job.again_at = 2e9;
+  ASSERT_TRUE(WriteJobFile(home_.job(id_), job).ok());
+  JobKill kill = Kill(JobPhase::kWaits);
+  ASSERT_TRUE(kill.Begin(/*now=*/false).ok());
+  EXPECT_THAT(engine_.ended, IsEmpty()) << "there is nothing to cancel";
+  EXPECT_TRUE(ReadJobFile(home_.job(id_)).value()->killed);
+  watch_.Look();
+  EXPECT_TRUE(*kill.HasEndedNow());
+  EXPECT_EQ(Get(*registry_, id_).state, RunState::kKilled);
+}
+
 TEST_F(JobKillTest, AnEngineThatCannotBeToldIsAnError) {
   engine_.silence = absl::UnavailableError("no controller");
   EXPECT_EQ(Kill(JobPhase::kWaits).Begin(/*now=*/false), engine_.silence);

@@ -1,6 +1,7 @@
 #include "muster/launch/jobs/job_watch.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +19,10 @@
 #include "muster/base/text/one_line.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
+#include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/run_lock.h"
 
 namespace muster {
@@ -33,6 +36,11 @@ constexpr int kExitKilled = 128 + SIGKILL;
 
 std::string JobText(const JobOfRun& job, const std::string& title) {
   return absl::StrCat("job ", job.id, " of ", title);
+}
+
+// Tasks that have begun have their hosts.
+bool MayGiveBack(RunState state) {
+  return state == RunState::kCreated || state == RunState::kBuilding || state == RunState::kPending;
 }
 
 std::string GoesOnBy(const ExperimentId& id) {
@@ -62,8 +70,18 @@ void JobWatch::Collect(int64_t number) {
   for (const ExperimentId& id : *open) {
     if (number != 0 && id.number != number) continue;
     const auto job = ReadJobFile(home_.job(id));
-    if (job.ok() && job->has_value()) runs_[id].job = **job;
+    if (!job.ok() || !job->has_value()) continue;
+    runs_[id].job = **job;
+    NoteNoJob(runs_[id]);
   }
+}
+
+void JobWatch::NoteNoJob(RunInJob& run) {
+  const JobEngine* const engine = EngineOf(run.job);
+  if (engine == nullptr || !HasNoJob(run.job)) return;
+  run.news = {.phase = JobPhase::kWaits, .text = WhyNoJob(run.job), .reason = run.job.no_room};
+  run.text =
+      absl::StrCat("no job of ", engine->title(), " now: ", run.news.text, "; ", WhenAgain(run.job, clock_.Now()));
 }
 
 void JobWatch::NoteWaits(const ExperimentId& id, RunInJob& run) const {
@@ -142,7 +160,11 @@ std::vector<std::string> JobWatch::Look(int64_t number) {
 }
 
 absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
-  if (run.news.phase == JobPhase::kWaits) {
+  if (HasNoJob(run.job)) {
+    // The engine of the host that has submitted it is the one that is meant.
+    const bool is_own = run.job.host == MachineId::This().host && IsDue(run.job, clock_.Now());
+    if (!is_own && !run.job.killed) return std::vector<std::string>();
+  } else if (run.news.phase == JobPhase::kWaits && run.news.late.empty()) {
     if ((run.job.requeues > 0 || run.job.wants_another) && absl::StrContains(run.news.text, "BeginTime"))
       engine.Hasten(run.job.id);
     return std::vector<std::string>();
@@ -154,17 +176,89 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
   if (absl::IsFailedPrecondition(lock.status())) return std::vector<std::string>();
   RETURN_IF_ERROR(lock.status());
   // Either may have changed since the engine was asked.
-  const std::string asked_about = run.job.id;
+  const JobOfRun asked_about = run.job;
   ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(home_.job(id)));
   ASSIGN_OR_RETURN(const RunRecord record, registry_.Run(id));
-  if (HasEnded(record.state) || !job.has_value() || job->id != asked_about) return std::vector<std::string>();
+  if (HasEnded(record.state) || !job.has_value() || job->id != asked_about.id || job->again_at != asked_about.again_at)
+    return std::vector<std::string>();
   run.job = *job;
+  if (HasNoJob(run.job)) return run.job.killed ? EndRun(id, run, engine) : TryAgain(id, run, engine);
+  if (!run.news.late.empty()) return MayGiveBack(record.state) ? GiveBack(id, run, engine) : std::vector<std::string>();
   if (run.news.phase == JobPhase::kUnknown && !MayJudgeUnknown(id, run, record.state))
     return std::vector<std::string>();
   // A job that may have been cancelled, and is forgotten, isn't made again.
   const bool may_go_on = run.job.wants_another && !(run.job.doubtful && run.news.phase == JobPhase::kUnknown);
   if (!may_go_on || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
   return SubmitAgain(id, run, engine);
+}
+
+absl::StatusOr<JobTerms> JobWatch::TermsOf(const ExperimentId& id, const JobEngine& engine) {
+  ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id.number));
+  return engine.TermsOf(experiment.options.hosts);
+}
+
+absl::StatusOr<std::vector<std::string>> JobWatch::GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  if (run.job.killed) return std::vector<std::string>();  // it is being cancelled
+  ASSIGN_OR_RETURN(const JobTerms terms, TermsOf(id, engine));
+  JobOfRun left = run.job;
+  NoteNoRoom(left, run.news.late, terms, clock_.Now());
+  if (run.news.stuck || !MayTryAgain(left, terms)) {
+    run.news.text = left.tries == 1 ? left.no_room : WhyNoJob(left);
+    auto said = EndRun(id, run, engine);
+    if (said.ok()) static_cast<void>(engine.End(run.job.id, JobEnd::kGiveBack));  // its collector does that, too
+    return said;
+  }
+  // Its supervisor may say that it was ended, which counts for nothing.
+  RETURN_IF_ERROR(LeaveJob(home_, registry_, id, left));
+  static_cast<void>(engine.End(left.id, JobEnd::kGiveBack));  // also tried before the next one is submitted
+  run.job = left;
+  NoteNoJob(run);
+  return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": job ", left.id, " of ", engine.title(),
+                                               " was given back; ", WhenAgain(left, clock_.Now()))};
+}
+
+// The next name is written down before it is submitted, so that a process that finds it ends what may be there of it.
+absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  ASSIGN_OR_RETURN(const JobTerms terms, TermsOf(id, engine));
+  RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kGiveBack));
+  const std::string script = home_.job_script(id);
+  ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
+  RETURN_IF_ERROR(ReplaceFile(script, engine.ScriptAnew(text), Durability::kDisk));
+  chmod(script.c_str(), 0700);
+  if (const std::string next = engine.IdIn(script); !next.empty()) run.job.id = next;
+  if (IsFar(home_, id)) RETURN_IF_ERROR(MarkFar(home_, id, run.job));
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  const absl::StatusOr<std::string> submitted = engine.Submit(script, "");
+  // Somebody may have asked for its end meanwhile.
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
+  run.job.killed = now.has_value() && now->killed;
+  if (!submitted.ok()) return AfterNoJob(id, run, terms, submitted.status());
+  run.job.id = *submitted;
+  run.job.again_at = 0;
+  run.job.no_room.clear();
+  run.job.restarts = 0;
+  run.news = {.phase = JobPhase::kWaits};
+  run.text = JobText(run.job, engine.title());
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  if (run.job.killed) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kCancel));
+  return std::vector<std::string>{
+      absl::StrCat("experiment ", id.ToString(), " is job ", run.job.id, " of ", engine.title(), " now")};
+}
+
+absl::StatusOr<std::vector<std::string>> JobWatch::AfterNoJob(const ExperimentId& id, RunInJob& run,
+                                                              const JobTerms& terms, const absl::Status& why) {
+  const bool has_no_room = absl::IsResourceExhausted(why);
+  if (has_no_room)
+    NoteNoRoom(run.job, std::string(why.message()), terms, clock_.Now());
+  else
+    PutOff(run.job, terms, clock_.Now());
+  RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  NoteNoJob(run);
+  if (has_no_room && MayTryAgain(run.job, terms)) return std::vector<std::string>();
+  if (!has_no_room && !absl::IsInvalidArgument(why)) return why;  // it can't be asked now
+  const std::string reason = has_no_room ? WhyNoJob(run.job) : std::string(why.message());
+  RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, {.reason = reason, .exit_code = 1}));
+  return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", reason)};
 }
 
 bool JobWatch::MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const {

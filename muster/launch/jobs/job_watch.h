@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "muster/base/clock.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/home.h"
@@ -22,15 +23,17 @@ struct RunInJob {
   JobOfRun job;
   JobNews news;
   std::string text;  // "job 17 of Slurm: PENDING (Resources)"
+  // What stays the same while it waits, so that it needn't be said again.
+  const std::string& lasting_text() const { return job.again_at > 0 ? news.text : text; }
 };
 
 class JobWatch {
  public:
   // Returns the engine of a job, by its name and place, or null.
   using MakeEngine = std::function<std::unique_ptr<JobEngine>(const std::string& name, const std::string& at)>;
-  // Borrows `registry`, which must outlive it.
-  JobWatch(const Home& home, Registry& registry, MakeEngine make)
-      : home_(home), registry_(registry), make_(std::move(make)) {}
+  // Borrows `registry` and `clock`, by which runs without a job wait; they must outlive it.
+  JobWatch(const Home& home, Registry& registry, MakeEngine make, const Clock& clock = RealClock())
+      : home_(home), registry_(registry), make_(std::move(make)), clock_(clock) {}
 
   // Asks about the jobs of all runs that haven't ended, those of `number` alone if it isn't 0, and does what follows.
   // Without such runs it asks nobody. Returns lines for the user about what it has done; what can't be asked or written
@@ -49,6 +52,8 @@ class JobWatch {
   static constexpr absl::Duration kSurelyAlive = absl::Seconds(15);
 
   void Collect(int64_t number);
+  // Says why a run has no job now.
+  void NoteNoJob(RunInJob& run);
   using EngineKey = std::pair<std::string, std::string>;  // its name and place
   void AskEngine(const EngineKey& key, JobEngine& engine);
   // Fetches what is new of a run whose job shares no folder with this host.
@@ -59,6 +64,13 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
   bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
+  // Gives a job back that has only a part of its hosts.
+  absl::StatusOr<std::vector<std::string>> GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // Submits a run that has no job, under a new name.
+  absl::StatusOr<std::vector<std::string>> TryAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  absl::StatusOr<std::vector<std::string>> AfterNoJob(const ExperimentId& id, RunInJob& run, const JobTerms& terms,
+                                                      const absl::Status& why);
+  absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
   std::string LastWords(const ExperimentId& id) const;
@@ -66,6 +78,7 @@ class JobWatch {
   const Home home_;
   Registry& registry_;
   const MakeEngine make_;
+  const Clock& clock_;
   std::map<EngineKey, std::unique_ptr<JobEngine>> engines_;
   std::map<ExperimentId, RunInJob> runs_;
   bool fetches_ = true;

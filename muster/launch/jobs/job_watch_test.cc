@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/testing/played_job_engine.h"
@@ -13,7 +14,8 @@
 namespace muster::job_watch_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::IsEmpty;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::MatchesRegex, ::testing::Pair,
+    ::testing::StartsWith;
 
 class JobWatchTest : public RegistryFixture {
  protected:
@@ -32,9 +34,11 @@ class JobWatchTest : public RegistryFixture {
 
   PlayedJobs engine_;
   const std::unique_ptr<Registry> registry_ = Open();
-  JobWatch watch_{home_, *registry_, [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
+  JobWatch watch_{home_, *registry_,
+                  [this](const std::string& name, const std::string&) -> std::unique_ptr<JobEngine> {
                     return name == "slurm" ? std::make_unique<PlayedJobEngine>(engine_) : nullptr;
-                  }};
+                  },
+                  clock_};
 };
 
 TEST_F(JobWatchTest, WithoutJobsNobodyIsAsked) {
@@ -245,6 +249,138 @@ TEST_F(JobWatchTest, StartOverLetsARunBeginOnceMore) {
   ASSERT_TRUE(registry_->StartOver(id, "once more").ok());
   EXPECT_THAT(registry_->OpenRuns().value(), ElementsAre(id));
   EXPECT_THAT(PosixFileSystem().ListDirectory(home_.open_folder()).value(), ElementsAre("1"));
+}
+
+// Jobs that have a part of their hosts, and runs that have no job.
+class JobWithoutRoomTest : public JobWatchTest {
+ protected:
+  static constexpr char kLate[] = "not all of its pods started, and were given back";
+  // Its hosts don't come.
+  ExperimentId Late(JobOfRun job = {.engine = "slurm", .id = "17"}) {
+    const ExperimentId id = InJob(job);
+    scratch_.Write("experiments/1/job.sh", "script\n");
+    engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "1 of 2", .late = kLate};
+    engine_.id_in = "18";
+    return id;
+  }
+  JobOfRun Job(const ExperimentId& id) { return ReadJobFile(home_.job(id))->value(); }
+  // Waits for longer than any pause.
+  void AwaitTry() { clock_.Advance(absl::Minutes(10)); }
+};
+
+TEST_F(JobWithoutRoomTest, AJobWithAPartOfItsHostsIsGivenBackAndSubmittedAgain) {
+  const ExperimentId id = Late();
+  Bring(*registry_, id, RunState::kPending);
+  EXPECT_THAT(Look(), ElementsAre(StartsWith("experiment 1: job 17 of Slurm was given back; again in ")));
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack)));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated) << "its supervisor begins once more";
+  EXPECT_THAT(watch_.Find(id)->text,
+              MatchesRegex("no job of Slurm now: not all .* given back; tried 1 time; again in [0-9]+ s"));
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
+  // Nobody asks about a job that the run doesn't have, whatever is left of it.
+  const int looks = engine_.looks;
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "gone", .cancelled = true};
+  clock_.Advance(absl::Seconds(22));
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(engine_.looks, looks);
+  EXPECT_THAT(engine_.submitted, IsEmpty()) << "not before 30 s less a quarter";
+  clock_.Advance(absl::Seconds(16));
+  EXPECT_THAT(Look(), ElementsAre("experiment 1 is job 101 of Slurm now"));
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack), Pair("17", JobEnd::kGiveBack)));
+  EXPECT_EQ(scratch_.Read("experiments/1/job.sh"), "script\nanew\n");
+  EXPECT_EQ(Job(id).id, "101");
+  EXPECT_EQ(Job(id).again_at, 0);
+  EXPECT_EQ(Job(id).tries, 1);
+  EXPECT_EQ(Job(id).requeues, 0);
+  engine_.news["101"] = {.phase = JobPhase::kRuns};
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->text, "job 101 of Slurm");
+}
+
+TEST_F(JobWithoutRoomTest, AJobWhoseTasksHaveBegunIsKept) {
+  const ExperimentId id = Late();
+  Bring(*registry_, id, RunState::kRunning);
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  EXPECT_EQ(Job(id).again_at, 0);
+}
+
+TEST_F(JobWithoutRoomTest, WhatWaitingNeverChangesIsntTriedAgain) {
+  const ExperimentId id = Late();
+  engine_.news["17"].stuck = true;
+  Look();
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).reason, absl::StrCat("its job 17 of Slurm has ended: ", kLate));
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack)));
+}
+
+TEST_F(JobWithoutRoomTest, OnlySoOftenAsTheSettingSays) {
+  engine_.terms.start_tries = 2;
+  const ExperimentId id = Late();
+  Look();
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+  AwaitTry();
+  engine_.refusal = absl::ResourceExhaustedError("the quota is full");
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: the quota is full; tried 2 times"));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).reason, "the quota is full; tried 2 times");
+}
+
+TEST_F(JobWithoutRoomTest, WithoutALimitItGoesOnAndARefusalForAnotherReasonEndsIt) {
+  const ExperimentId id = Late();
+  Look();
+  engine_.refusal = absl::ResourceExhaustedError("the quota is full");
+  for (int tries = 2; tries <= 20; ++tries) {
+    AwaitTry();
+    EXPECT_THAT(Look(), IsEmpty());
+    EXPECT_EQ(Job(id).tries, tries);
+    EXPECT_THAT(watch_.Find(id)->text,
+                HasSubstr(absl::StrCat("the quota is full; tried ", tries, " times; again in ")));
+  }
+  AwaitTry();
+  engine_.refusal = absl::InvalidArgumentError("no such image");
+  Look();
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).reason, "no such image");
+}
+
+TEST_F(JobWithoutRoomTest, AnEngineThatDoesntAnswerCostsNoTry) {
+  const ExperimentId id = Late();
+  Look();
+  AwaitTry();
+  engine_.refusal = absl::UnavailableError("no answer");
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(Job(id).tries, 1);
+  EXPECT_EQ(Job(id).id, "18") << "it may have made it";
+  EXPECT_GT(Job(id).again_at, 0);
+  AwaitTry();
+  engine_.refusal = absl::OkStatus();
+  Look();
+  EXPECT_EQ(engine_.ended.back(), std::pair(std::string("18"), JobEnd::kGiveBack)) << "before the next one is made";
+  EXPECT_EQ(Job(id).again_at, 0);
+}
+
+TEST_F(JobWithoutRoomTest, AKillEndsTheWaitingAtOnce) {
+  const ExperimentId id = Late();
+  Look();
+  JobOfRun job = Job(id);
+  job.killed = true;
+  ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: it was killed"));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kKilled);
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+}
+
+TEST_F(JobWithoutRoomTest, OnAnotherHostItIsntSubmitted) {
+  const ExperimentId id = Late();
+  Look();
+  JobOfRun job = Job(id);
+  job.host = "elsewhere";
+  ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
+  AwaitTry();
+  Look();
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+  EXPECT_THAT(watch_.Find(id)->text, HasSubstr("again now"));
 }
 
 TEST_F(JobWatchTest, AFileThatMusterHasntWrittenIsAnError) {

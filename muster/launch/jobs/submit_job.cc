@@ -8,11 +8,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_resources.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/registry/files/job_file.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/record_file.h"
@@ -77,9 +79,18 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   job.id = engine.IdIn(order.home.job_script(id));
   if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
   const absl::StatusOr<std::string> submitted = engine.Submit(order.home.job_script(id), "");
+  const JobTerms terms = engine.TermsOf(order.experiment.options.hosts);
+  if (absl::IsResourceExhausted(submitted.status())) {
+    NoteNoRoom(job, std::string(submitted.status().message()), terms, RealClock().Now());
+    if (is_far && !job.id.empty() && MayTryAgain(job, terms)) {
+      RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
+      return job.id;
+    }
+  }
   // An engine that doesn't answer may have made it.
   const bool may_be_there = !job.id.empty() && absl::IsUnavailable(submitted.status());
   if (is_far && !submitted.ok() && !may_be_there) UnmarkFar(order.home, id);
+  if (absl::IsResourceExhausted(submitted.status())) return absl::InvalidArgumentError(submitted.status().message());
   RETURN_IF_ERROR(submitted.status());
   job.id = *submitted;
   const absl::Status written = WriteJobFile(order.home.job(id), job);

@@ -38,6 +38,7 @@ struct ChainPlace {
 };
 
 // Writes the run's script and submits it; the file `job` says which job it is. `ending_seconds`: of an attempt before.
+// If there is no room for it, and it may be submitted again, the file says so (HasNoJob), and its collector does that.
 // Errors are those of JobEngine::Submit, and of writing to the run's folder.
 absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                       const ChainPlace& place, double ending_seconds);

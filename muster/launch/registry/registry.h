@@ -187,7 +187,7 @@ class Registry {
   // Ends a run whose supervisor is surely gone, and its tasks; no effect if it has ended.
   [[nodiscard]] absl::Status EndLost(const ExperimentId& id, const LostEnd& end);
   // Lets a run begin once more in the same attempt: it and its tasks are CREATED, for `reason`. Only for its
-  // supervisor.
+  // supervisor, and for a command that has found that it has none.
   [[nodiscard]] absl::Status StartOver(const ExperimentId& id, const std::string& reason);
   // Returns the runs, usually none, that were lost in this boot of the machine and of which processes may be left.
   struct LeftRun {

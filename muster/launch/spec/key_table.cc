@@ -101,8 +101,9 @@ KeyRow HostsByRow() {
 KeyRow KubernetesRow() {
   return {"kubernetes",
           {NamesForm("^(nodes|image|kubectl|context|namespace|muster|gpu_resource|service_account|image_pull_secrets|"
-                     "node_selector|annotations|labels|tolerations|claims|gang|queue|scheduler|start_timeout|keep|shm|"
-                     "pod_template)$",
+                     "node_selector|annotations|labels|tolerations|claims|gang|queue|scheduler|start_timeout|start_"
+                     "tries|start_pause|"
+                     "keep|shm|pod_template)$",
                      {TextOf("a text"), NothingForm(), AnythingForm("a list or a map")},
                      "a map of nodes, image and the other keys of kubernetes.md")},
           "one pod",

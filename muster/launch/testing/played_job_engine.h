@@ -21,6 +21,7 @@ struct PlayedJobs {
   absl::Status silence;       // why it doesn't answer
   absl::Status refusal = {};  // of what is submitted
   std::string id_in = "";     // the id that is known before
+  JobTerms terms = {};
   std::vector<std::string> submitted, after, hastened, freed;
   std::optional<int> restarts;
   std::vector<std::pair<std::string, JobEnd>> ended;
@@ -37,11 +38,12 @@ class PlayedJobEngine final : public JobEngine {
   explicit PlayedJobEngine(PlayedJobs& played) : played_(played) {}
   std::string name() const override { return "slurm"; }
   std::string title() const override { return "Slurm"; }
-  JobTerms TermsOf(const HostSetting&) const override { return {}; }
+  JobTerms TermsOf(const HostSetting&) const override { return played_.terms; }
   std::string Script(const JobRequest& request) const override {
     return absl::StrCat("notice=", absl::ToInt64Seconds(request.notice), "\n");
   }
   std::string IdIn(const std::string& /*script*/) const override { return played_.id_in; }
+  std::string ScriptAnew(const std::string& script_text) const override { return script_text + "anew\n"; }
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
     played_.after.push_back(after);
     played_.submitted.push_back(script);

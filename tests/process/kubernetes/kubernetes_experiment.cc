@@ -49,6 +49,13 @@ std::string KubernetesExperiment::LeftOfJobs() {
   return cluster().Ask({"get", "pods,services,secrets", "--selector=muster/job", "--output=name"});
 }
 
+void KubernetesExperiment::AwaitTries(const std::string& id, int count) {
+  int tries = 0;
+  for (const absl::Time give_up = absl::Now() + kPodsPatience; tries < count && absl::Now() < give_up;)
+    tries = Json({"status", id}).value("job", nlohmann::json::object()).value("tries", 0);
+  EXPECT_GE(tries, count);
+}
+
 void KubernetesExperiment::AwaitNothingLeft() {
   std::string left = "unknown";
   for (const absl::Time give_up = absl::Now() + kPodsPatience; !left.empty() && absl::Now() < give_up;)

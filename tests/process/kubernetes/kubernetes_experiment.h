@@ -34,6 +34,8 @@ class KubernetesExperiment : public JobExperiments {
   void Strike(const std::string& how, const std::string& suffix);
   // Returns the names of all objects that a job has made, with their kinds, in lines.
   static std::string LeftOfJobs();
+  // Waits until this experiment has found no room so often.
+  void AwaitTries(const std::string& id, int count);
   // Waits until there are no more of them.
   static void AwaitNothingLeft();
   // Runs a line of shell in a pod of experiment 1.

@@ -57,6 +57,39 @@ TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
   EXPECT_EQ(StateOf("2"), "KILLED");
 }
 
+TEST_F(KubernetesExperiment, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {
+  cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
+                  R"({"pods": "4"}}})");
+  pods_ = "nodes: 2, start_pause: 1s";
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto first = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*first, task, 2);
+  const auto second = StartMuster({"train"});
+  second->WaitForErr("experiment 2 waits: no job of Kubernetes now: the namespace's quota has no room for all pods", 0);
+  AwaitTries("2", 2);
+  // One that nobody watches waits, too, and a kill ends that at once.
+  EXPECT_EQ(Muster({"train", "--detach"}).exit_code, 0);
+  AwaitStatus("3", "no job of Kubernetes now");
+  EXPECT_EQ(Muster({"kill", "3"}).exit_code, 0);
+  EXPECT_EQ(StateOf("3"), "KILLED");
+  LetEnd();
+  EXPECT_EQ(first->Wait(), 0) << first->out << first->err << Read("experiments/1/job.out");
+  EXPECT_EQ(second->Wait(), 0) << second->out << second->err << Read("experiments/2/far.log");
+  EXPECT_EQ(StateOf("2"), "FINISHED");
+  cluster().Ask({"delete", "resourcequota", "few"});
+}
+
+TEST_F(KubernetesExperiment, AJobOfWhichAPodDoesntStartIsGivenBackAndTriedAgain) {
+  SetFaults(R"({"unschedulable": {"*-h1": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}})");
+  pods_ = "nodes: 2, start_pause: 1s, start_timeout: 10s";
+  WriteCluster("{worker: 2}", "echo begins");
+  const auto train = StartMuster({"train"});
+  AwaitTries("1", 1);
+  SetFaults(R"({"unschedulable": {}})");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/far.log");
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("begins"));
+}
+
 TEST_F(KubernetesExperiment, KillEndsTheTasksAndAllPods) {
   WriteCluster("{worker: 2}", "trap \"echo ends gently; exit 5\" TERM; " + UntilStop());
   const auto train = StartMuster({"train"});
@@ -156,7 +189,7 @@ TEST_F(KubernetesExperiment, WhatKeepsItFromTheClusterIsSaidAndNothingIsMade) {
   SetFaults(R"({"forbid": []})");
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
                   R"({"pods": "2"}}})");
-  EXPECT_THAT(refused({}),
+  EXPECT_THAT(refused({"--kubernetes", "start_tries=1"}),
               AllOf(HasSubstr("the namespace's quota has no room for all pods"), HasSubstr("exceeded quota")));
   cluster().Ask({"delete", "resourcequota", "few"});
   WriteExperiment("run: 'true'");

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
@@ -53,8 +55,7 @@ absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_o
 
 // The refusals of JobEngine::Submit.
 absl::Status AsRefusal(const absl::Status& why) {
-  if (absl::IsPermissionDenied(why) || absl::IsResourceExhausted(why)) return absl::InvalidArgumentError(why.message());
-  return why;
+  return absl::IsPermissionDenied(why) ? absl::InvalidArgumentError(why.message()) : why;
 }
 
 absl::StatusOr<std::string> UidIn(const std::string& answer) {
@@ -93,7 +94,8 @@ KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::str
     : environment_(environment), clock_(clock), kubectl_(PlaceIn(at, environment), environment) {}
 
 JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
-  return {.hosts = setting.kubernetes.value_or(KubernetesSetting()).nodes};
+  const KubernetesSetting kubernetes = setting.kubernetes.value_or(KubernetesSetting());
+  return {.hosts = kubernetes.nodes, .start_tries = kubernetes.start_tries, .start_pause = kubernetes.start_pause};
 }
 
 std::string KubernetesJobs::Script(const JobRequest& request) const {
@@ -104,6 +106,16 @@ std::string KubernetesJobs::IdIn(const std::string& script) const {
   const auto text = PosixFileSystem().ReadFile(script);
   const auto manifest = ParseManifest(text.value_or(""));
   return manifest.ok() ? manifest->name : "";
+}
+
+// The digits stand where the run's id is needed, too. Those that might be a number would need quotes in YAML.
+std::string KubernetesJobs::ScriptAnew(const std::string& script_text) const {
+  const auto manifest = ParseManifest(script_text);
+  if (!manifest.ok() || manifest->name.size() < 2 * kSuffixBytes) return script_text;
+  const std::string digits = manifest->name.substr(manifest->name.size() - 2 * kSuffixBytes);
+  std::string next = RandomHex(kSuffixBytes);
+  while (absl::ascii_isdigit(static_cast<unsigned char>(next[0]))) next = RandomHex(kSuffixBytes);
+  return absl::StrReplaceAll(script_text, {{digits, next}});
 }
 
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
@@ -144,7 +156,7 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
     for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
     for (const PodFacts& pod : pods)
-      if (pod.is_supervisor) news[pod.job] = GiveUpIfLate(pod, news[pod.job]).value_or(news[pod.job]);
+      if (pod.is_supervisor) NoteIfLate(pod, news[pod.job]);
   }
   for (const std::string& id : ids) {
     news.try_emplace(id, JobNews{.taken_away = true});
@@ -163,19 +175,15 @@ void KubernetesJobs::NoteCancellation(const std::string& id, JobNews& news) {
   }
 }
 
-std::optional<JobNews> KubernetesJobs::GiveUpIfLate(const PodFacts& supervisor, const JobNews& news) {
-  if (supervisor.phase != JobPhase::kWaits) {
+void KubernetesJobs::NoteIfLate(const PodFacts& supervisor, JobNews& news) {
+  if (news.phase != JobPhase::kWaits || news.ending) {
     waits_since_.erase(supervisor.job);
-    return std::nullopt;
+    return;
   }
   const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;
-  if (clock_.Now() - since < supervisor.start_timeout) return std::nullopt;
-  // What can't be deleted now is looked at again.
-  if (!DeleteAll(kubectl_, supervisor.job, /*at_once=*/true).ok()) return std::nullopt;
-  return JobNews{
-      .phase = JobPhase::kEnded,
-      .text = absl::StrCat("its pods didn't all start within ", absl::FormatDuration(supervisor.start_timeout), " (",
-                           news.text, "), and were given back")};
+  if (clock_.Now() - since < supervisor.start_timeout) return;
+  news.late = absl::StrCat("its pods didn't all start within ", absl::FormatDuration(supervisor.start_timeout), " (",
+                           news.text, "), and were given back");
 }
 
 absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const std::string& program,
@@ -186,6 +194,7 @@ absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const st
 }
 
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
+  if (how == JobEnd::kGiveBack) return DeleteAll(kubectl_, id, /*at_once=*/true);
   if (how == JobEnd::kCancel) {
     // Otherwise the supervisor would take the deletion of its pod for an eviction. One that can't hear it doesn't run.
     static_cast<void>(RunBesideSupervisor(id, NoteProgram(), kTellPatience));

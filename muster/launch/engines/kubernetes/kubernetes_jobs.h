@@ -28,16 +28,17 @@ class KubernetesJobs final : public JobEngine {
   // Another one each time: a job's name has random digits.
   std::string Script(const JobRequest& request) const override;
   std::string IdIn(const std::string& script) const override;
+  std::string ScriptAnew(const std::string& script_text) const override;
   // Whatever it has made is taken away again if it can't make all.
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
   absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
-  // Gives up a job whose supervisor's pod hasn't started for its start_timeout since this object has seen it first: all
-  // is deleted, so that two jobs that have half of their pods each don't wait for each other. A job that is gone was
-  // cancelled if End has done it, or if this object has seen that somebody was deleting the supervisor's pod. In the
-  // supervisor's pod: NewsOfOwnPod.
+  // A job is late whose first pods haven't all started for its start_timeout since this object has seen it first. One
+  // that is gone was cancelled if End has done it, or if this object has seen that somebody was deleting the
+  // supervisor's pod. In the supervisor's pod: NewsOfOwnPod.
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
   // kAsk: asks the supervisor, whose pod stays. kCancel: tells it that it was asked for, and deletes all pods, which
-  // get their grace, and what else the job has; also after its end, whose pods stay until then.
+  // get their grace, and what else the job has; also after its end, whose pods stay until then. kGiveBack: without
+  // telling it, and without grace.
   absl::Status End(const std::string& id, JobEnd how) override;
   absl::StatusOr<OwnJob> Own() override;
   bool EndLeftSteps(const std::string& /*id*/) override { return false; }
@@ -53,15 +54,14 @@ class KubernetesJobs final : public JobEngine {
                                   const std::string& input) override;
 
  private:
-  // Returns the news of a job that is given up just now.
-  std::optional<JobNews> GiveUpIfLate(const PodFacts& supervisor, const JobNews& news);
+  void NoteIfLate(const PodFacts& supervisor, JobNews& news);
   void NoteCancellation(const std::string& id, JobNews& news);
   absl::Status RunBesideSupervisor(const std::string& id, const std::string& program, absl::Duration patience) const;
 
   const std::vector<std::string> environment_;
   const Clock& clock_;
   Kubectl kubectl_;
-  std::map<std::string, absl::Time> waits_since_;  // jobs whose supervisor's pod hasn't started
+  std::map<std::string, absl::Time> waits_since_;  // jobs whose pods haven't all started
   std::set<std::string> cancelled_;                // jobs
 };
 

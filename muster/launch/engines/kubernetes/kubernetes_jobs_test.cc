@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 
@@ -76,11 +77,26 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
       "case $all in create*=name*) [ -z \"${all##*dry-run*}\" ] || { echo 'pods is forbidden: exceeded quota: q' >&2; "
       "exit 1; };; esac");
   const auto refused = Submit();
-  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << "it may be submitted again";
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the namespace's quota has no room for all pods"));
   EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
                                      "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
                                      "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
+}
+
+TEST_F(KubernetesJobsTest, TheSameJobHasAnotherNameTheNextTime) {
+  KubernetesJobs jobs = Jobs();
+  const std::string script = jobs.Script(Request());
+  scratch_.Write("first", script);
+  scratch_.Write("next", jobs.ScriptAnew(script));
+  const std::string first = jobs.IdIn(scratch_ / "first"), next = jobs.IdIn(scratch_ / "next");
+  EXPECT_THAT(next, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
+  EXPECT_NE(first, next);
+  const std::string digits = next.substr(next.size() - 8), text = scratch_.Read("next");
+  EXPECT_THAT(text, AllOf(Not(HasSubstr(first.substr(first.size() - 8))),
+                          ContainsRegex("MUSTER_KUBERNETES_RUN[^\n]*" + digits)));
+  EXPECT_EQ(absl::StrReplaceAll(text, {{digits, first.substr(first.size() - 8)}}), script);
+  EXPECT_EQ(jobs.ScriptAnew("#!/bin/sh\n"), "#!/bin/sh\n");
 }
 
 TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
@@ -150,24 +166,27 @@ TEST_F(KubernetesJobsTest, AJobThatIsGoneWasCancelledIfSomebodyWasSeenToDeleteIt
   EXPECT_TRUE(look("gone").cancelled);
 }
 
-TEST_F(KubernetesJobsTest, PodsThatDontStartInTimeAreGivenBack) {
+TEST_F(KubernetesJobsTest, AJobIsLateWhoseFirstPodsDontAllStartInTime) {
   Program("case $all in get*) cat answer; exit;; esac");
   scratch_.Write("answer", R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": "supervisor"},
-                               "annotations": {"muster/start-timeout": "60"}}, "status": {"phase": "Pending"}}]})");
+                               "annotations": {"muster/start-timeout": "60"}}, "status": {"phase": "Running"}}, {"metadata":
+                               {"labels": {"muster/job": "a", "muster/part": "agent", "muster/host": "h0"}},
+                               "status": {"phase": "Pending"}}]})");
   SimulatedClock clock;
   KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
                       {"PATH=/usr/bin:/bin"}, clock);
   EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
   clock.Advance(absl::Seconds(59));
-  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kWaits);
-  EXPECT_THAT(Asked(), Not(HasSubstr("delete")));
+  EXPECT_EQ(jobs.Look({"a"})->at("a").late, "");
   clock.Advance(absl::Seconds(1));
   const JobNews news = jobs.Look({"a"})->at("a");
-  EXPECT_EQ(news.phase, JobPhase::kEnded);
-  EXPECT_EQ(news.text,
-            "its pods didn't all start within 1m (0 of 1 pods run; the supervisor: not scheduled yet), and were "
-            "given back");
-  EXPECT_THAT(Asked(), HasSubstr("delete pods --selector=muster/job=a"));
+  EXPECT_EQ(news.phase, JobPhase::kWaits);
+  EXPECT_EQ(news.late,
+            "its pods didn't all start within 1m (1 of 2 pods run; h0: not scheduled yet), and were given back");
+  EXPECT_THAT(Asked(), Not(HasSubstr("delete"))) << "whoever looks gives it back";
+  EXPECT_EQ(jobs.End("a", JobEnd::kGiveBack), absl::OkStatus());
+  EXPECT_THAT(Asked(), AllOf(HasSubstr("delete pods --selector=muster/job=a --ignore-not-found --wait=false --now\n"),
+                             Not(HasSubstr("exec "))));
 }
 
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostJobBytes = 4 << 10;
+constexpr size_t kMostJobBytes = 16 << 10;
 
 }  // namespace
 
@@ -31,6 +31,9 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
                                     .wants_another = object.at("wants_another").get<bool>(),
                                     .doubtful = object.value("doubtful", false),
                                     .killed = object.at("killed").get<bool>(),
+                                    .no_room = object.value("no_room", ""),
+                                    .again_at = object.value("again_at", 0.0),
+                                    .tries = object.value("tries", 0),
                                     .ending_seconds = object.at("ending_seconds").get<double>()});
   } catch (const nlohmann::json::exception&) {
     return absl::DataLossError(absl::StrCat(path, " isn't what muster writes; without it the run counts as lost"));
@@ -48,6 +51,9 @@ absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
                                  {"wants_another", job.wants_another},
                                  {"doubtful", job.doubtful},
                                  {"killed", job.killed},
+                                 {"no_room", job.no_room},
+                                 {"again_at", job.again_at},
+                                 {"tries", job.tries},
                                  {"ending_seconds", job.ending_seconds}};
   return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);
 }

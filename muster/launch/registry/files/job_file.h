@@ -21,6 +21,9 @@ struct JobOfRun {
   bool wants_another = false;  // its supervisor has ended because its job's time was over: it goes on in another one
   bool doubtful = false;       // that, though it couldn't be asked whether somebody had cancelled the job
   bool killed = false;         // somebody has asked for its end
+  std::string no_room = "";    // why it has no job now, but waits to be submitted again: none took all of it at once
+  double again_at = 0;         // when that is, in seconds since 1970; 0: it has a job
+  int tries = 0;               // how often it was submitted and not all of its hosts came
   double ending_seconds = 0;   // what its tasks have taken to end, when they were asked to last; 0: unknown
 
   bool operator==(const JobOfRun&) const = default;

@@ -1,0 +1,59 @@
+#include "muster/launch/jobs/job_wait.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "muster/base/text/one_line.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kMostPauseOfJob = absl::Minutes(5);
+constexpr double kJitter = 0.25;
+constexpr int kMostDoublings = 20;
+constexpr size_t kMostOfWhy = 1500;  // bytes
+
+double RandomChance() {
+  std::random_device numbers;
+  return static_cast<double>(numbers()) / static_cast<double>(std::random_device::max());
+}
+
+double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+
+}  // namespace
+
+absl::Duration PauseBeforeTry(int tries, absl::Duration first, double chance) {
+  const double doubled = std::exp2(std::clamp(tries - 1, 0, kMostDoublings));
+  return std::min(first * doubled, std::max(first, kMostPauseOfJob)) * (1 + kJitter * (2 * chance - 1));
+}
+
+void NoteNoRoom(JobOfRun& job, const std::string& why, const JobTerms& terms, absl::Time now) {
+  ++job.tries;
+  job.no_room = OneLine(why, kMostOfWhy);
+  PutOff(job, terms, now);
+}
+
+void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now) {
+  job.again_at = SecondsOf(now + PauseBeforeTry(job.tries, terms.start_pause, RandomChance()));
+}
+
+bool MayTryAgain(const JobOfRun& job, const JobTerms& terms) {
+  return !terms.start_tries.has_value() || job.tries < *terms.start_tries;
+}
+
+bool IsDue(const JobOfRun& job, absl::Time now) { return job.again_at <= SecondsOf(now); }
+
+std::string WhyNoJob(const JobOfRun& job) {
+  return absl::StrCat(job.no_room, "; tried ", job.tries, job.tries == 1 ? " time" : " times");
+}
+
+std::string WhenAgain(const JobOfRun& job, absl::Time now) {
+  const double left = std::max(0.0, std::ceil(job.again_at - SecondsOf(now)));
+  return left == 0 ? "again now" : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
+}
+
+}  // namespace muster
