@@ -84,6 +84,7 @@ TEST_F(KubernetesExperiment, AJobOfWhichAPodDoesntStartIsGivenBackAndTriedAgain)
   pods_ = "nodes: 2, start_pause: 1s, start_timeout: 10s";
   WriteCluster("{worker: 2}", "echo begins");
   const auto train = StartMuster({"train"});
+  train->WaitForErr("experiment 1 waits: job ", 0);
   AwaitTries("1", 1);
   SetFaults(R"({"unschedulable": {}})");
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/far.log");

@@ -57,7 +57,8 @@ TEST_F(KubernetesExperiment, AnExperimentGoesOnWithoutTheApiServerAndItsLogsCome
   cluster().KillApi();
   LetEnd();
   for (const char* host : {"h0", "h1"}) {
-    Process ended({"sh", "-c", "until [ -e \"$0\" ]; do sleep 0.1; done", InClaim(absl::StrCat(Gate(), ".", host))});
+    Process ended(
+        {"/bin/sh", "-c", "until [ -e \"$0\" ]; do sleep 0.1; done", InClaim(absl::StrCat(Gate(), ".", host))});
     EXPECT_EQ(ended.Wait(), 0) << host;
   }
   cluster().StartApi();
