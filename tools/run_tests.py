@@ -43,7 +43,7 @@ KUBERNETES_PROGRAM = "process_kubernetes_test"
 SPARK_PROGRAM = "process_spark_test"
 RAY_PROGRAM = "process_ray_test"
 LONG_ON_RAY = "RayLong.*"
-LONG_ON_KUBERNETES = "KubernetesLong.*"
+LONG_ON_KUBERNETES = "Kubernetes*Long.*"
 # What has cases that run on every engine, whose name is behind theirs: "/ray". On these engines all of them take too long
 # for every day, so they are in parts of their own.
 EXPERIMENT_PROGRAM = "process_experiment_test"

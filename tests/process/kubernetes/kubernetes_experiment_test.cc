@@ -16,6 +16,9 @@ namespace {
 using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
     ::testing::Not;
 
+// Not of every day: they wait until pods are gone.
+class KubernetesWaitsLong : public KubernetesExperiment {};
+
 TEST_F(KubernetesExperiment, TheTasksRunInPodsAndAllTheyWroteComesBack) {
   Write("words.txt", "from the project\n");
   WriteCluster("{worker: 2}", "cat words.txt; echo on $(hostname); echo $TASK_ID >$OUTPUT_DIR/$(hostname)");
@@ -57,7 +60,7 @@ TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
   EXPECT_EQ(StateOf("2"), "KILLED");
 }
 
-TEST_F(KubernetesExperiment, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {
+TEST_F(KubernetesWaitsLong, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
                   R"({"pods": "4"}}})");
   pods_ = "nodes: 2, start_pause: 1s";
@@ -79,7 +82,7 @@ TEST_F(KubernetesExperiment, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {
   cluster().Ask({"delete", "resourcequota", "few"});
 }
 
-TEST_F(KubernetesExperiment, AJobOfWhichAPodDoesntStartIsGivenBackAndTriedAgain) {
+TEST_F(KubernetesWaitsLong, AJobOfWhichAPodDoesntStartIsGivenBackAndTriedAgain) {
   SetFaults(R"({"unschedulable": {"*-h1": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}})");
   pods_ = "nodes: 2, start_pause: 1s, start_timeout: 10s";
   WriteCluster("{worker: 2}", "echo begins");
