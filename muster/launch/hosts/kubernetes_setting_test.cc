@@ -5,7 +5,7 @@
 namespace muster::kubernetes_setting_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair;
+using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
 
 class KubernetesSettingTest : public ::testing::Test {
  protected:
