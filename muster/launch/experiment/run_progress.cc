@@ -61,6 +61,8 @@ void RunProgress::SetTask(const TaskId& task, RunState state) {
 }
 
 void RunProgress::Commit() {
+  // A reader on another host stops at the end that is recorded, so all lines must be there by then.
+  if (HasEnded(run_.state)) logs_.Flush();
   Snapshot now{run_, tasks_};
   // Merges snapshots, so that a task that is restarted again and again while the disk is full can't fill the memory.
   const size_t waiting = waiting_.size();
