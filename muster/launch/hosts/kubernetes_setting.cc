@@ -12,6 +12,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/hosts/wait_text.h"
 #include "muster/launch/task/resources.h"
 
 namespace muster {
@@ -111,16 +112,11 @@ absl::Status TakeWait(absl::Duration& into, const std::string& name, const std::
                       absl::Duration usual, absl::Duration least) {
   into = usual;
   if (!value.has_value()) return absl::OkStatus();
-  double seconds = 0;
-  absl::Duration wait;
-  if (absl::SimpleAtod(*value, &seconds))
-    wait = absl::Seconds(seconds);
-  else if (!absl::ParseDuration(*value, &wait))
-    wait = absl::InfiniteDuration();
-  if (!(wait >= least) || wait > kMostWait)
+  const std::optional<absl::Duration> wait = ParseWait(*value, least, kMostWait);
+  if (!wait.has_value())
     return NotTaken(name, *value,
                     absl::StrCat("a time from ", absl::FormatDuration(least), ", as 10m, 24h or seconds"));
-  into = wait;
+  into = *wait;
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/hosts/wait_text.h"
 
 namespace muster {
 namespace {
@@ -49,16 +50,11 @@ absl::Status TakeConf(SparkSetting& spark, const std::string& name, const std::o
 absl::Status TakeSparkStart(absl::Duration& start, const std::optional<std::string>& value) {
   start = SparkSetting().start_timeout;
   if (!value.has_value()) return absl::OkStatus();
-  double seconds = 0;
-  absl::Duration wait;
-  if (absl::SimpleAtod(*value, &seconds))
-    wait = absl::Seconds(seconds);
-  else if (!absl::ParseDuration(*value, &wait))
-    wait = absl::InfiniteDuration();
-  if (!(wait >= kLeastSparkStart) || wait > kMostSparkStart)
+  const std::optional<absl::Duration> wait = ParseWait(*value, kLeastSparkStart, kMostSparkStart);
+  if (!wait.has_value())
     return NotOfSpark("start_timeout", *value,
                       absl::StrCat("a time from ", absl::FormatDuration(kLeastSparkStart), ", as 10m, 24h or seconds"));
-  start = wait;
+  start = *wait;
   return absl::OkStatus();
 }
 

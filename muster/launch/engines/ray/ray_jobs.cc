@@ -1,7 +1,5 @@
 #include "muster/launch/engines/ray/ray_jobs.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -9,16 +7,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "muster/base/os/memory_file.h"
-#include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
-#include "muster/base/text/one_line.h"
+#include "muster/launch/engines/driver/client_program.h"
 #include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/driver/driver_variables.h"
 #include "muster/launch/engines/ray/ray_programs.h"
-#include "muster/launch/system/program_output.h"
-#include "muster/transport/io/socket.h"
 
 namespace muster {
 namespace {
@@ -27,7 +20,6 @@ namespace {
 constexpr absl::Duration kRayPatience = absl::Seconds(30);
 constexpr absl::Duration kRaySubmitPatience = absl::Minutes(2);
 constexpr absl::Duration kRayAgentsPatience = absl::Seconds(10);
-constexpr size_t kMostRayWords = 1000;  // bytes of what Ray says of an end that are shown
 
 std::string RayValue(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& variable : environment)
@@ -52,17 +44,12 @@ std::vector<std::string> ClientEnvironment(const std::vector<std::string>& envir
   return own;
 }
 
-std::string LastLineOf(const std::string& text) {
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
-  return lines.empty() ? "" : OneLine(lines.back(), kMostRayWords);
-}
-
 JobNews NewsOfRay(const std::string& status, const std::string& message) {
   JobNews news{.phase = JobPhase::kEnded, .text = status};
   if (status == "PENDING") news.phase = JobPhase::kWaits;
   if (status == "RUNNING") news.phase = JobPhase::kRuns;
   news.cancelled = status == "STOPPED";
-  const std::string said = status == "FAILED" ? LastLineOf(message) : "";
+  const std::string said = status == "FAILED" ? LastLineSaid(message) : "";
   if (!said.empty()) absl::StrAppend(&news.text, " (", said, ")");
   return news;
 }
@@ -111,33 +98,20 @@ JobTerms RayJobs::TermsOf(const HostSetting& setting) const {
 }
 
 absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience) const {
-  const Socket program(CreateMemoryFile("muster-ray"));
-  const std::string_view text = kRayClientProgram;
-  if (Uninterrupted([&] { return write(program.fd(), text.data(), text.size()); }) != static_cast<ssize_t>(text.size()))
-    return absl::UnavailableError("no memory for the program that asks Ray");
-  std::vector<std::string> command = {place_.python, absl::StrCat("/proc/", getpid(), "/fd/", program.fd())};
-  command.insert(command.end(), words.begin(), words.end());
-  const auto output = RunToItsEnd(command, ClientEnvironment(environment_), patience);
-  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
-    return ErrorOfRay("no_ray", std::string(output.status().message()), place_);
-  if (absl::IsDeadlineExceeded(output.status()))
-    return ErrorOfRay("unreachable", absl::StrCat("nothing within ", absl::FormatDuration(patience)), place_);
-  RETURN_IF_ERROR(output.status());
-  const nlohmann::json answer = nlohmann::json::parse(output->out, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object())
-    return ErrorOfRay(
-        "failed", absl::StrCat(place_.python, " ", output->status.ToString(), ": ", LastLineOf(output->err)), place_);
-  if (!answer.contains("error")) return output->out;
-  return ErrorOfRay(answer.value("error", ""), OneLine(answer.value("text", ""), kMostRayWords), place_);
+  return RunClientProgram(
+      {.system = "Ray",
+       .text = kRayClientProgram,
+       .python = place_.python,
+       .environment = ClientEnvironment(environment_),
+       .missing = "no_ray",
+       .error_of = [this](const std::string& kind, const std::string& text) { return ErrorOfRay(kind, text, place_); }},
+      words, patience);
 }
 
 absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std::string& after) {
   RETURN_IF_ERROR(PutDriver(script, kRayDriverPrograms));
   ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience));
-  const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("id") || !object["id"].is_string())
-    return absl::UnavailableError("Ray's client has answered without the id of a job");
-  return object["id"].get<std::string>();
+  return IdInAnswer("Ray", answer);
 }
 
 absl::StatusOr<std::string> RayJobs::WouldTake(const std::string& /*script_text*/) {
@@ -163,12 +137,7 @@ absl::Status RayJobs::Free(const std::string& id) {
   return AskClient({"free", place_.address, id}, kRayPatience).status();
 }
 
-absl::StatusOr<OwnJob> RayJobs::Own() {
-  ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment_));
-  OwnJob own{.id = driver.job, .hosts = {}};
-  for (const auto& [name, address] : driver.hosts) own.hosts.push_back(name);
-  return own;
-}
+absl::StatusOr<OwnJob> RayJobs::Own() { return OwnJobOfDriver(environment_); }
 
 bool RayJobs::EndLeftSteps(const std::string& /*id*/) { return EndAllOfDriver(environment_, kRayAgentsPatience); }
 

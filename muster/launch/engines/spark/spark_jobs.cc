@@ -19,15 +19,13 @@
 #include "muster/base/bytes.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
-#include "muster/base/os/memory_file.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
-#include "muster/base/text/one_line.h"
+#include "muster/launch/engines/driver/client_program.h"
 #include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/driver/driver_variables.h"
 #include "muster/launch/engines/spark/spark_programs.h"
 #include "muster/launch/system/pid_fd.h"
-#include "muster/launch/system/program_output.h"
 
 namespace muster {
 namespace {
@@ -37,7 +35,6 @@ constexpr absl::Duration kSparkPatience = absl::Seconds(60);
 constexpr absl::Duration kSparkAgentsPatience = absl::Seconds(10);
 // How long a driver that is cancelled may take before it is killed: for its end it waits for the executors.
 constexpr absl::Duration kCancelPatience = absl::Seconds(5);
-constexpr size_t kMostSparkWords = 1000;  // bytes of what the program says that are shown
 constexpr char kScriptName[] = "/job.sh";
 
 std::string OwnHost() {
@@ -57,11 +54,6 @@ std::vector<std::string> WithoutMusters(const std::vector<std::string>& environm
   std::copy_if(environment.begin(), environment.end(), std::back_inserter(own),
                [](const std::string& variable) { return !absl::StartsWith(variable, "MUSTER_"); });
   return own;
-}
-
-std::string LastSaid(const std::string& text) {
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
-  return lines.empty() ? "" : OneLine(lines.back(), kMostSparkWords);
 }
 
 // The program says what is wrong in {"error": KIND, "text": …}.
@@ -138,24 +130,14 @@ JobTerms SparkJobs::TermsOf(const HostSetting& setting) const {
 }
 
 absl::StatusOr<std::string> SparkJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience) const {
-  const Socket program(CreateMemoryFile("muster-spark"));
-  const std::string_view text = kSparkClientProgram;
-  if (Uninterrupted([&] { return write(program.fd(), text.data(), text.size()); }) != static_cast<ssize_t>(text.size()))
-    return absl::UnavailableError("no memory for the program that starts jobs of Spark");
-  std::vector<std::string> command = {place_.python, absl::StrCat("/proc/", getpid(), "/fd/", program.fd())};
-  command.insert(command.end(), words.begin(), words.end());
-  const auto output = RunToItsEnd(command, WithoutMusters(environment_), patience);
-  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
-    return ErrorOfSpark("no_spark", std::string(output.status().message()), place_);
-  if (absl::IsDeadlineExceeded(output.status()))
-    return ErrorOfSpark("unreachable", absl::StrCat("nothing within ", absl::FormatDuration(patience)), place_);
-  RETURN_IF_ERROR(output.status());
-  const nlohmann::json answer = nlohmann::json::parse(output->out, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object())
-    return ErrorOfSpark(
-        "failed", absl::StrCat(place_.python, " ", output->status.ToString(), ": ", LastSaid(output->err)), place_);
-  if (!answer.contains("error")) return output->out;
-  return ErrorOfSpark(answer.value("error", ""), OneLine(answer.value("text", ""), kMostSparkWords), place_);
+  return RunClientProgram({.system = "Spark",
+                           .text = kSparkClientProgram,
+                           .python = place_.python,
+                           .environment = WithoutMusters(environment_),
+                           .missing = "no_spark",
+                           .error_of = [this](const std::string& kind,
+                                              const std::string& text) { return ErrorOfSpark(kind, text, place_); }},
+                          words, patience);
 }
 
 absl::StatusOr<std::string> SparkJobs::Submit(const std::string& script, const std::string& after) {
@@ -163,10 +145,7 @@ absl::StatusOr<std::string> SparkJobs::Submit(const std::string& script, const s
   std::vector<std::string> words = {"submit", place_.address.empty() ? "-" : place_.address, script};
   if (!after.empty()) words.push_back(after);
   ASSIGN_OR_RETURN(const std::string answer, AskClient(words, kSparkPatience));
-  const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("id") || !object["id"].is_string())
-    return absl::UnavailableError("the program that starts jobs of Spark has answered without the id of a job");
-  return object["id"].get<std::string>();
+  return IdInAnswer("Spark", answer);
 }
 
 absl::StatusOr<std::string> SparkJobs::WouldTake(const std::string& /*script_text*/) {
@@ -213,12 +192,7 @@ absl::Status SparkJobs::Free(const std::string& id) {
   return absl::UnavailableError(absl::StrCat("process ", driver->process.pid, " isn't the driver of a job"));
 }
 
-absl::StatusOr<OwnJob> SparkJobs::Own() {
-  ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment_));
-  OwnJob own{.id = driver.job, .hosts = {}};
-  for (const auto& [name, address] : driver.hosts) own.hosts.push_back(name);
-  return own;
-}
+absl::StatusOr<OwnJob> SparkJobs::Own() { return OwnJobOfDriver(environment_); }
 
 bool SparkJobs::EndLeftSteps(const std::string& /*id*/) { return EndAllOfDriver(environment_, kSparkAgentsPatience); }
 
