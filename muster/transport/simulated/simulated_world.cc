@@ -32,6 +32,8 @@ void Turn::Take() {
   mine_ = false;
 }
 
+SimulatedWorld::SimulatedWorld(uint64_t seed) : seed_(seed) {}
+
 SimulatedWorld::~SimulatedWorld() { End(); }
 
 void SimulatedWorld::End() {

@@ -41,7 +41,7 @@ class Turn {
 
 class SimulatedWorld {
  public:
-  explicit SimulatedWorld(uint64_t seed = 1) : seed_(seed) {}
+  explicit SimulatedWorld(uint64_t seed = 1);
   ~SimulatedWorld();
   SimulatedWorld(const SimulatedWorld&) = delete;
   SimulatedWorld& operator=(const SimulatedWorld&) = delete;
