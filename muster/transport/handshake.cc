@@ -21,42 +21,61 @@ constexpr size_t kHelloBytes = 48;
 constexpr size_t kProofBytes = kHmacBytes;
 constexpr size_t kVerdictBytes = 40;
 constexpr size_t kMaxBuildVersion = 64;
+constexpr size_t kMaxDestination = 320;  // the longest name has 253 characters
 
-enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3 };
+enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3, kOtherTask = 4 };
 
 // The beginning of a status page's answer to a request that it doesn't understand.
 constexpr char kHttp[] = "HTTP/";
 constexpr size_t kHttpBytes = sizeof(kHttp) - 1;
 
 // The lengths include the terminating zero byte, which is part of the signed text.
-constexpr char kClientLabel[] = "muster client proof 1";
-constexpr char kServerLabel[] = "muster server proof 1";
+constexpr char kClientLabel[] = "muster client proof 2";
+constexpr char kServerLabel[] = "muster server proof 2";
+
+enum class Sender { kClient, kServer };
 
 struct Hello {
   uint16_t version = 0;
   uint16_t flags = 0;
-  uint16_t result = 0;
+  uint16_t result = 0;      // a server's
+  Destination destination;  // a client's
   std::string build_version;
   size_t bytes = 0;
 };
 
-std::string EncodeHello(const HandshakeIdentity& identity, uint16_t flags, Result result, const HandshakeNonce& nonce) {
+// `last`: a server's result, or the length of a client's destination.
+std::string EncodeHello(const HandshakeIdentity& identity, uint16_t flags, uint16_t last, const HandshakeNonce& nonce,
+                        const std::string& destination) {
   const std::string build = identity.build_version.substr(0, kMaxBuildVersion);
-  std::string out(kHelloBytes + build.size(), '\0');
+  std::string out(kHelloBytes, '\0');
   auto* bytes = reinterpret_cast<std::byte*>(out.data());
   std::memcpy(bytes, kMagic, kMagicBytes);
   StoreLittleEndian(identity.protocol_version, bytes + 8);
   StoreLittleEndian(flags, bytes + 10);
   StoreLittleEndian(static_cast<uint16_t>(build.size()), bytes + 12);
-  StoreLittleEndian(static_cast<uint16_t>(result), bytes + 14);
+  StoreLittleEndian(last, bytes + 14);
   std::memcpy(bytes + 16, nonce.data(), nonce.size());
-  std::memcpy(bytes + kHelloBytes, build.data(), build.size());
-  return out;
+  return absl::StrCat(out, build, destination);
 }
+
+std::string ClientHello(const HandshakeIdentity& identity, const HandshakeNonce& nonce) {
+  const Destination& to = identity.destination;
+  const std::string text = to.address.empty() ? "" : absl::StrCat(to.address, " ", to.endpoint);
+  // A longer name can't be resolved, so nothing was reached by it.
+  const std::string sent = text.size() <= kMaxDestination ? text : "";
+  return EncodeHello(identity, identity.offers, static_cast<uint16_t>(sent.size()), nonce, sent);
+}
+
+std::string ServerHello(const HandshakeIdentity& identity, uint16_t flags, Result result, const HandshakeNonce& nonce) {
+  return EncodeHello(identity, flags, static_cast<uint16_t>(result), nonce, "");
+}
+
+std::string Text(ByteSpan bytes) { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
 // Returns nullopt if more bytes are needed. A wrong first byte is an error at once, so that strangers are recognised
 // early.
-absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
+absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes, Sender sender) {
   if (std::memcmp(bytes.data(), kMagic, std::min(bytes.size(), kMagicBytes)) != 0) {
     const bool http = bytes.size() >= kHttpBytes && std::memcmp(bytes.data(), kHttp, kHttpBytes) == 0;
     return absl::FailedPreconditionError(
@@ -68,20 +87,27 @@ absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes) {
   hello.version = LoadLittleEndian<uint16_t>(&bytes[8]);
   hello.flags = LoadLittleEndian<uint16_t>(&bytes[10]);
   const size_t build_bytes = LoadLittleEndian<uint16_t>(&bytes[12]);
-  hello.result = LoadLittleEndian<uint16_t>(&bytes[14]);
+  const auto last = LoadLittleEndian<uint16_t>(&bytes[14]);
+  const size_t destination_bytes = sender == Sender::kClient ? last : 0;
+  if (sender == Sender::kServer) hello.result = last;
   if (build_bytes > kMaxBuildVersion) {
     return absl::FailedPreconditionError(absl::StrCat("its hello has a build version of ", build_bytes, " bytes"));
   }
-  hello.bytes = kHelloBytes + build_bytes;
+  if (destination_bytes > kMaxDestination) {
+    return absl::FailedPreconditionError(absl::StrCat("its hello has a destination of ", destination_bytes, " bytes"));
+  }
+  hello.bytes = kHelloBytes + build_bytes + destination_bytes;
   if (bytes.size() < hello.bytes) return std::optional<Hello>();
   for (std::byte byte : bytes.subspan(kHelloBytes, build_bytes)) {
     const char c = static_cast<char>(byte);
     hello.build_version += c >= ' ' && c <= '~' ? c : '?';
   }
+  const std::string destination = Text(bytes.subspan(kHelloBytes + build_bytes, destination_bytes));
+  const size_t blank = std::min(destination.find(' '), destination.size());
+  hello.destination = {.address = destination.substr(0, blank),
+                       .endpoint = destination.substr(std::min(blank + 1, destination.size()))};
   return std::optional<Hello>(std::move(hello));
 }
-
-std::string Text(ByteSpan bytes) { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
 // `label` includes its terminating zero byte.
 template <size_t n>
@@ -122,9 +148,7 @@ HandshakeNonce RandomNonce() {
 }
 
 ClientHandshake::ClientHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, FindToken find)
-    : identity_(std::move(identity)),
-      find_(std::move(find)),
-      hello_(EncodeHello(identity_, identity_.offers, Result::kAccepted, nonce)) {}
+    : identity_(std::move(identity)), find_(std::move(find)), hello_(ClientHello(identity_, nonce)) {}
 
 Handshake::Step ClientHandshake::Advance(ByteSpan received) {
   if (!hello_sent_) {
@@ -145,7 +169,7 @@ absl::Status ClientHandshake::NeedToken() {
 }
 
 Handshake::Step ClientHandshake::TakeServerHello(ByteSpan received) {
-  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received);
+  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received, Sender::kServer);
   if (!hello.ok()) return Refused(hello.status());
   if (!hello->has_value()) return {};
   const Hello& server = **hello;
@@ -173,6 +197,11 @@ Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
   if (received.size() < kVerdictBytes) return {};
   const uint16_t result = LoadLittleEndian<uint16_t>(&received[0]);
   if (result == static_cast<uint16_t>(Result::kOtherJob)) return Refused(OtherJob(identity_.token));
+  if (result == static_cast<uint16_t>(Result::kOtherTask)) {
+    return Refused(absl::UnavailableError(
+        "another task of the job answers there: a program that is none of the job's has the port and passes "
+        "connections on, or a name leads to the wrong host"));
+  }
   if (result != 0) {
     return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process; reason ", result)));
   }
@@ -186,15 +215,16 @@ Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
   return step;
 }
 
-ServerHandshake::ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy)
-    : identity_(std::move(identity)), nonce_(nonce), busy_(busy) {}
+ServerHandshake::ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy,
+                                 IsForAnother is_for_another)
+    : identity_(std::move(identity)), nonce_(nonce), busy_(busy), is_for_another_(std::move(is_for_another)) {}
 
 Handshake::Step ServerHandshake::Advance(ByteSpan received) {
   return client_hello_.empty() ? TakeClientHello(received) : TakeProof(received);
 }
 
 Handshake::Step ServerHandshake::TakeClientHello(ByteSpan received) {
-  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received);
+  absl::StatusOr<std::optional<Hello>> hello = DecodeHello(received, Sender::kClient);
   if (!hello.ok()) return Refused(hello.status());
   if (!hello->has_value()) return {};
   const Hello& client = **hello;
@@ -210,8 +240,9 @@ Handshake::Step ServerHandshake::TakeClientHello(ByteSpan received) {
     step.status = absl::ResourceExhaustedError("too many connections");
   }
   client_hello_ = Text(received.first(client.bytes));
+  destination_ = client.destination;
   agreed_ = result == Result::kAccepted ? client.flags & identity_.offers : 0;
-  server_hello_ = EncodeHello(identity_, agreed_, result, nonce_);
+  server_hello_ = ServerHello(identity_, agreed_, result, nonce_);
   step.to_send = server_hello_;
   return step;
 }
@@ -225,6 +256,12 @@ Handshake::Step ServerHandshake::TakeProof(ByteSpan received) {
   if (!IsProof(received.first(kProofBytes), identity_.token, kClientLabel, client_hello_, server_hello_)) {
     StoreLittleEndian(static_cast<uint16_t>(Result::kOtherJob), verdict);
     step.status = absl::PermissionDeniedError("it doesn't know this job's token");
+    return step;
+  }
+  // The client gets no proof, so who has passed the connection on can't pass as the server that the client meant.
+  if (is_for_another_ && is_for_another_(destination_)) {
+    StoreLittleEndian(static_cast<uint16_t>(Result::kOtherTask), verdict);
+    step.status = absl::PermissionDeniedError(absl::StrCat("it meant the task at ", destination_.address));
     return step;
   }
   const std::string proof = Proof(identity_.token, kServerLabel, client_hello_, server_hello_);

@@ -5,17 +5,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "muster/base/bytes.h"
 #include "muster/base/version.h"
+#include "muster/transport/task_addresses.h"
 #include "muster/transport/transport.h"
 
 namespace muster {
 
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 
 // Flags of the hello messages.
 inline constexpr uint16_t kOfferSharedMemory = 2;
@@ -28,6 +30,7 @@ struct HandshakeIdentity {
   uint16_t protocol_version = kProtocolVersion;
   std::string build_version = std::string("muster ") + kMusterVersion;  // at most 64 characters
   uint16_t offers = 0;                                                  // a server's: the offers that it accepts
+  Destination destination = {};                                         // a client's
 };
 
 class Handshake {
@@ -43,8 +46,8 @@ class Handshake {
   };
   // `received` holds all unused bytes so far; it may hold more than needed. A step that uses nothing, sends nothing,
   // hasn't passed and has no error waits for more bytes. Not called again after `passed` or an error. The client's
-  // errors are PermissionDenied, FailedPrecondition and Unavailable (the server is busy), as in channel.h, without the
-  // peer's name.
+  // errors are PermissionDenied, FailedPrecondition and Unavailable (the server is busy, or another one than the client
+  // meant), as in channel.h, without the peer's name.
   virtual Step Advance(ByteSpan received) = 0;
   // The client's hello and the server's as they were sent, once both are known. With the job's token they make keys for
   // what follows that no other connection has.
@@ -77,8 +80,13 @@ class ClientHandshake final : public Handshake {
 
 class ServerHandshake final : public Handshake {
  public:
-  // `busy`: refuse, because there are too many connections.
-  ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy = false);
+  // Returns whether a client with this destination meant another server.
+  using IsForAnother = std::function<bool(const Destination&)>;
+
+  // `busy`: refuse, because there are too many connections. `is_for_another` is asked about a client that has proven
+  // that it belongs to the job; null: every destination is this server's.
+  ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy = false,
+                  IsForAnother is_for_another = nullptr);
   Step Advance(ByteSpan received) override;
   std::string hellos() const override { return client_hello_ + server_hello_; }
 
@@ -89,6 +97,8 @@ class ServerHandshake final : public Handshake {
   const HandshakeIdentity identity_;
   const HandshakeNonce nonce_;
   const bool busy_;
+  const IsForAnother is_for_another_;
+  Destination destination_;
   std::string client_hello_;  // empty until received
   std::string server_hello_;
   uint16_t agreed_ = 0;

@@ -42,9 +42,9 @@ bool Deliver(Handshake& side, std::string& inbox, size_t piece, std::string& out
 }
 
 Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identity, size_t piece = 1000,
-              bool busy = false) {
+              bool busy = false, ServerHandshake::IsForAnother is_for_another = nullptr) {
   ClientHandshake client(std::move(client_identity), kClientNonce);
-  ServerHandshake server(std::move(server_identity), kServerNonce, busy);
+  ServerHandshake server(std::move(server_identity), kServerNonce, busy, std::move(is_for_another));
   Outcome outcome;
   std::string to_server, to_client;
   for (int turn = 0; turn < 4; ++turn) {
@@ -66,6 +66,9 @@ Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identi
 }
 
 HandshakeIdentity Identity(const std::string& secret) { return {.token = {secret}}; }
+HandshakeIdentity To(const std::string& address, const std::string& endpoint) {
+  return {.token = {"token"}, .destination = {.address = address, .endpoint = endpoint}};
+}
 
 TEST(HandshakeTest, TwoOfOneJobPassInPiecesOfAnySize) {
   for (size_t piece : {1, 7, 48, 1000}) {
@@ -90,7 +93,7 @@ TEST(HandshakeTest, AClientWithoutATokenBelievesNoProof) {
   const std::string to_server = client.Advance({}).to_send;
   const std::string to_client = server.Advance(AsBytes(to_server.data(), to_server.size())).to_send;
   EXPECT_EQ(client.Advance(AsBytes(to_client.data(), to_client.size())).to_send.size(), 32);
-  std::string signed_text("muster server proof 1\0", 22);
+  std::string signed_text("muster server proof 2\0", 22);
   signed_text += to_server + to_client;
   unsigned char proof[32];
   HMAC(EVP_sha256(), "", 0, reinterpret_cast<const unsigned char*>(signed_text.data()), signed_text.size(), proof,
@@ -124,13 +127,16 @@ TEST(HandshakeTest, ATokenIsLookedForOnceTheServerHasAnswered) {
 TEST(HandshakeTest, TheMessagesAreThoseOfTheDocument) {
   HandshakeIdentity identity = Identity("token");
   identity.build_version = "b 1";
-  const Outcome outcome = Shake(identity, identity);
+  HandshakeIdentity client = identity;
+  client.destination = {.address = "h:2222", .endpoint = "10.0.0.1:2222"};
+  const Outcome outcome = Shake(client, identity);
   ASSERT_EQ(outcome.sent.size(), 4);
   std::string nonce(32, '\0');
   nonce[0] = 1;
-  EXPECT_EQ(outcome.sent[0], std::string("MUSTER\r\n\x01\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
+  EXPECT_EQ(outcome.sent[0],
+            std::string("MUSTER\r\n\x02\x00\x00\x00\x03\x00\x14\x00", 16) + nonce + "b 1h:2222 10.0.0.1:2222");
   nonce[0] = 2;
-  EXPECT_EQ(outcome.sent[1], std::string("MUSTER\r\n\x01\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
+  EXPECT_EQ(outcome.sent[1], std::string("MUSTER\r\n\x02\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
   EXPECT_EQ(outcome.sent[2].size(), 32);
   EXPECT_EQ(outcome.sent[3].size(), 40);
   EXPECT_EQ(outcome.sent[3].substr(0, 8), std::string(8, '\0'));
@@ -153,10 +159,44 @@ TEST(HandshakeTest, AnotherVersionIsRefusedNamingBothBuilds) {
     const Outcome outcome = client_is_old ? Shake(old, Identity("a")) : Shake(Identity("a"), old);
     EXPECT_EQ(outcome.client.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("7 (muster 9.9.9)"));
-    EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("1 (muster 0."));
+    EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("2 (muster 0."));
     EXPECT_EQ(outcome.server.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(outcome.sent.size(), 2);
   }
+}
+
+TEST(HandshakeTest, AServerLearnsWhereTheClientMeantToGo) {
+  std::vector<Destination> asked;
+  const auto mine = [&asked](const Destination& destination) {
+    asked.push_back(destination);
+    return false;
+  };
+  EXPECT_TRUE(Shake(To("h:2222", "[::1]:2222"), Identity("token"), 1, false, mine).client_passed);
+  EXPECT_TRUE(Shake(To("", ""), Identity("token"), 1, false, mine).client_passed);
+  EXPECT_TRUE(Shake(To(std::string(400, 'h'), "[::1]:2222"), Identity("token"), 1, false, mine).client_passed);
+  ASSERT_EQ(asked.size(), 3);
+  EXPECT_EQ(asked[0].address, "h:2222");
+  EXPECT_EQ(asked[0].endpoint, "[::1]:2222");
+  EXPECT_EQ(asked[1].address, "");
+  EXPECT_EQ(asked[2].address, "") << "no name is that long";
+}
+
+TEST(HandshakeTest, AClientThatMeantAnotherServerGetsNoProof) {
+  const Outcome outcome =
+      Shake(To("h:1", "10.0.0.1:1"), Identity("token"), 1000, false, [](const Destination&) { return true; });
+  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kUnavailable) << outcome.client;
+  EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("another task"));
+  EXPECT_EQ(outcome.server.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(outcome.server.message()), HasSubstr("h:1"));
+  EXPECT_EQ(outcome.sent[3].substr(8), std::string(32, '\0'));
+}
+
+TEST(HandshakeTest, OnlyMembersOfTheJobAreAskedWhereTheyMeantToGo) {
+  const Outcome outcome = Shake(To("h:1", "10.0.0.1:1"), Identity("other"), 1000, false, [](const Destination&) {
+    ADD_FAILURE() << "a stranger is asked";
+    return true;
+  });
+  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kPermissionDenied) << outcome.client;
 }
 
 TEST(HandshakeTest, ABusyServerAsksToComeAgain) {
@@ -192,13 +232,20 @@ TEST(HandshakeTest, AnOverlongBuildVersionIsRefusedFromItsLength) {
   EXPECT_FALSE(server.Advance(AsBytes(hello.data(), hello.size())).status.ok());
 }
 
+TEST(HandshakeTest, AnOverlongDestinationIsRefusedFromItsLength) {
+  std::string hello("MUSTER\r\n\x02\x00\x00\x00\x00\x00\x41\x01", 16);
+  ServerHandshake server(Identity(""), kServerNonce);
+  EXPECT_FALSE(server.Advance(AsBytes(hello.data(), hello.size())).status.ok());
+}
+
 // One of the two ends notices every changed byte.
 TEST(HandshakeTest, AChangedByteIsNoticed) {
-  const std::vector<std::string> messages = Shake(Identity("a"), Identity("a")).sent;
+  const HandshakeIdentity identity = To("h:1", "10.0.0.1:1");
+  const std::vector<std::string> messages = Shake(identity, Identity("token")).sent;
   for (size_t message = 0; message < 3; ++message) {
     for (size_t at = 0; at < messages[message].size(); ++at) {
-      ClientHandshake client(Identity("a"), kClientNonce);
-      ServerHandshake server(Identity("a"), kServerNonce);
+      ClientHandshake client(identity, kClientNonce);
+      ServerHandshake server(Identity("token"), kServerNonce);
       std::string wire = client.Advance({}).to_send;
       bool passed = false;
       for (size_t i = 0; i < 4; ++i) {

@@ -8,6 +8,7 @@
 #include "muster/transport/channel.h"
 #include "muster/transport/event_loop.h"
 #include "muster/transport/listener.h"
+#include "muster/transport/task_addresses.h"
 
 namespace muster {
 
@@ -19,6 +20,8 @@ struct JobToken {
   // A file of this host in which the job's launcher keeps the addresses of tasks that have moved (moved_addresses.h).
   // Channels read it before each connection. Empty: no task moves.
   std::string cluster_file = "";
+  // What a listener knows of the cluster: it refuses clients that meant to reach another task.
+  TaskAddresses tasks = {};
 };
 
 class Transport {

@@ -28,4 +28,8 @@ std::string PresentAddress(const std::string& path, const std::string& address, 
   return text.ok() ? PresentAddressIn(*text, address) : last;
 }
 
+std::string ClusterFileText(const std::string& path) {
+  return path.empty() ? "" : PosixFileSystem().ReadFile(path).value_or("");
+}
+
 }  // namespace muster

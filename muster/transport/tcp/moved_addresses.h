@@ -16,4 +16,7 @@ std::string PresentAddressIn(std::string_view cluster_file_text, const std::stri
 // local file of a few KiB.
 std::string PresentAddress(const std::string& path, const std::string& address, const std::string& last);
 
+// Returns the text of the cluster file at `path`; empty if there is none (yet). Blocking, as above.
+std::string ClusterFileText(const std::string& path);
+
 }  // namespace muster

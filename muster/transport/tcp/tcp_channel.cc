@@ -97,8 +97,11 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
     return;
   }
   proven_ = false;
-  auto handshake = std::make_unique<ClientHandshake>(
-      identity_, RandomNonce(), [server = RemoteEndpoint(socket->fd())] { return FindPortSecret(server); });
+  const Endpoint server = RemoteEndpoint(socket->fd());
+  HandshakeIdentity identity = identity_;
+  identity.destination = {.address = dialed_, .endpoint = server.ToString()};
+  auto handshake = std::make_unique<ClientHandshake>(std::move(identity), RandomNonce(),
+                                                     [server] { return FindPortSecret(server); });
   connection_ = std::make_shared<TcpConnection>(loop_, *std::move(socket), options_, std::move(handshake),
                                                 static_cast<TcpConnection::Owner*>(this));
   connection_->Start(options_.handshake_timeout);

@@ -9,8 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
+#include "muster/base/net/this_host.h"
 #include "muster/base/os/descriptor_limit.h"
 #include "muster/base/status_macros.h"
+#include "muster/transport/tcp/moved_addresses.h"
 
 namespace muster {
 namespace {
@@ -59,7 +61,7 @@ absl::Status TcpListener::Start(const std::string& address) {
   address_ = numeric ? bound.ToString() : absl::StrCat(target.host, ":", bound.port());
   if (identity_.token.secret.empty()) {
     ASSIGN_OR_RETURN(secret_, PortSecret::Publish(bound));
-    identity_.token = secret_->token();
+    identity_.token.secret = secret_->token().secret;
     KeepSecretLater();
   }
   acceptor_.emplace(loop_, socket_.fd(), [this](Socket connection) { OnAccepted(std::move(connection)); });
@@ -109,7 +111,20 @@ void TcpListener::OnAccepted(Socket socket) {
   auto connection = std::make_shared<TcpServerConnection>(
       loop_, options_, handler_, static_cast<TcpServerConnection::Host&>(*this), port_.get(), ConnectionId{id}, peer);
   connections_[id] = connection;
-  connection->Start(std::move(socket), std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy));
+  auto is_for_another = [this, endpoint = LocalEndpoint(socket.fd()).ToString()](const Destination& destination) {
+    return IsForAnother(destination, endpoint);
+  };
+  connection->Start(std::move(socket),
+                    std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy, std::move(is_for_another)));
+}
+
+bool TcpListener::IsForAnother(const Destination& destination, const std::string& endpoint) const {
+  const JobToken& token = identity_.token;
+  if (IsElsewhere(token.tasks, ClusterFileText(token.cluster_file), destination.address)) return true;
+  // A name with several addresses of this host, as localhost, may have led to one that is somebody else's. Where the
+  // address is another host's, something between translates addresses.
+  return destination.address == token.tasks.own && !destination.address.empty() && destination.endpoint != endpoint &&
+         IsThisHost(destination.endpoint);
 }
 
 bool TcpListener::MakeRoom(const Socket& socket, const std::string& address) {
