@@ -10,8 +10,8 @@ namespace muster {
 bool IsElsewhere(const TaskAddresses& tasks, std::string_view cluster_file_text, const std::string& address) {
   if (tasks.own.empty() || address == tasks.own) return false;
   if (std::ranges::find(tasks.others, address) != tasks.others.end()) return true;
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(absl::string_view(cluster_file_text.data(), cluster_file_text.size()), absl::ByAnyChar(" \n"));
+  const std::vector<absl::string_view> words = absl::StrSplit(
+      absl::string_view(cluster_file_text.data(), cluster_file_text.size()), absl::ByAnyChar(" \n"), absl::SkipEmpty());
   return std::ranges::find(words, absl::string_view(address)) != words.end();
 }
 

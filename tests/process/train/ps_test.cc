@@ -83,9 +83,10 @@ class RawPeer {
     while (recv(fd_, buffer, sizeof buffer, 0) > 0) {
     }
   }
-  // Proves that it belongs to the job; after that its frames are trusted. Returns why it is refused.
-  absl::Status ShakeHands(const std::string& token) const {
-    ClientHandshake handshake({.token = {token}}, RandomNonce());
+  // Proves that it belongs to the job and means the task at `destination`; after that its frames are trusted. Returns
+  // why it is refused.
+  absl::Status ShakeHands(const std::string& token, const std::string& destination = "") const {
+    ClientHandshake handshake({.token = {token}, .destination = {.address = destination}}, RandomNonce());
     std::string received;
     for (;;) {
       const Handshake::Step step = handshake.Advance(AsBytes(received.data(), received.size()));
@@ -208,6 +209,18 @@ TEST(Ps, WithoutATokenTheEmptyKeyOpensNothing) {
   EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
   stranger.WaitForEnd();
   EXPECT_EQ(StatusOf(cluster.ps_address(0))["dropped_handshake"], 1);
+  ps.Signal(SIGTERM);
+  EXPECT_EQ(ps.Wait(), 0) << ps.err;
+}
+
+// A program that has the other ps's port can't pass a worker's proof on to this one.
+TEST(Ps, WhoMeansAnotherTaskIsRefused) {
+  ByHand cluster(2, 1);
+  ServingPs ps(cluster, 0, {}, {.environment = {{"MUSTER_JOB_TOKEN", kToken}}});
+  const absl::Status elsewhere = RawPeer(cluster.ps_address(0)).ShakeHands(kToken, cluster.ps_address(1));
+  EXPECT_TRUE(absl::IsUnavailable(elsewhere)) << elsewhere;
+  EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("another task"));
+  EXPECT_EQ(RawPeer(cluster.ps_address(0)).ShakeHands(kToken, cluster.ps_address(0)), absl::OkStatus());
   ps.Signal(SIGTERM);
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }
