@@ -13,6 +13,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
+#include "muster/launch/engines/kubernetes/kubectl/quota.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
@@ -54,7 +55,8 @@ absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_o
 }
 
 // The refusals of JobEngine::Submit.
-absl::Status AsRefusal(const absl::Status& why) {
+absl::Status AsRefusal(const Kubectl& kubectl, const std::string& manifest, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return IfItEverFits(kubectl, manifest, why);
   return absl::IsPermissionDenied(why) ? absl::InvalidArgumentError(why.message()) : why;
 }
 
@@ -125,19 +127,22 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
     return absl::InvalidArgumentError(
         "a job of Kubernetes can't wait for the end of others; accepted: concurrency of "
         "as many runs as the grid has");
-  if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok()) return AsRefusal(checked);
+  if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok())
+    return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, manifest);
   if (made.ok()) return made;
   const absl::Status deleted = DeleteAll(kubectl_, manifest.name, /*at_once=*/true);
-  if (deleted.ok()) return AsRefusal(made.status());
-  return absl::Status(AsRefusal(made.status()).code(),
-                      absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
+  const absl::Status refusal = AsRefusal(kubectl_, text, made.status());
+  if (deleted.ok()) return refusal;
+  return absl::Status(refusal.code(),
+                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: kubectl ",
                                    "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
   RETURN_IF_ERROR(ParseManifest(script_text).status());
-  RETURN_IF_ERROR(CheckInCluster(kubectl_, script_text));
+  if (const absl::Status checked = CheckInCluster(kubectl_, script_text); !checked.ok())
+    return AsRefusal(kubectl_, script_text, checked);
   return absl::StrCat("context ", kubectl_.place().context, ", namespace ", kubectl_.place().name_space,
                       " would take it (kubectl create --dry-run=server)");
 }

@@ -9,7 +9,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/launch/engines/job_engine.h"
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 #include "muster/launch/engines/kubernetes/pod_news.h"
 
 namespace muster {

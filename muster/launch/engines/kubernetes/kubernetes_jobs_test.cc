@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <map>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -82,6 +84,37 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
   EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
                                      "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
                                      "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
+}
+
+TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) {
+  JobRequest request = Request();  // the supervisor's pod, and two of 2 CPUs and 1 GiB each
+  request.needs = {.cpus = 2, .mem_bytes = int64_t{832} << 20, .gpus = 1};
+  const auto with = [&](const std::string& spec) {
+    scratch_.Write("quotas", absl::StrCat(R"({"items": [{"metadata": {"name": "q"}, "spec": )", spec, "}]}"));
+    return Submit(request).status();
+  };
+  Program(
+      "case $all in create*=name*) [ -z \"${all##*dry-run*}\" ] || { echo 'exceeded quota: q' >&2; exit 1; };; "
+      "'get resourcequotas --output=json') cat quotas;; esac");
+  for (const char* full :
+       {R"({"hard": {"pods": "3", "limits.cpu": "4", "requests.cpu": "4100m", "requests.nvidia.com/gpu": "2",)"
+        R"( "limits.memory": "3Gi", "memory": "2304Mi", "services": "1", "count/secrets": "1", "unknown": "0"}})",
+        R"({"hard": {"pods": "1"}, "scopes": ["BestEffort"]})", "{}", "[]", "17"})
+    EXPECT_TRUE(absl::IsResourceExhausted(with(full))) << full;
+  const std::map<std::string, std::string> too_small = {{R"("pods": "2")", "quota q: asked pods=3, hard pods=2"},
+                                                        {R"("count/pods": "2")", "asked count/pods=3"},
+                                                        {R"("requests.cpu": "4")", "asked requests.cpu=4.1, hard"},
+                                                        {R"("cpu": "4099m")", "asked cpu=4.1, hard cpu=4099m"},
+                                                        {R"("limits.memory": "3071Mi")", "hard limits.memory=3071Mi"},
+                                                        {R"("requests.nvidia.com/gpu": "1")", "gpu=2, hard"},
+                                                        {R"("services": "0")", "asked services=1"}};
+  for (const auto& [hard, said] : too_small) {
+    const absl::Status never = with(absl::StrCat(R"({"hard": {)", hard, "}}"));
+    EXPECT_TRUE(absl::IsInvalidArgument(never)) << hard << ": " << never;
+    EXPECT_THAT(std::string(never.message()), AllOf(HasSubstr("can never hold this job"), HasSubstr(said)));
+  }
+  scratch_.Write("quotas", "no right to see them");
+  EXPECT_TRUE(absl::IsResourceExhausted(Submit(request).status()));
 }
 
 TEST_F(KubernetesJobsTest, TheSameJobHasAnotherNameTheNextTime) {
