@@ -73,6 +73,7 @@ struct JobNews {
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 

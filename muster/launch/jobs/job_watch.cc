@@ -84,6 +84,13 @@ void JobWatch::NoteNoJob(RunInJob& run) {
       absl::StrCat("no job of ", engine->title(), " now: ", run.news.text, "; ", WhenAgain(run.job, clock_.Now()));
 }
 
+void JobWatch::NoteIfInPart(const ExperimentId& id, JobNews& news) const {
+  const auto record = registry_.Run(id);
+  if (news.phase != JobPhase::kWaits || !news.in_part || !record.ok() || MayGiveBack(record->state)) return;
+  news.phase = JobPhase::kRuns;
+  news.reason = absl::StrCat(news.text, "; the tasks run without that");
+}
+
 void JobWatch::NoteWaits(const ExperimentId& id, RunInJob& run) const {
   const std::string said = OneLine(PosixFileSystem().ReadShortFile(home_.job_waits(id), kMostWaits).value_or(""));
   if (said.empty()) return;
@@ -108,6 +115,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
       continue;
     }
     run.news = news->at(run.job.id);
+    NoteIfInPart(id, run.news);
     FetchFar(id, run, engine);
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)

@@ -58,6 +58,8 @@ class JobWatch {
   void AskEngine(const EngineKey& key, JobEngine& engine);
   // Fetches what is new of a run whose job shares no folder with this host.
   void FetchFar(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // A run whose tasks have begun doesn't wait for hosts that it can do without, as that of an evaluator.
+  void NoteIfInPart(const ExperimentId& id, JobNews& news) const;
   // Adds what the job's script says that it waits for.
   void NoteWaits(const ExperimentId& id, RunInJob& run) const;
   // Returns the lines about it.

@@ -66,6 +66,24 @@ TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
   EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: h1: OOMKilled");
 }
 
+TEST_F(JobWatchTest, ARunWhoseTasksHaveBegunDoesntWaitForHostsThatItCanDoWithout) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kPending);
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "2 of 3 pods run; h1: no CPU", .in_part = true};
+  Look();
+  ASSERT_NE(watch_.Find(id), nullptr);
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
+  Bring(*registry_, id, RunState::kRunning);
+  engine_.news["17"].late = "too late for a job whose tasks wait";
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kRuns);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: 2 of 3 pods run; h1: no CPU; the tasks run without that");
+  engine_.news["17"].in_part = false;
+  Look();
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits) << "its supervisor is gone";
+}
+
 TEST_F(JobWatchTest, ARequeuedJobIsHastened) {
   InJob({.engine = "slurm", .id = "17", .wants_another = true});
   engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (BeginTime)"};

@@ -177,6 +177,7 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
     if (pod->phase == JobPhase::kEnded && !pod->succeeded) gone.push_back(pod);
   }
   JobNews news{.phase = waiting.empty() ? JobPhase::kRuns : JobPhase::kWaits};
+  news.in_part = !waiting.empty() && its.phase == JobPhase::kRuns;
   news.stuck = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->stuck; });
   news.ending = its.being_deleted || its.disrupted;
   if (news.ending) news.reason = its.disrupted ? its.text : "its pod is being deleted";
