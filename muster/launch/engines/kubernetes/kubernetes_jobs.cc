@@ -60,6 +60,24 @@ absl::Status AsRefusal(const Kubectl& kubectl, const std::string& manifest, cons
   return absl::IsPermissionDenied(why) ? absl::InvalidArgumentError(why.message()) : why;
 }
 
+bool SaysOneOf(const absl::Status& said, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&said](const std::string& one) { return absl::StrContains(said.message(), one); });
+}
+
+// What `kubectl exec` says when there is nobody to ask any more. Many other things may be "not found": a context, a
+// namespace, kubectl.
+bool HasEndedBy(const absl::Status& said, const std::string& job) {
+  return SaysOneOf(said, {absl::StrCat("pods \"", job, "\" not found"), "completed pod",
+                          absl::StrCat("container not found (\"", kMusterContainer, "\")")});
+}
+
+// Likewise of a pod that is there, and doesn't run.
+bool HasntBegunBy(const absl::Status& said) {
+  return SaysOneOf(
+      said, {"ContainerCreating", "is not running", "unable to upgrade connection", "does not have a host assigned"});
+}
+
 absl::StatusOr<std::string> UidIn(const std::string& answer) {
   const nlohmann::json pod = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (pod.is_object() && pod.contains("metadata") && pod["metadata"].is_object() && pod["metadata"].contains("uid") &&
@@ -207,11 +225,7 @@ absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
     return DeleteAll(kubectl_, id, /*at_once=*/false);
   }
   const absl::Status asked = RunBesideSupervisor(id, AskProgram(), kAskPatience);
-  // Then there is nobody to ask. Many other things may be "not found".
-  for (const std::string& gone : {absl::StrCat("pods \"", id, "\" not found"), std::string("completed pod"),
-                                  absl::StrCat("container not found (\"", kMusterContainer, "\")")})
-    if (absl::StrContains(asked.message(), gone)) return absl::OkStatus();
-  return asked;
+  return HasEndedBy(asked, id) ? absl::OkStatus() : asked;
 }
 
 absl::StatusOr<OwnJob> KubernetesJobs::Own() {
@@ -235,11 +249,12 @@ absl::StatusOr<std::string> KubernetesJobs::Ask(const std::string& id, const std
   auto answer = kubectl_.Run(words, input, kExecPatience);
   if (answer.ok()) return answer;
   const std::string said(answer.status().message());
-  for (const char* absent : {"not found", "completed pod", "container not found", "ContainerCreating", "is not running",
-                             "unable to upgrade connection", "does not have a host assigned"})
-    if (absl::StrContains(said, absent) && !absl::StrContains(said, "command terminated"))
-      return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
-  return absl::IsInvalidArgument(answer.status()) ? absl::InternalError(said) : answer.status();
+  if (!absl::StrContains(said, "command terminated") &&
+      (HasEndedBy(answer.status(), id) || HasntBegunBy(answer.status())))
+    return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
+  // NotFound would say that the job hasn't the experiment yet.
+  const bool is_known = !absl::IsInvalidArgument(answer.status()) && !absl::IsNotFound(answer.status());
+  return is_known ? answer.status() : absl::InternalError(said);
 }
 
 }  // namespace muster

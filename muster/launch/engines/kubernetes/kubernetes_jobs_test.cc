@@ -243,7 +243,11 @@ TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
                             "Error from server (NotFound): namespaces \"team\" not found"}) {
     Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
     EXPECT_NE(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << words;
+    const absl::Status asked = jobs.Ask("a", {}, "").status();
+    EXPECT_TRUE(absl::IsInternal(asked)) << words << ": " << asked;
   }
+  KubernetesJobs without(KubernetesPlace{.kubectl = "/nowhere/kubectl"}.text(), {});
+  EXPECT_TRUE(absl::IsInternal(without.Ask("a", {}, "").status()));
 }
 
 TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {
@@ -263,6 +267,12 @@ TEST_F(KubernetesJobsTest, MusterRunsBesideTheSupervisor) {
   EXPECT_EQ(scratch_.Read("in.1"), "input");
   Program("echo 'error: cannot exec into a container in a completed pod; current phase is Succeeded' >&2; exit 1");
   EXPECT_TRUE(absl::IsUnavailable(jobs.Ask("a", {}, "").status()));
+  for (const char* words : {"Error from server (NotFound): pods \"a\" not found",
+                            "error: unable to upgrade connection: container not found (\"muster\")",
+                            "Error from server (BadRequest): pod a does not have a host assigned"}) {
+    Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
+    EXPECT_TRUE(absl::IsUnavailable(jobs.Ask("a", {}, "").status())) << words;
+  }
   Program("echo 'muster home: no such file' >&2; echo 'command terminated with exit code 1' >&2; exit 1");
   const absl::Status failed = jobs.Ask("a", {}, "").status();
   EXPECT_TRUE(absl::IsInternal(failed)) << failed;
