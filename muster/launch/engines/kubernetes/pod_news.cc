@@ -180,7 +180,7 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   news.in_part = !waiting.empty() && its.phase == JobPhase::kRuns;
   news.stuck = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->stuck; });
   news.ending = its.being_deleted || its.disrupted;
-  if (news.ending) news.reason = its.disrupted ? its.text : "its pod is being deleted";
+  if (news.ending) news.reason = its.disrupted ? its.text : "somebody has deleted its supervisor's pod";
   news.cancelled = its.being_deleted && !its.disrupted;
   const auto runs = [](const PodFacts* pod) { return pod->phase == JobPhase::kRuns && !pod->being_deleted; };
   // A state alone, as ContainerCreating, passes by.
