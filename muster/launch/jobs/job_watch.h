@@ -66,6 +66,8 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
   bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
+  // Whether a run without a job may be submitted, as far as its grid goes.
+  bool IsItsTurn(const ExperimentId& id, const JobOfRun& job) const;
   // Gives a job back that has only a part of its hosts.
   absl::StatusOr<std::vector<std::string>> GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Submits a run that has no job, under a new name.

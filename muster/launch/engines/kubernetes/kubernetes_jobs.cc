@@ -115,7 +115,10 @@ KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::str
 
 JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
   const KubernetesSetting kubernetes = setting.kubernetes.value_or(KubernetesSetting());
-  return {.hosts = kubernetes.nodes, .start_tries = kubernetes.start_tries, .start_pause = kubernetes.start_pause};
+  return {.hosts = kubernetes.nodes,
+          .chains = false,
+          .start_tries = kubernetes.start_tries,
+          .start_pause = kubernetes.start_pause};
 }
 
 std::string KubernetesJobs::Script(const JobRequest& request) const {
@@ -142,9 +145,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
   ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
   if (!after.empty() || !manifest.after.empty())
-    return absl::InvalidArgumentError(
-        "a job of Kubernetes can't wait for the end of others; accepted: concurrency of "
-        "as many runs as the grid has");
+    return absl::InvalidArgumentError("a job of Kubernetes can't wait for the end of others");
   if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok())
     return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, manifest);

@@ -156,10 +156,11 @@ TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
   EXPECT_TRUE(Submit(Request(setting)).ok());
 }
 
-TEST_F(KubernetesJobsTest, AGridIsSubmittedAllAtOnce) {
+TEST_F(KubernetesJobsTest, NoJobWaitsForOthers) {
+  EXPECT_FALSE(Jobs().TermsOf({}).chains);
   JobRequest request = Request();
   request.after = "muster-1-ab";
-  EXPECT_THAT(std::string(Submit(request).status().message()), HasSubstr("concurrency"));
+  EXPECT_THAT(std::string(Submit(request).status().message()), HasSubstr("can't wait for the end of others"));
 }
 
 TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
