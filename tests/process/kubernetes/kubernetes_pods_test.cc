@@ -94,7 +94,7 @@ TEST_F(KubernetesPodsLong, WhatIsToBeFetchedSurvivesBothSignals) {
     EXPECT_THAT(LinesOf(Out({"logs", "1"}), task), Contains(ContainsRegex("begins on h[01]")));
 }
 
-// Who deletes the pod of a supervisor that may ask the API ends the run as by a kill; that it was no drain is known.
+// The run of a supervisor that may ask the API is killed if somebody deletes that one's pod.
 TEST_F(KubernetesPodsLong, WithAServiceAccountADeletionIsToldFromADrain) {
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}})");
   cluster().Apply(

@@ -71,8 +71,11 @@ std::string OverMemory(const Json& pod) {
   for (const Json& container : At(At(pod, "spec"), "containers"))
     if (TextAt(container, "name") == kMusterContainer)
       limit = TextAt(At(At(container, "resources"), "limits"), "memory");
-  return absl::StrCat(kOverMemory, ": it used more than the memory", limit.empty() ? "" : " limit", " of its pod",
-                      limit.empty() ? "" : ", ", OneLine(limit, kMostOfReason), "; state more mem for the tasks");
+  return absl::StrCat(
+      kOverMemory, ": ",
+      limit.empty() ? "it used more than the memory of its pod"
+                    : absl::StrCat("it used more than the memory limit of its pod, ", OneLine(limit, kMostOfReason)),
+      "; state more mem for the tasks");
 }
 
 std::string HowItEnded(const Json& pod) {
