@@ -207,8 +207,8 @@ bool JobWatch::IsItsTurn(const ExperimentId& id, const JobOfRun& job) const {
   if (job.turn == 0) return true;
   int with_jobs = 0;
   for (const auto& [other, its] : runs_) {
-    if (other.number != id.number || other.run == 0 || its.job.killed) continue;
-    if (its.job.turn > 0 && other < id) return false;
+    if (other.number != id.number || other.run == 0) continue;
+    if (its.job.turn > 0 && !its.job.killed && other < id) return false;
     if (its.job.turn == 0) ++with_jobs;
   }
   return with_jobs < job.turn;
