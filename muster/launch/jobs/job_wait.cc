@@ -37,11 +37,11 @@ void NoteNoRoom(JobOfRun& job, const std::string& why, const JobTerms& terms, ab
   PutOff(job, terms, now);
 }
 
-void NoteTurn(JobOfRun& job, int at_a_time, absl::Time now) {
+void NoteTurn(JobOfRun& job, int at_a_time) {
   job.turn = at_a_time;
   job.no_room = at_a_time == 1 ? "another run of its grid comes first"
                                : absl::StrCat(at_a_time, " other runs of its grid come first");
-  job.again_at = SecondsOf(now);
+  job.again_at = 1;  // nothing but its turn holds it up
 }
 
 void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now) {

@@ -320,6 +320,7 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
   grid.file_text = "project: toaster\ntrain: {framework: any, concurrency: 2, run: x}\n";
   const int64_t number = Create(*registry_, grid);
   engine_.terms.chains = false;
+  engine_.id_in = "known before";
   PlayedJobEngine engine(engine_);
   const JobsOrder order = {.home = home_,
                            .muster = "/opt/muster",

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   job.id = engine.IdIn(order.home.job_script(id));
   if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
   if (place.turn > 0) {
-    NoteTurn(job, place.turn, RealClock().Now());
+    NoteTurn(job, place.turn);
     RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
     return job.id;
   }
