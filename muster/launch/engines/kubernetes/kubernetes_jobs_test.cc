@@ -3,18 +3,23 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 
 namespace muster::kubernetes_jobs_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not,
+    ::testing::SizeIs, ::testing::UnorderedElementsAre;
 
 // What kubectl says unless a test says otherwise, by the words behind context and namespace. $all: all of them.
 constexpr char kUsual[] = R"sh(
@@ -30,9 +35,12 @@ class KubernetesJobsTest : public ::testing::Test {
   KubernetesJobsTest() { Program(""); }
   // `first` may exit before the usual answers. What kubectl reads is in the file in.N, for its N-th call.
   void Program(const std::string& first) const {
-    scratch_.Write("kubectl", absl::StrCat("#!/bin/sh\ncd ", scratch_.path(),
-                                           "\nshift 2; all=\"$*\"; echo \"$all\" >>words\ncat >in.$(wc -l <words)\n",
-                                           first, "\n", kUsual));
+    scratch_.Write(
+        "kubectl",
+        absl::StrCat("#!/bin/sh\ncd ", scratch_.path(),
+                     "\nshift 2; all=\"$*\"; exec 9>>lock; flock 9; echo \"$all\" >>words; call=$(wc -l <words)\n"
+                     "exec 9>&-; cat >in.$call\n",
+                     first, "\n", kUsual));
     chmod((scratch_ / "kubectl").c_str(), 0700);
   }
   KubernetesJobs Jobs() const {
@@ -60,12 +68,18 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
   EXPECT_EQ(Jobs().IdIn(scratch_ / "job.sh"), *id) << "it is known before";
   EXPECT_EQ(Jobs().IdIn(scratch_ / "absent"), "");
-  EXPECT_EQ(
-      Asked(),
-      "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
-      "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
-      "create --output=json --filename=-\ncreate --output=name --filename=-\n");
-  EXPECT_EQ(scratch_.Read("in.6"), scratch_.Read("job.sh"));
+  std::vector<std::string> asked = absl::StrSplit(Asked(), '\n', absl::SkipEmpty());
+  ASSERT_THAT(asked, SizeIs(8));
+  EXPECT_EQ(asked[6], "create --output=json --filename=-");
+  EXPECT_EQ(asked[7], "create --output=name --filename=-");
+  asked.resize(6);  // the checks, at the same time
+  EXPECT_THAT(asked,
+              UnorderedElementsAre("auth can-i create pods", "auth can-i create pods --subresource=exec",
+                                   "auth can-i delete pods", "auth can-i delete services", "auth can-i delete secrets",
+                                   "create --dry-run=server --output=name --filename=-"));
+  const auto dry = std::find_if(asked.begin(), asked.end(),
+                                [](const std::string& words) { return absl::StrContains(words, "--dry-run"); });
+  EXPECT_EQ(scratch_.Read(absl::StrCat("in.", dry - asked.begin() + 1)), scratch_.Read("job.sh"));
   const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
   EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
@@ -138,7 +152,7 @@ TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("you may not create pods/exec in namespace team (context c)"));
-  EXPECT_THAT(Asked(), Not(HasSubstr("--filename"))) << "nothing was made";
+  EXPECT_THAT(Asked(), Not(HasSubstr("create --output"))) << "nothing was made";
   Program("case $all in \"auth can-i delete secrets\") echo no; exit 1;; esac");
   EXPECT_THAT(std::string(Submit().status().message()), HasSubstr("you may not delete secrets in namespace team"));
 }
