@@ -32,6 +32,7 @@ struct JobTerms {
   int hosts = 1;                             // at least
   std::optional<absl::Duration> time_limit;  // nullopt: the engine's own
   int max_requeues = 0;                      // how often the run goes on in another job when its job's time is over
+  bool chains = true;                        // a job can wait for the ends of others
   bool signal_cancels = false;               // SIGTERM to the script means that somebody has ended the job
   // How often it is submitted when there is no room for all of it; nullopt: until there is.
   std::optional<int> start_tries;
@@ -73,6 +74,7 @@ struct JobNews {
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 

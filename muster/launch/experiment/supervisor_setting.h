@@ -19,7 +19,7 @@ namespace muster {
 struct EndingOfJob {
   enum class What {
     kNotice,     // nothing but the signal is known, which sites send before a job's time is over
-    kCancelled,  // by somebody
+    kCancelled,  // by somebody; `reason` is what follows that word, ": …", or nothing
     kEnded,      // by the engine, for `reason`
     kBegunAnew,  // the engine ends it, and begins it once more
     kUnknown,    // the engine can't be asked

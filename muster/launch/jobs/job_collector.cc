@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -203,6 +204,12 @@ absl::StatusOr<bool> JobCollector::Step() {
   return StepOf(*job, *engine);
 }
 
+bool JobCollector::HasOtherJob() {
+  const auto job = ReadJobFile(means_.home.job(id_));
+  const JobOfRun before = std::exchange(job_, job.ok() ? job->value_or(JobOfRun()) : job_);
+  return job_.id != before.id || job_.again_at != before.again_at;
+}
+
 absl::Duration JobCollector::UsualPause() const {
   if (!IsFarWanted(means_.home, id_)) return kCollectUnwanted;
   return means_.clock.Now() - sent_at_ < kStart ? kCollectAtStart : kCollectWanted;
@@ -215,7 +222,11 @@ void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
     if (done.ok() && *done) return;
     const absl::Duration usual = UsualPause();
     // What isn't there yet is asked for soon, then more and more seldom.
-    pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, std::min(usual * 6, kLongestCollectPause));
+    const absl::Duration longest = std::min(usual * 6, kLongestCollectPause);
+    if (HasOtherJob())
+      pause_ = kCollectAtStart;  // however long nothing was there of the last one
+    else
+      pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, longest);
     const std::string why(done.status().message());
     if (!done.ok()) Say(why, WithoutNumbers(why));
     pause(pause_);

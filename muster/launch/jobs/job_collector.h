@@ -58,6 +58,8 @@ class JobCollector {
   // Judges the job as every command does.
   absl::StatusOr<bool> LookAndSeeEnd();
 
+  // Whether the run has another job since the last call, or none any more.
+  bool HasOtherJob();
   // How long to wait after a step that has gone well.
   absl::Duration UsualPause() const;
   // Whether the engine has been silent about the job of a run that ended long ago: then nobody will ever answer.
@@ -65,6 +67,7 @@ class JobCollector {
 
   const Means means_;
   const ExperimentId id_;
+  JobOfRun job_;                                  // what HasOtherJob has seen last
   std::string collected_;                         // the job of which all has been fetched
   absl::Time heard_at_ = absl::InfiniteFuture();  // when anything was heard of the job last, or when this began
   absl::Time sent_at_ = absl::InfinitePast();

@@ -218,6 +218,22 @@ TEST_F(JobCollectorTest, AJobWithAPartOfItsHostsIsGivenBackAndTheNextOneIsSentTh
   EXPECT_TRUE(IsFar(home_, id_));
 }
 
+TEST_F(JobCollectorTest, AJobThatWasGivenBackIsFollowedSoonHoweverLongItWasSilent) {
+  scratch_.Write("experiments/1/job.sh", "script\n");
+  silence_ = absl::UnavailableError("the pod doesn't run");
+  played_.news[kJob] = {.phase = JobPhase::kWaits, .text = "2 of 3"};
+  std::vector<absl::Duration> pauses;
+  collector_->Run([&](absl::Duration pause) {
+    pauses.push_back(pause);
+    clock_.Advance(pause);
+    if (!played_.ended.empty()) UnmarkFar(home_, id_);
+    if (pauses.size() == 10) played_.news[kJob].late = "not all started";
+  });
+  ASSERT_THAT(pauses, SizeIs(11));
+  EXPECT_EQ(pauses[9], absl::Seconds(30));
+  EXPECT_EQ(pauses[10], absl::Milliseconds(250));
+}
+
 TEST_F(JobCollectorTest, AKillWhileItHasNoJobIsTheEnd) {
   JobOfRun job = **ReadJobFile(home_.job(id_));
   job.again_at = 2e9;

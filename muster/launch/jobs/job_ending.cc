@@ -14,7 +14,8 @@ EndingOfJob EndingOf(JobEngine& engine, const OwnJob& own, const Clock& clock,
     // In most engines' words it looks like any other end.
     if (ends && engine.Restarts(own.id).value_or(0) > own.restarts) return {.what = What::kBegunAnew};
     if (news.time_over) return {};
-    if (news.cancelled) return {.what = What::kCancelled};
+    const bool says_why = news.ending && !news.reason.empty();
+    if (news.cancelled) return {.what = What::kCancelled, .reason = says_why ? ": " + news.reason : ""};
     if (news.phase == JobPhase::kEnded)
       return {.what = What::kEnded, .reason = news.reason.empty() ? news.text : news.reason};
     if (news.ending) return {.what = news.reason.empty() ? What::kCancelled : What::kEnded, .reason = news.reason};

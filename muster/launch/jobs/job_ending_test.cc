@@ -43,6 +43,14 @@ TEST_F(JobEndingTest, AJobThatIsCancelledHasNoReason) {
   EXPECT_EQ(paused_, absl::ZeroDuration());
 }
 
+TEST_F(JobEndingTest, WhatIsSeenOfACancellationIsSaidBehindThatWord) {
+  EXPECT_EQ(Ending({.phase = kRuns, .cancelled = true, .ending = true, .reason = "somebody has deleted its pod"}),
+            What::kCancelled);
+  EXPECT_EQ(reason_, ": somebody has deleted its pod");
+  EXPECT_EQ(Ending({.phase = kEnded, .cancelled = true, .reason = "Dependency"}), What::kCancelled);
+  EXPECT_EQ(reason_, "");
+}
+
 TEST_F(JobEndingTest, AnEndThatTheEngineMakesIsNamed) {
   EXPECT_EQ(Ending({.phase = kRuns, .text = "COMPLETING (NodeDown)", .ending = true, .reason = "NodeDown"}),
             What::kEnded);

@@ -37,6 +37,13 @@ void NoteNoRoom(JobOfRun& job, const std::string& why, const JobTerms& terms, ab
   PutOff(job, terms, now);
 }
 
+void NoteTurn(JobOfRun& job, int at_a_time) {
+  job.turn = at_a_time;
+  job.no_room = at_a_time == 1 ? "another run of its grid comes first"
+                               : absl::StrCat(at_a_time, " other runs of its grid come first");
+  job.again_at = 1;  // nothing but its turn holds it up
+}
+
 void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now) {
   job.again_at = SecondsOf(now + PauseBeforeTry(job.tries, terms.start_pause, RandomChance()));
 }
@@ -48,10 +55,12 @@ bool MayTryAgain(const JobOfRun& job, const JobTerms& terms) {
 bool IsDue(const JobOfRun& job, absl::Time now) { return job.again_at <= SecondsOf(now); }
 
 std::string WhyNoJob(const JobOfRun& job) {
+  if (job.turn > 0) return job.no_room;
   return absl::StrCat(job.no_room, "; tried ", job.tries, job.tries == 1 ? " time" : " times");
 }
 
 std::string WhenAgain(const JobOfRun& job, absl::Time now) {
+  if (job.turn > 0) return "once one of them has ended";
   const double left = std::max(0.0, std::ceil(job.again_at - SecondsOf(now)));
   return left == 0 ? "again now" : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
 }

@@ -17,6 +17,8 @@ absl::Duration PauseBeforeTry(int tries, absl::Duration first, double chance);
 
 // Notes that it has no job for `why`, although it was submitted once more, and when it is submitted again.
 void NoteNoRoom(JobOfRun& job, const std::string& why, const JobTerms& terms, absl::Time now);
+// Notes that it has no job while `at_a_time` runs of its grid have one, where the engine lets no job wait for others.
+void NoteTurn(JobOfRun& job, int at_a_time);
 // Puts the next try off: the engine can't be asked now.
 void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now);
 inline bool HasNoJob(const JobOfRun& job) { return job.again_at > 0; }
@@ -26,7 +28,7 @@ bool IsDue(const JobOfRun& job, absl::Time now);
 
 // "the namespace's quota has no room for all pods: …; tried 2 times"
 std::string WhyNoJob(const JobOfRun& job);
-// Returns when it is submitted again: "again in 40 s".
+// Returns when it is submitted again: "again in 40 s", "once one of them has ended".
 std::string WhenAgain(const JobOfRun& job, absl::Time now);
 
 }  // namespace muster

@@ -48,5 +48,16 @@ TEST(JobWait, SaysWhyHowOftenAndWhen) {
   EXPECT_FALSE(MayTryAgain(job, {.start_tries = 1}));
 }
 
+TEST(JobWait, SaysWhoseTurnComesFirst) {
+  JobOfRun job;
+  NoteTurn(job, 2);
+  EXPECT_TRUE(HasNoJob(job));
+  EXPECT_TRUE(IsDue(job, kNow));
+  EXPECT_EQ(WhyNoJob(job), "2 other runs of its grid come first");
+  EXPECT_EQ(WhenAgain(job, kNow), "once one of them has ended");
+  NoteTurn(job, 1);
+  EXPECT_EQ(WhyNoJob(job), "another run of its grid comes first");
+}
+
 }  // namespace
 }  // namespace muster::job_wait_test

@@ -84,6 +84,13 @@ void JobWatch::NoteNoJob(RunInJob& run) {
       absl::StrCat("no job of ", engine->title(), " now: ", run.news.text, "; ", WhenAgain(run.job, clock_.Now()));
 }
 
+void JobWatch::NoteIfInPart(const ExperimentId& id, JobNews& news) const {
+  const auto record = registry_.Run(id);
+  if (news.phase != JobPhase::kWaits || !news.in_part || !record.ok() || MayGiveBack(record->state)) return;
+  news.phase = JobPhase::kRuns;
+  news.reason = absl::StrCat(news.text, "; the tasks run without that");
+}
+
 void JobWatch::NoteWaits(const ExperimentId& id, RunInJob& run) const {
   const std::string said = OneLine(PosixFileSystem().ReadShortFile(home_.job_waits(id), kMostWaits).value_or(""));
   if (said.empty()) return;
@@ -108,6 +115,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
       continue;
     }
     run.news = news->at(run.job.id);
+    NoteIfInPart(id, run.news);
     FetchFar(id, run, engine);
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
@@ -162,7 +170,8 @@ std::vector<std::string> JobWatch::Look(int64_t number) {
 absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
   if (HasNoJob(run.job)) {
     // The engine of the host that has submitted it is the one that is meant.
-    const bool is_own = run.job.host == MachineId::This().host && IsDue(run.job, clock_.Now());
+    const bool is_own =
+        run.job.host == MachineId::This().host && IsDue(run.job, clock_.Now()) && IsItsTurn(id, run.job);
     if (!is_own && !run.job.killed) return std::vector<std::string>();
   } else if (run.news.phase == JobPhase::kWaits && run.news.late.empty()) {
     if ((run.job.requeues > 0 || run.job.wants_another) && absl::StrContains(run.news.text, "BeginTime"))
@@ -190,6 +199,19 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
   const bool may_go_on = run.job.wants_another && !(run.job.doubtful && run.news.phase == JobPhase::kUnknown);
   if (!may_go_on || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
   return SubmitAgain(id, run, engine);
+}
+
+// The first one that waits comes first, so that two collectors don't take the same turn: it has a job from the moment
+// in which its file says so.
+bool JobWatch::IsItsTurn(const ExperimentId& id, const JobOfRun& job) const {
+  if (job.turn == 0) return true;
+  int with_jobs = 0;
+  for (const auto& [other, its] : runs_) {
+    if (other.number != id.number || other.run == 0) continue;
+    if (its.job.turn > 0 && !its.job.killed && other < id) return false;
+    if (its.job.turn == 0) ++with_jobs;
+  }
+  return with_jobs < job.turn;
 }
 
 absl::StatusOr<JobTerms> JobWatch::TermsOf(const ExperimentId& id, const JobEngine& engine) {
@@ -220,7 +242,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::GiveBack(const ExperimentId& 
 // The next name is written down before it is submitted, so that a process that finds it ends what may be there of it.
 absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
   ASSIGN_OR_RETURN(const JobTerms terms, TermsOf(id, engine));
-  RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kGiveBack));
+  if (run.job.turn == 0) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kGiveBack));
+  run.job.turn = 0;
   const std::string script = home_.job_script(id);
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
   RETURN_IF_ERROR(ReplaceFile(script, engine.ScriptAnew(text), Durability::kDisk));

@@ -58,12 +58,16 @@ class JobWatch {
   void AskEngine(const EngineKey& key, JobEngine& engine);
   // Fetches what is new of a run whose job shares no folder with this host.
   void FetchFar(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // A run whose tasks have begun doesn't wait for hosts that it can do without, as that of an evaluator.
+  void NoteIfInPart(const ExperimentId& id, JobNews& news) const;
   // Adds what the job's script says that it waits for.
   void NoteWaits(const ExperimentId& id, RunInJob& run) const;
   // Returns the lines about it.
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
   bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
+  // Whether a run without a job may be submitted, as far as its grid goes.
+  bool IsItsTurn(const ExperimentId& id, const JobOfRun& job) const;
   // Gives a job back that has only a part of its hosts.
   absl::StatusOr<std::vector<std::string>> GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Submits a run that has no job, under a new name.

@@ -66,6 +66,24 @@ TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
   EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: h1: OOMKilled");
 }
 
+TEST_F(JobWatchTest, ARunWhoseTasksHaveBegunDoesntWaitForHostsThatItCanDoWithout) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kPending);
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "2 of 3 pods run; h1: no CPU", .in_part = true};
+  Look();
+  ASSERT_NE(watch_.Find(id), nullptr);
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
+  Bring(*registry_, id, RunState::kRunning);
+  engine_.news["17"].late = "too late for a job whose tasks wait";
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(engine_.ended, IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kRuns);
+  EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: 2 of 3 pods run; h1: no CPU; the tasks run without that");
+  engine_.news["17"].in_part = false;
+  Look();
+  EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits) << "its supervisor is gone";
+}
+
 TEST_F(JobWatchTest, ARequeuedJobIsHastened) {
   InJob({.engine = "slurm", .id = "17", .wants_another = true});
   engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (BeginTime)"};
@@ -295,6 +313,43 @@ TEST_F(JobWithoutRoomTest, AJobWithAPartOfItsHostsIsGivenBackAndSubmittedAgain) 
   engine_.news["101"] = {.phase = JobPhase::kRuns};
   EXPECT_THAT(Look(), IsEmpty());
   EXPECT_EQ(watch_.Find(id)->text, "job 101 of Slurm");
+}
+
+TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrder) {
+  NewExperiment grid = Grid(5);
+  grid.file_text = "project: toaster\ntrain: {framework: any, concurrency: 2, run: x}\n";
+  const int64_t number = Create(*registry_, grid);
+  engine_.terms.chains = false;
+  engine_.id_in = "known before";
+  PlayedJobEngine engine(engine_);
+  const JobsOrder order = {.home = home_,
+                           .muster = "/opt/muster",
+                           .file = ParseExperimentFile(grid.file_text, "muster.yml").value(),
+                           .experiment = grid};
+  EXPECT_EQ(SubmitGrid(engine, *registry_, order, {number, 0}, [](int) {}).value(), 5);
+  EXPECT_THAT(engine_.after, ElementsAre("", ""));
+  engine_.news["101"] = engine_.news["102"] = {.phase = JobPhase::kRuns};
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(watch_.Find({number, 3})->text,
+            "no job of Slurm now: 2 other runs of its grid come first; once one of them has ended");
+  EXPECT_EQ(watch_.Find({number, 3})->news.phase, JobPhase::kWaits);
+  // A run that has no room keeps its turn.
+  JobOfRun second = Job({number, 2});
+  second.again_at = 4e9;
+  Put({number, 2}, second);
+  EXPECT_THAT(Look(), IsEmpty());
+  Bring(*registry_, {number, 1}, RunState::kFinished);
+  EXPECT_THAT(Look(), ElementsAre(StartsWith("experiment 1.3 is job 103 of Slurm now")));
+  EXPECT_EQ(Job({number, 3}).turn, 0);
+  engine_.news["103"] = {.phase = JobPhase::kRuns};
+  EXPECT_THAT(Look(), IsEmpty());
+  Bring(*registry_, {number, 2}, RunState::kFailed);
+  Bring(*registry_, {number, 3}, RunState::kFinished);
+  JobOfRun fourth = Job({number, 4});
+  fourth.killed = true;
+  Put({number, 4}, fourth);
+  EXPECT_THAT(Look(), ElementsAre("experiment 1.4: it was killed", "experiment 1.5 is job 104 of Slurm now"));
+  EXPECT_THAT(engine_.ended, IsEmpty()) << "there was nothing";
 }
 
 TEST_F(JobWithoutRoomTest, AJobWhoseTasksHaveBegunIsKept) {

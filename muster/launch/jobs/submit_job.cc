@@ -78,6 +78,11 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   const bool is_far = HasFarHomes(engine);
   job.id = engine.IdIn(order.home.job_script(id));
   if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
+  if (place.turn > 0) {
+    NoteTurn(job, place.turn);
+    RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));
+    return job.id;
+  }
   const absl::StatusOr<std::string> submitted = engine.Submit(order.home.job_script(id), "");
   const JobTerms terms = engine.TermsOf(order.experiment.options.hosts);
   if (absl::IsResourceExhausted(submitted.status())) {
@@ -105,12 +110,16 @@ absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const Jobs
   RETURN_IF_ERROR(WriteJobFile(order.home.job(grid), {.engine = engine.name(), .at = engine.at()}));
   ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(grid.number));
   const size_t concurrency = static_cast<size_t>(std::max(1, order.file.concurrency));
+  const bool chains = engine.TermsOf(order.experiment.options.hosts).chains;
   std::vector<std::string> jobs;
   absl::Status refused;
   for (const RunRecord& run : runs) {
     if (HasEnded(run.state)) continue;
-    const ChainPlace place = {.chain = static_cast<int>(jobs.size() % concurrency),
-                              .after = BeforeInChain(jobs, concurrency)};
+    ChainPlace place = {.chain = static_cast<int>(jobs.size() % concurrency)};
+    if (chains)
+      place.after = BeforeInChain(jobs, concurrency);
+    else if (jobs.size() >= concurrency)
+      place.turn = static_cast<int>(concurrency);
     // After an engine that doesn't answer, the next run isn't asked for.
     const absl::StatusOr<std::string> job = refused.ok() || absl::IsInvalidArgument(refused)
                                                 ? SubmitRun(engine, order, run.id, place, 0)

@@ -35,6 +35,7 @@ absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder
 struct ChainPlace {
   int chain = 0;
   std::string after = "";  // the jobs before it, "17:19"
+  int turn = 0;            // so many runs of its grid have jobs at a time, and it has none yet; 0: it gets one
 };
 
 // Writes the run's script and submits it; the file `job` says which job it is. `ending_seconds`: of an attempt before.
@@ -45,8 +46,9 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
 
 // Submits all open runs of a grid, each as a job of its own. They form as many chains as the file's `concurrency` says:
 // a job waits for the end of those before it in its chain, so that never more run at once, whether any process of
-// muster lives or not. A run that the engine refuses is FAILED with its words. Returns how many were submitted. Calls
-// `progress` after each.
+// muster lives or not. Where jobs can't wait for others (JobTerms::chains), the runs after the first ones have none
+// until their collectors find that it is their turn. A run that the engine refuses is FAILED with its words. Returns
+// how many were submitted. Calls `progress` after each.
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,
                                const std::function<void(int done)>& progress);
 

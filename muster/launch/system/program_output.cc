@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
-#include "muster/launch/system/piped_program.h"
 
 namespace muster {
 namespace {
@@ -68,43 +68,63 @@ bool GiveInput(int fd, const std::string& input, size_t& given) {
 
 }  // namespace
 
-absl::StatusOr<ProgramOutput> RunToItsEnd(const std::vector<std::string>& words,
-                                          const std::vector<std::string>& environment, absl::Duration patience,
-                                          const ProgramDialog& dialog) {
+absl::StatusOr<AwaitedProgram> AwaitedProgram::Start(const std::vector<std::string>& words,
+                                                     const std::vector<std::string>& environment,
+                                                     absl::Duration patience, const ProgramDialog& dialog) {
   ASSIGN_OR_RETURN(PipedProgram program, PipedProgram::Start(words, environment));
+  AwaitedProgram awaited(std::move(program), words.front(), patience, dialog);
+  awaited.Give();
+  return awaited;
+}
+
+AwaitedProgram::AwaitedProgram(PipedProgram program, std::string name, absl::Duration patience,
+                               const ProgramDialog& dialog)
+    : program_(std::move(program)),
+      name_(std::move(name)),
+      patience_(patience),
+      until_(RealClock().Now() + patience),
+      dialog_(dialog) {}
+
+void AwaitedProgram::Give() {
+  if (program_.stdin_fd() >= 0 && !GiveInput(program_.stdin_fd(), dialog_.input, given_)) program_.CloseStdin();
+}
+
+absl::StatusOr<ProgramOutput> AwaitedProgram::Wait() {
   ProgramOutput output;
-  size_t given = 0;
-  const absl::Time until = RealClock().Now() + patience;
-  pollfd fds[] = {{program.stdout_fd(), POLLIN, 0},
-                  {program.stderr_fd(), POLLIN, 0},
-                  {program.end_fd(), POLLIN, 0},
-                  {program.stdin_fd(), POLLOUT, 0}};
-  const auto give = [&] {
-    if (fds[3].fd < 0 || GiveInput(fds[3].fd, dialog.input, given)) return;
-    fds[3].fd = -1;
-    program.CloseStdin();
-  };
-  give();
+  pollfd fds[] = {{program_.stdout_fd(), POLLIN, 0},
+                  {program_.stderr_fd(), POLLIN, 0},
+                  {program_.end_fd(), POLLIN, 0},
+                  {program_.stdin_fd(), POLLOUT, 0}};
   while (fds[2].revents == 0) {
-    const absl::Duration left = until - RealClock().Now();
+    const absl::Duration left = until_ - RealClock().Now();
     if (left <= absl::ZeroDuration()) {
-      program.Kill();
-      static_cast<void>(program.Wait());
+      program_.Kill();
+      static_cast<void>(program_.Wait());
       return absl::DeadlineExceededError(
-          absl::StrCat(words.front(), " hasn't answered within ", absl::FormatDuration(patience)));
+          absl::StrCat(name_, " hasn't answered within ", absl::FormatDuration(patience_)));
     }
     const int ready =
         poll(fds, 4, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
     if (ready < 0 && errno != EINTR) break;
-    if (fds[3].revents != 0) give();
-    if (fds[0].revents != 0 && !TakeOutput(fds[0].fd, output.out, dialog.most_kept)) fds[0].fd = -1;
-    if (fds[1].revents != 0 && !TakeOutput(fds[1].fd, output.err, dialog.most_kept)) fds[1].fd = -1;
+    if (fds[3].revents != 0) {
+      Give();
+      fds[3].fd = program_.stdin_fd();
+    }
+    if (fds[0].revents != 0 && !TakeOutput(fds[0].fd, output.out, dialog_.most_kept)) fds[0].fd = -1;
+    if (fds[1].revents != 0 && !TakeOutput(fds[1].fd, output.err, dialog_.most_kept)) fds[1].fd = -1;
   }
   // What it wrote before its end; a child that it has left may hold the pipes open.
-  if (fds[0].fd >= 0) TakeOutput(fds[0].fd, output.out, dialog.most_kept);
-  if (fds[1].fd >= 0) TakeOutput(fds[1].fd, output.err, dialog.most_kept);
-  output.status = program.Wait();
+  if (fds[0].fd >= 0) TakeOutput(fds[0].fd, output.out, dialog_.most_kept);
+  if (fds[1].fd >= 0) TakeOutput(fds[1].fd, output.err, dialog_.most_kept);
+  output.status = program_.Wait();
   return output;
+}
+
+absl::StatusOr<ProgramOutput> RunToItsEnd(const std::vector<std::string>& words,
+                                          const std::vector<std::string>& environment, absl::Duration patience,
+                                          const ProgramDialog& dialog) {
+  ASSIGN_OR_RETURN(AwaitedProgram program, AwaitedProgram::Start(words, environment, patience, dialog));
+  return program.Wait();
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/launch/system/piped_program.h"
 #include "muster/launch/task/exit_status.h"
 
 namespace muster {
@@ -20,6 +21,29 @@ struct ProgramOutput {
 struct ProgramDialog {
   std::string input = "";              // its stdin
   size_t most_kept = size_t{1} << 20;  // bytes of each stream; the rest is read and dropped
+};
+
+// A program that was started and whose end is awaited later, so that several run at the same time. Its destructor kills
+// it if it hasn't ended.
+class AwaitedProgram {
+ public:
+  // As RunToItsEnd; gives it of its input what a pipe holds. `patience` begins now.
+  static absl::StatusOr<AwaitedProgram> Start(const std::vector<std::string>& words,
+                                              const std::vector<std::string>& environment, absl::Duration patience,
+                                              const ProgramDialog& dialog = {});
+  // As RunToItsEnd. To be called once.
+  absl::StatusOr<ProgramOutput> Wait();
+
+ private:
+  AwaitedProgram(PipedProgram program, std::string name, absl::Duration patience, const ProgramDialog& dialog);
+  void Give();
+
+  PipedProgram program_;
+  std::string name_;
+  absl::Duration patience_;
+  absl::Time until_;
+  ProgramDialog dialog_;
+  size_t given_ = 0;
 };
 
 // Blocks until the program has ended, at most for `patience`. Each stream is kept up to 1 MiB, or as `dialog`

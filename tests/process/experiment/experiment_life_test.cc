@@ -45,11 +45,8 @@ class ExperimentLife : public OnEveryEngine {
 // In a job, a supervisor that is killed has a successor (tests/process/slurm, ray, kubernetes).
 class ExperimentSupervisedHere : public ExperimentLife {};
 
-class ExperimentRunsThatWait : public ExperimentLife {};
-
 INSTANTIATE_TEST_SUITE_P(, ExperimentLife, EveryEngine(), EngineName);
 INSTANTIATE_TEST_SUITE_P(, ExperimentSupervisedHere, EnginesWith(NotOnEngine::kEndWithItsSupervisor), EngineName);
-INSTANTIATE_TEST_SUITE_P(, ExperimentRunsThatWait, EnginesWith(NotOnEngine::kRunsThatWait), EngineName);
 
 TEST_P(ExperimentLife, CtrlCOnlyDetaches) {
   const ScriptGate gate(Aside("gate"));
@@ -185,8 +182,8 @@ TEST_P(ExperimentLife, CtrlCWhileKillWaitsKillsAtOnce) {
 
 TEST_P(ExperimentLife, OneRunOfAGridIsKilledAlone) {
   const ScriptGate gate(Aside("gate"));
-  WriteExperiment(absl::StrCat("parameters: {x: [1, 2, 3]}\nconcurrency: ", AtATime(2, 3),
-                               "\nrun: echo begun $X; read line < ", gate.path()));
+  WriteExperiment(
+      absl::StrCat("parameters: {x: [1, 2, 3]}\nconcurrency: 2\nrun: echo begun $X; read line < ", gate.path()));
   const auto train = StartMuster({"train"});
   train->WaitForOut("begun 1");
   train->WaitForOut("begun 2");
@@ -200,7 +197,7 @@ TEST_P(ExperimentLife, OneRunOfAGridIsKilledAlone) {
   EXPECT_EQ(StateOf("1.3"), "FINISHED");
 }
 
-TEST_P(ExperimentRunsThatWait, ARunThatWaitsForItsTurnIsKilledToo) {
+TEST_P(ExperimentLife, ARunThatWaitsForItsTurnIsKilledToo) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("parameters: {x: [1, 2, 3]}\nrun: echo begun $X; read line < " + gate.path());
   const auto train = StartMuster({"train"});
@@ -215,16 +212,14 @@ TEST_P(ExperimentRunsThatWait, ARunThatWaitsForItsTurnIsKilledToo) {
 
 TEST_P(ExperimentLife, AKilledGridEndsAllItsRuns) {
   const ScriptGate gate(Aside("gate"));
-  WriteExperiment(absl::StrCat("parameters: {x: [1, 2, 3]}\nconcurrency: ", AtATime(2, 3),
-                               "\nrun: echo begun $X; read line < ", gate.path()));
+  WriteExperiment(
+      absl::StrCat("parameters: {x: [1, 2, 3]}\nconcurrency: 2\nrun: echo begun $X; read line < ", gate.path()));
   const auto train = StartMuster({"train"});
   train->WaitForOut("begun 1");
   train->WaitForOut("begun 2");
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(train->Wait(), 130);
-  if (has(NotOnEngine::kRunsThatWait)) {
-    EXPECT_THAT(train->out, Not(HasSubstr("begun 3")));
-  }
+  EXPECT_THAT(train->out, Not(HasSubstr("begun 3")));
   for (const std::string run : {"1", "1.1", "1.2", "1.3"}) EXPECT_EQ(StateOf(run), "KILLED") << run;
 }
 
@@ -356,7 +351,7 @@ TEST_P(ExperimentLife, AnotherAttemptShowsItsOwnLinesOnly) {
 }
 
 TEST_P(ExperimentLife, AnotherAttemptOfAGridShowsItsOwnLinesOnly) {
-  const std::string grid = absl::StrCat("parameters: {step: [1, 2]}\nconcurrency: ", AtATime(1, 2), "\n");
+  const std::string grid = "parameters: {step: [1, 2]}\nconcurrency: 1\n";
   WriteExperiment(grid + "run: echo first $STEP; exit 1");
   EXPECT_EQ(Muster({"train"}).exit_code, 1);
   WriteExperiment(grid + "run: echo second $STEP");
@@ -369,17 +364,14 @@ TEST_P(ExperimentLife, AnotherAttemptOfAGridShowsItsOwnLinesOnly) {
 }
 
 TEST_P(ExperimentLife, AnotherAttemptOfAGridRunsWhatHasNotFinished) {
-  const int at_a_time = AtATime(1, 3);
-  const std::string grid = absl::StrCat("parameters: {step: [1, 2, 3]}\nconcurrency: ", at_a_time, "\n");
+  const std::string grid = "parameters: {step: [1, 2, 3]}\nconcurrency: 1\n";
   WriteExperiment(grid + "run: echo ran $STEP; [ $STEP = 1 ]");
   EXPECT_EQ(Muster({"train"}).exit_code, 1);
   EXPECT_EQ(Json({"status", "1"})["reason"], "2 of 3 runs failed");
   WriteExperiment(grid + "run: echo again $STEP; [ $STEP != 3 ]");
   const Said again = Muster({"train", "--experiment", "1"});
-  EXPECT_THAT(
-      again.out,
-      AllOf(HasSubstr(absl::StrCat("Experiment 1: 3 runs, ", at_a_time, " at a time; 1 of them has finished before\n")),
-            Not(HasSubstr("again 1")), HasSubstr("again 2"), HasSubstr("again 3")));
+  EXPECT_THAT(again.out, AllOf(HasSubstr("Experiment 1: 3 runs, 1 at a time; 1 of them has finished before\n"),
+                               Not(HasSubstr("again 1")), HasSubstr("again 2"), HasSubstr("again 3")));
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["reason"], "1 of 3 runs failed");
   EXPECT_EQ(status["run_list"][0]["attempt"], 1);
@@ -428,7 +420,7 @@ TEST_P(ExperimentLife, AnotherAttemptIsRefusedWhileItGoesOn) {
 
 TEST_P(ExperimentLife, RerunIsANewOneOfTheOldFileCodeAndParameters) {
   Write("part.sh", "echo old $STEP\n");
-  WriteExperiment(absl::StrCat("parameters: {step: [1, 2]}\nconcurrency: ", AtATime(1, 2), "\nrun: sh ./part.sh"));
+  WriteExperiment("parameters: {step: [1, 2]}\nconcurrency: 1\nrun: sh ./part.sh");
   Out({"train", "--param", "step=5"});
   Out({"train"});
   Write("part.sh", "echo new\n");

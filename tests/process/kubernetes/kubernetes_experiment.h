@@ -55,7 +55,7 @@ class KubernetesExperiment : public JobExperiments {
   struct Suite {
     Suite();
     SimulatedHosts hosts{2};
-    KubeCluster cluster{hosts, {{}, {}}};
+    KubeCluster cluster{hosts, {{.gpus = "2"}, {.gpus = "2"}}};
     std::string claim;  // the folder of the claim "gate", which all pods see
     int tests = 0;
   };

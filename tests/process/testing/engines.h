@@ -53,8 +53,6 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   void KeepForLater() { keeps_ = true; }
   // Returns a line for `train` by which OUTPUT_DIR stays for another attempt; "" where it does anyway.
   std::string OutputThatStays() const;
-  // Returns how many of so many runs of a grid run at a time: as many as wanted, or all where runs can't wait.
-  int AtATime(int wanted, int runs) const { return has(NotOnEngine::kRunsThatWait) ? wanted : runs; }
 
   std::string Aside(const std::string& name) const override;
   std::vector<std::string> Command(const std::vector<std::string>& arguments) const override;

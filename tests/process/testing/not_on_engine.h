@@ -23,7 +23,6 @@ enum class NotOnEngine {
   kStepsInMonitor,
   kTensorboardWhileItRuns,
   kGpusOfRunsAtATime,
-  kRunsThatWait,
   kEndWithItsSupervisor
 };
 
@@ -52,10 +51,6 @@ inline const std::map<NotOnEngine, LeftOut>& WhatIsLeftOut() {
        {"GPUs with `concurrency` above 1",
         {"ssh"},
         "nobody divides a host's GPUs among runs; within a run each task has its own"}},
-      {NotOnEngine::kRunsThatWait,
-       {"runs of a grid that wait for others",
-        {"kubernetes"},
-        "pods don't wait for the ends of others: `concurrency` must be as many as there are runs"}},
       {NotOnEngine::kEndWithItsSupervisor,
        {"a killed supervisor ends the experiment",
         {"slurm", "ray", "kubernetes"},

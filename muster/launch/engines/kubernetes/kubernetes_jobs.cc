@@ -13,6 +13,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
+#include "muster/launch/engines/kubernetes/kubectl/quota.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
@@ -54,8 +55,27 @@ absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_o
 }
 
 // The refusals of JobEngine::Submit.
-absl::Status AsRefusal(const absl::Status& why) {
+absl::Status AsRefusal(const Kubectl& kubectl, const std::string& manifest, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return IfItEverFits(kubectl, manifest, why);
   return absl::IsPermissionDenied(why) ? absl::InvalidArgumentError(why.message()) : why;
+}
+
+bool SaysOneOf(const absl::Status& said, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&said](const std::string& one) { return absl::StrContains(said.message(), one); });
+}
+
+// What `kubectl exec` says when there is nobody to ask any more. Many other things may be "not found": a context, a
+// namespace, kubectl.
+bool HasEndedBy(const absl::Status& said, const std::string& job) {
+  return SaysOneOf(said, {absl::StrCat("pods \"", job, "\" not found"), "completed pod",
+                          absl::StrCat("container not found (\"", kMusterContainer, "\")")});
+}
+
+// Likewise of a pod that is there, and doesn't run.
+bool HasntBegunBy(const absl::Status& said) {
+  return SaysOneOf(
+      said, {"ContainerCreating", "is not running", "unable to upgrade connection", "does not have a host assigned"});
 }
 
 absl::StatusOr<std::string> UidIn(const std::string& answer) {
@@ -95,7 +115,10 @@ KubernetesJobs::KubernetesJobs(const std::string& at, const std::vector<std::str
 
 JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
   const KubernetesSetting kubernetes = setting.kubernetes.value_or(KubernetesSetting());
-  return {.hosts = kubernetes.nodes, .start_tries = kubernetes.start_tries, .start_pause = kubernetes.start_pause};
+  return {.hosts = kubernetes.nodes,
+          .chains = false,
+          .start_tries = kubernetes.start_tries,
+          .start_pause = kubernetes.start_pause};
 }
 
 std::string KubernetesJobs::Script(const JobRequest& request) const {
@@ -122,22 +145,23 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
   ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
   if (!after.empty() || !manifest.after.empty())
-    return absl::InvalidArgumentError(
-        "a job of Kubernetes can't wait for the end of others; accepted: concurrency of "
-        "as many runs as the grid has");
-  if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok()) return AsRefusal(checked);
+    return absl::InvalidArgumentError("a job of Kubernetes can't wait for the end of others");
+  if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok())
+    return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, manifest);
   if (made.ok()) return made;
   const absl::Status deleted = DeleteAll(kubectl_, manifest.name, /*at_once=*/true);
-  if (deleted.ok()) return AsRefusal(made.status());
-  return absl::Status(AsRefusal(made.status()).code(),
-                      absl::StrCat(std::string(made.status().message()), "; what was made can't be deleted: kubectl ",
+  const absl::Status refusal = AsRefusal(kubectl_, text, made.status());
+  if (deleted.ok()) return refusal;
+  return absl::Status(refusal.code(),
+                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: kubectl ",
                                    "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
   RETURN_IF_ERROR(ParseManifest(script_text).status());
-  RETURN_IF_ERROR(CheckInCluster(kubectl_, script_text));
+  if (const absl::Status checked = CheckInCluster(kubectl_, script_text); !checked.ok())
+    return AsRefusal(kubectl_, script_text, checked);
   return absl::StrCat("context ", kubectl_.place().context, ", namespace ", kubectl_.place().name_space,
                       " would take it (kubectl create --dry-run=server)");
 }
@@ -202,11 +226,7 @@ absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
     return DeleteAll(kubectl_, id, /*at_once=*/false);
   }
   const absl::Status asked = RunBesideSupervisor(id, AskProgram(), kAskPatience);
-  // Then there is nobody to ask. Many other things may be "not found".
-  for (const std::string& gone : {absl::StrCat("pods \"", id, "\" not found"), std::string("completed pod"),
-                                  absl::StrCat("container not found (\"", kMusterContainer, "\")")})
-    if (absl::StrContains(asked.message(), gone)) return absl::OkStatus();
-  return asked;
+  return HasEndedBy(asked, id) ? absl::OkStatus() : asked;
 }
 
 absl::StatusOr<OwnJob> KubernetesJobs::Own() {
@@ -230,11 +250,12 @@ absl::StatusOr<std::string> KubernetesJobs::Ask(const std::string& id, const std
   auto answer = kubectl_.Run(words, input, kExecPatience);
   if (answer.ok()) return answer;
   const std::string said(answer.status().message());
-  for (const char* absent : {"not found", "completed pod", "container not found", "ContainerCreating", "is not running",
-                             "unable to upgrade connection", "does not have a host assigned"})
-    if (absl::StrContains(said, absent) && !absl::StrContains(said, "command terminated"))
-      return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
-  return absl::IsInvalidArgument(answer.status()) ? absl::InternalError(said) : answer.status();
+  if (!absl::StrContains(said, "command terminated") &&
+      (HasEndedBy(answer.status(), id) || HasntBegunBy(answer.status())))
+    return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
+  // NotFound would say that the job hasn't the experiment yet.
+  const bool is_known = !absl::IsInvalidArgument(answer.status()) && !absl::IsNotFound(answer.status());
+  return is_known ? answer.status() : absl::InternalError(said);
 }
 
 }  // namespace muster

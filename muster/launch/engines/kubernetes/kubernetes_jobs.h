@@ -9,7 +9,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/launch/engines/job_engine.h"
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 #include "muster/launch/engines/kubernetes/pod_news.h"
 
 namespace muster {
@@ -48,8 +48,8 @@ class KubernetesJobs final : public JobEngine {
   absl::Status Free(const std::string& /*id*/) override { return absl::OkStatus(); }
   std::optional<int> Restarts(const std::string& /*id*/) override { return 0; }
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
-  // By `kubectl exec`. Unavailable: the supervisor's pod doesn't run. Internal: muster there has failed, with its
-  // words.
+  // By `kubectl exec`. Unavailable: the supervisor's pod doesn't run. Internal: muster there has failed, or
+  // kubectl here, with its words.
   absl::StatusOr<std::string> Ask(const std::string& id, const std::vector<std::string>& arguments,
                                   const std::string& input) override;
 

@@ -3,16 +3,23 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 
 namespace muster::kubernetes_jobs_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not,
+    ::testing::SizeIs, ::testing::UnorderedElementsAre;
 
 // What kubectl says unless a test says otherwise, by the words behind context and namespace. $all: all of them.
 constexpr char kUsual[] = R"sh(
@@ -28,9 +35,12 @@ class KubernetesJobsTest : public ::testing::Test {
   KubernetesJobsTest() { Program(""); }
   // `first` may exit before the usual answers. What kubectl reads is in the file in.N, for its N-th call.
   void Program(const std::string& first) const {
-    scratch_.Write("kubectl", absl::StrCat("#!/bin/sh\ncd ", scratch_.path(),
-                                           "\nshift 2; all=\"$*\"; echo \"$all\" >>words\ncat >in.$(wc -l <words)\n",
-                                           first, "\n", kUsual));
+    scratch_.Write(
+        "kubectl",
+        absl::StrCat("#!/bin/sh\ncd ", scratch_.path(),
+                     "\nshift 2; all=\"$*\"; exec 9>>lock; flock 9; echo \"$all\" >>words; call=$(wc -l <words)\n"
+                     "exec 9>&-; cat >in.$call\n",
+                     first, "\n", kUsual));
     chmod((scratch_ / "kubectl").c_str(), 0700);
   }
   KubernetesJobs Jobs() const {
@@ -58,12 +68,18 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   EXPECT_THAT(*id, ::testing::MatchesRegex("muster-1-2-[0-9a-f]+"));
   EXPECT_EQ(Jobs().IdIn(scratch_ / "job.sh"), *id) << "it is known before";
   EXPECT_EQ(Jobs().IdIn(scratch_ / "absent"), "");
-  EXPECT_EQ(
-      Asked(),
-      "auth can-i create pods\nauth can-i create pods --subresource=exec\nauth can-i delete pods\n"
-      "auth can-i delete services\nauth can-i delete secrets\ncreate --dry-run=server --output=name --filename=-\n"
-      "create --output=json --filename=-\ncreate --output=name --filename=-\n");
-  EXPECT_EQ(scratch_.Read("in.6"), scratch_.Read("job.sh"));
+  std::vector<std::string> asked = absl::StrSplit(Asked(), '\n', absl::SkipEmpty());
+  ASSERT_THAT(asked, SizeIs(8));
+  EXPECT_EQ(asked[6], "create --output=json --filename=-");
+  EXPECT_EQ(asked[7], "create --output=name --filename=-");
+  asked.resize(6);  // the checks, at the same time
+  EXPECT_THAT(asked,
+              UnorderedElementsAre("auth can-i create pods", "auth can-i create pods --subresource=exec",
+                                   "auth can-i delete pods", "auth can-i delete services", "auth can-i delete secrets",
+                                   "create --dry-run=server --output=name --filename=-"));
+  const auto dry = std::find_if(asked.begin(), asked.end(),
+                                [](const std::string& words) { return absl::StrContains(words, "--dry-run"); });
+  EXPECT_EQ(scratch_.Read(absl::StrCat("in.", dry - asked.begin() + 1)), scratch_.Read("job.sh"));
   const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
   EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
@@ -82,6 +98,37 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
   EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
                                      "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
                                      "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
+}
+
+TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) {
+  JobRequest request = Request();  // the supervisor's pod, and two of 2 CPUs and 1 GiB each
+  request.needs = {.cpus = 2, .mem_bytes = int64_t{832} << 20, .gpus = 1};
+  const auto with = [&](const std::string& spec) {
+    scratch_.Write("quotas", absl::StrCat(R"({"items": [{"metadata": {"name": "q"}, "spec": )", spec, "}]}"));
+    return Submit(request).status();
+  };
+  Program(
+      "case $all in create*=name*) [ -z \"${all##*dry-run*}\" ] || { echo 'exceeded quota: q' >&2; exit 1; };; "
+      "'get resourcequotas --output=json') cat quotas;; esac");
+  for (const char* full :
+       {R"({"hard": {"pods": "3", "limits.cpu": "4", "requests.cpu": "4100m", "requests.nvidia.com/gpu": "2",)"
+        R"( "limits.memory": "3Gi", "memory": "2304Mi", "services": "1", "count/secrets": "1", "unknown": "0"}})",
+        R"({"hard": {"pods": "1"}, "scopes": ["BestEffort"]})", "{}", "[]", "17"})
+    EXPECT_TRUE(absl::IsResourceExhausted(with(full))) << full;
+  const std::map<std::string, std::string> too_small = {{R"("pods": "2")", "quota q: asked pods=3, hard pods=2"},
+                                                        {R"("count/pods": "2")", "asked count/pods=3"},
+                                                        {R"("requests.cpu": "4")", "asked requests.cpu=4.1, hard"},
+                                                        {R"("cpu": "4099m")", "asked cpu=4.1, hard cpu=4099m"},
+                                                        {R"("limits.memory": "3071Mi")", "hard limits.memory=3071Mi"},
+                                                        {R"("requests.nvidia.com/gpu": "1")", "gpu=2, hard"},
+                                                        {R"("services": "0")", "asked services=1"}};
+  for (const auto& [hard, said] : too_small) {
+    const absl::Status never = with(absl::StrCat(R"({"hard": {)", hard, "}}"));
+    EXPECT_TRUE(absl::IsInvalidArgument(never)) << hard << ": " << never;
+    EXPECT_THAT(std::string(never.message()), AllOf(HasSubstr("can never hold this job"), HasSubstr(said)));
+  }
+  scratch_.Write("quotas", "no right to see them");
+  EXPECT_TRUE(absl::IsResourceExhausted(Submit(request).status()));
 }
 
 TEST_F(KubernetesJobsTest, TheSameJobHasAnotherNameTheNextTime) {
@@ -105,7 +152,7 @@ TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("you may not create pods/exec in namespace team (context c)"));
-  EXPECT_THAT(Asked(), Not(HasSubstr("--filename"))) << "nothing was made";
+  EXPECT_THAT(Asked(), Not(HasSubstr("create --output"))) << "nothing was made";
   Program("case $all in \"auth can-i delete secrets\") echo no; exit 1;; esac");
   EXPECT_THAT(std::string(Submit().status().message()), HasSubstr("you may not delete secrets in namespace team"));
 }
@@ -123,10 +170,11 @@ TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
   EXPECT_TRUE(Submit(Request(setting)).ok());
 }
 
-TEST_F(KubernetesJobsTest, AGridIsSubmittedAllAtOnce) {
+TEST_F(KubernetesJobsTest, NoJobWaitsForOthers) {
+  EXPECT_FALSE(Jobs().TermsOf({}).chains);
   JobRequest request = Request();
   request.after = "muster-1-ab";
-  EXPECT_THAT(std::string(Submit(request).status().message()), HasSubstr("concurrency"));
+  EXPECT_THAT(std::string(Submit(request).status().message()), HasSubstr("can't wait for the end of others"));
 }
 
 TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
@@ -210,7 +258,11 @@ TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
                             "Error from server (NotFound): namespaces \"team\" not found"}) {
     Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
     EXPECT_NE(jobs.End("a", JobEnd::kAsk), absl::OkStatus()) << words;
+    const absl::Status asked = jobs.Ask("a", {}, "").status();
+    EXPECT_TRUE(absl::IsInternal(asked)) << words << ": " << asked;
   }
+  KubernetesJobs without(KubernetesPlace{.kubectl = "/nowhere/kubectl"}.text(), {});
+  EXPECT_TRUE(absl::IsInternal(without.Ask("a", {}, "").status()));
 }
 
 TEST_F(KubernetesJobsTest, SupervisorsOfPodsShareNoFolder) {
@@ -230,6 +282,12 @@ TEST_F(KubernetesJobsTest, MusterRunsBesideTheSupervisor) {
   EXPECT_EQ(scratch_.Read("in.1"), "input");
   Program("echo 'error: cannot exec into a container in a completed pod; current phase is Succeeded' >&2; exit 1");
   EXPECT_TRUE(absl::IsUnavailable(jobs.Ask("a", {}, "").status()));
+  for (const char* words : {"Error from server (NotFound): pods \"a\" not found",
+                            "error: unable to upgrade connection: container not found (\"muster\")",
+                            "Error from server (BadRequest): pod a does not have a host assigned"}) {
+    Program(absl::StrCat("echo '", words, "' >&2; exit 1"));
+    EXPECT_TRUE(absl::IsUnavailable(jobs.Ask("a", {}, "").status())) << words;
+  }
   Program("echo 'muster home: no such file' >&2; echo 'command terminated with exit code 1' >&2; exit 1");
   const absl::Status failed = jobs.Ask("a", {}, "").status();
   EXPECT_TRUE(absl::IsInternal(failed)) << failed;

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/engines/kubernetes/compact_yaml.h"
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 
 namespace muster {
 

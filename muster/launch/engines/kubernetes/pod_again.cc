@@ -15,6 +15,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kApiPatience = absl::Seconds(20);
+constexpr int kMostOverMemory = 2;  // pods of a host; likewise a task that runs out of memory is started once more
 
 // Returns how many pods were lost before the newest one, and 0 for none.
 int MostAgain(const OrderedJson& list) {
@@ -37,6 +38,10 @@ absl::StatusOr<std::optional<OrderedJson>> PodInThePlaceOf(std::string_view list
     return pod.phase != JobPhase::kEnded && !pod.being_deleted && !pod.lost;
   };
   if (std::any_of(pods.begin(), pods.end(), is_alive)) return std::nullopt;
+  const auto is_over = [](const PodFacts& pod) { return pod.over_memory; };
+  if (std::count_if(pods.begin(), pods.end(), is_over) >= kMostOverMemory)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "it has ended so ", kMostOverMemory, " times: ", std::find_if(pods.begin(), pods.end(), is_over)->text));
   try {
     OrderedJson pod = OrderedJson::parse(pattern);
     const int again = MostAgain(OrderedJson::parse(list)) + 1;

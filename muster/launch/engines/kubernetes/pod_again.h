@@ -14,7 +14,7 @@ namespace muster {
 
 // Returns the pod to make in the place of those in `list`, all that this host of the job has had, as the API lists
 // them: `pattern` (that of any agent, JSON) with the host's name. nullopt: one of them runs, or is about to, on a node
-// that is heard.
+// that is heard. ResourceExhausted: two of them have used more than their memory limit, which the next would do, too.
 // InvalidArgument: neither is what it should be.
 absl::StatusOr<std::optional<OrderedJson>> PodInThePlaceOf(std::string_view list, std::string_view pattern,
                                                            const std::string& host);

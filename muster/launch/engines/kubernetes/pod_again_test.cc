@@ -52,6 +52,21 @@ TEST(PodAgainTest, OneOnANodeThatIsntHeardDoesntCount) {
                            {"type": "ContainersReady", "status": "True"}]})"));
 }
 
+TEST(PodAgainTest, OneThatNeedsMoreMemoryIsMadeAgainOnce) {
+  const std::string over = R"({"metadata": {"labels": {"muster/job": "j"}}, "spec": {"containers":
+      [{"name": "muster", "resources": {"limits": {"memory": "2Gi"}}}]}, "status": {"phase": "Failed",
+      "containerStatuses": [{"name": "muster", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}})";
+  const std::string failed = R"({"metadata": {"labels": {"muster/job": "j"}}, "status": {"phase": "Failed"}})";
+  const auto again = [&](const std::string& pods) {
+    return PodInThePlaceOf("{\"items\": [" + pods + "]}", kPattern, "h1");
+  };
+  EXPECT_TRUE(again(over + "," + failed + "," + failed).ok());
+  EXPECT_EQ(
+      again(over + "," + failed + "," + over).status().message(),
+      "it has ended so 2 times: OOMKilled: it used more than the memory limit of its pod, 2Gi; state more mem for "
+      "the tasks");
+}
+
 TEST(PodAgainTest, AnythingElseIsAnError) {
   EXPECT_FALSE(PodInThePlaceOf("", kPattern, "h1").ok());
   EXPECT_FALSE(PodInThePlaceOf(R"({"items": []})", "{}", "h1").ok());

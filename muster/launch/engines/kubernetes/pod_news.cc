@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostOfReason = 500;  // bytes
 constexpr size_t kPodsNamed = 3;       // in one text
+constexpr char kOverMemory[] = "OOMKilled";
 
 const Json& At(const Json& object, const char* key) {
   static const Json kNothing;
@@ -64,6 +65,19 @@ std::string WhyWaiting(const Json& pod) {
   return why.empty() ? "not scheduled yet" : why;
 }
 
+// "OOMKilled: it used more than the memory limit of its pod, 2Gi; …"
+std::string OverMemory(const Json& pod) {
+  std::string limit;
+  for (const Json& container : At(At(pod, "spec"), "containers"))
+    if (TextAt(container, "name") == kMusterContainer)
+      limit = TextAt(At(At(container, "resources"), "limits"), "memory");
+  return absl::StrCat(
+      kOverMemory, ": ",
+      limit.empty() ? "it used more than the memory of its pod"
+                    : absl::StrCat("it used more than the memory limit of its pod, ", OneLine(limit, kMostOfReason)),
+      "; state more mem for the tasks");
+}
+
 std::string HowItEnded(const Json& pod) {
   const Json& status = At(pod, "status");
   const std::string own = ReasonAndMessage(status);
@@ -73,8 +87,7 @@ std::string HowItEnded(const Json& pod) {
     if (TextAt(container, "name") != kMusterContainer || !end.is_object()) continue;
     const std::string reason = TextAt(end, "reason");
     const Json& code = At(end, "exitCode");
-    if (reason == "OOMKilled")
-      return "OOMKilled: it used more than the memory of its pod; state more mem for the tasks";
+    if (reason == kOverMemory) return OverMemory(pod);
     if (code == 127)
       return "exit code 127: the image has no muster in its PATH, or no sh (kubernetes: muster says where it is)";
     return absl::StrCat(reason, reason.empty() ? "" : ", ", "exit code ",
@@ -123,6 +136,7 @@ PodFacts FactsOf(const Json& pod) {
   } else if (phase == "Succeeded" || phase == "Failed") {
     facts.phase = JobPhase::kEnded;
     facts.text = HowItEnded(pod);
+    facts.over_memory = absl::StartsWith(facts.text, kOverMemory);
   } else {
     facts.text = phase == "Pending" || phase.empty() ? WhyWaiting(pod) : phase;
     facts.stuck = IsStuckReason(facts.text);
@@ -166,9 +180,10 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
     if (pod->phase == JobPhase::kEnded && !pod->succeeded) gone.push_back(pod);
   }
   JobNews news{.phase = waiting.empty() ? JobPhase::kRuns : JobPhase::kWaits};
+  news.in_part = !waiting.empty() && its.phase == JobPhase::kRuns;
   news.stuck = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->stuck; });
   news.ending = its.being_deleted || its.disrupted;
-  if (news.ending) news.reason = its.disrupted ? its.text : "its pod is being deleted";
+  if (news.ending) news.reason = its.disrupted ? its.text : "somebody has deleted its supervisor's pod";
   news.cancelled = its.being_deleted && !its.disrupted;
   const auto runs = [](const PodFacts* pod) { return pod->phase == JobPhase::kRuns && !pod->being_deleted; };
   // A state alone, as ContainerCreating, passes by.

@@ -19,9 +19,10 @@ struct PodFacts {
   JobPhase phase = JobPhase::kWaits;
   bool succeeded = false;
   bool being_deleted = false;
-  bool stuck = false;      // waiting alone doesn't bring what it waits for
-  bool lost = false;       // its node isn't heard any more, and nobody knows whether it runs
-  bool disrupted = false;  // Kubernetes has taken it away: evicted, preempted, its node lost
+  bool stuck = false;        // waiting alone doesn't bring what it waits for
+  bool lost = false;         // its node isn't heard any more, and nobody knows whether it runs
+  bool over_memory = false;  // it was killed because it used more than its limit
+  bool disrupted = false;    // Kubernetes has taken it away: evicted, preempted, its node lost
   absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
   std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
 };

@@ -59,7 +59,9 @@ TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
             "1 of 3 pods run; h0: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.; h1: ContainerCreating");
   EXPECT_EQ(news.reason, "h0: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.; h1: ContainerCreating");
   EXPECT_FALSE(news.stuck);
+  EXPECT_TRUE(news.in_part);
   const JobNews begins = News({Pod("supervisor", "{}")});
+  EXPECT_FALSE(begins.in_part);
   EXPECT_EQ(begins.text, "0 of 1 pods run; the supervisor: not scheduled yet");
   EXPECT_EQ(begins.reason, "");  // which passes by
   EXPECT_THAT(News({Pod("supervisor", kRunning), Pod("h0", kCreating), Pod("h1", kCreating), Pod("h2", kCreating),

@@ -1,5 +1,6 @@
 #include "muster/launch/engines/kubernetes/preflight.h"
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,59 +31,77 @@ std::set<std::string> ValuesIn(const std::string& manifest, absl::string_view ke
   return values;
 }
 
+// A question to the API, and what its answer means.
+struct Check {
+  Kubectl::Asked asked;
+  std::function<absl::Status(const absl::StatusOr<std::string>& answer)> judge;
+};
+
 // `subresource`: "exec"; "" for the objects themselves. kubectl takes "pods/exec" for a pod whose name is exec.
-absl::Status CheckRight(const Kubectl& kubectl, const std::string& verb, const std::string& objects,
-                        const std::string& subresource = "") {
-  std::vector<std::string> asked = {"auth", "can-i", verb, objects};
-  if (!subresource.empty()) asked.push_back(absl::StrCat("--subresource=", subresource));
-  const auto answer = kubectl.Run(asked);
-  if (answer.ok() && absl::StartsWith(absl::StripAsciiWhitespace(*answer), "yes")) return absl::OkStatus();
-  // "no" comes with exit code 1, and sometimes with a reason.
-  const bool says_no = answer.ok() || absl::StrContains(answer.status().message(), "refuses what is asked for: no");
-  if (!says_no) return answer.status();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "you may not ", verb, " ", objects, subresource.empty() ? "" : "/", subresource, " in namespace ",
-      kubectl.place().name_space, " (context ", kubectl.place().context, "): kubectl ", absl::StrJoin(asked, " "),
-      " says no; accepted: a namespace where you may (kubernetes: {namespace: …}), or a role with that "
-      "right"));
+Check CheckRight(const Kubectl& kubectl, const std::string& verb, const std::string& objects,
+                 const std::string& subresource = "") {
+  std::vector<std::string> words = {"auth", "can-i", verb, objects};
+  if (!subresource.empty()) words.push_back(absl::StrCat("--subresource=", subresource));
+  return {
+      .asked = kubectl.Ask(words), .judge = [=, &kubectl](const absl::StatusOr<std::string>& answer) {
+        if (answer.ok() && absl::StartsWith(absl::StripAsciiWhitespace(*answer), "yes")) return absl::OkStatus();
+        // "no" comes with exit code 1, and sometimes with a reason.
+        const bool says_no =
+            answer.ok() || absl::StrContains(answer.status().message(), "refuses what is asked for: no");
+        if (!says_no) return answer.status();
+        return absl::PermissionDeniedError(absl::StrCat(
+            "you may not ", verb, " ", objects, subresource.empty() ? "" : "/", subresource, " in namespace ",
+            kubectl.place().name_space, " (context ", kubectl.place().context, "): kubectl ", absl::StrJoin(words, " "),
+            " says no; accepted: a namespace where you may (kubernetes: {namespace: …}), or a role with that "
+            "right"));
+      }};
 }
 
-absl::Status CheckClaims(const Kubectl& kubectl, const std::set<std::string>& claims) {
-  if (claims.empty()) return absl::OkStatus();
+Check CheckClaims(const Kubectl& kubectl, const std::set<std::string>& claims) {
   std::vector<std::string> words = {"get", "persistentvolumeclaims", "--output=name"};
   words.insert(words.end(), claims.begin(), claims.end());
-  const absl::Status got = kubectl.Run(words).status();
-  if (got.ok() || !absl::StrContains(got.message(), "not found")) return got;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a claim isn't there: ", std::string(got.message()),
-      "; accepted: kubernetes: {claims: [NAME:PATH]} with names that `kubectl get persistentvolumeclaims` lists"));
+  return {.asked = kubectl.Ask(words), .judge = [](const absl::StatusOr<std::string>& answer) {
+            if (answer.ok() || !absl::StrContains(answer.status().message(), "not found")) return answer.status();
+            return absl::InvalidArgumentError(absl::StrCat(
+                "a claim isn't there: ", std::string(answer.status().message()),
+                "; accepted: kubernetes: {claims: [NAME:PATH]} with names that `kubectl get persistentvolumeclaims` "
+                "lists"));
+          }};
 }
 
-absl::Status CheckGang(const Kubectl& kubectl, const std::string& manifest) {
-  for (const PodGang gang : {PodGang::kKueue, PodGang::kVolcano, PodGang::kCoscheduling}) {
-    const bool wants_it = gang == PodGang::kKueue ? absl::StrContains(manifest, "kueue.x-k8s.io/pod-group-name")
-                                                  : absl::StrContains(manifest, absl::StrCat(ApiGroupOf(gang), "/v1"));
-    if (!wants_it) continue;
-    ASSIGN_OR_RETURN(const std::string offered,
-                     kubectl.Run({"api-resources", absl::StrCat("--api-group=", ApiGroupOf(gang)), "--output=name"}));
-    if (!absl::StripAsciiWhitespace(offered).empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "this cluster has no ", PodGangText(gang), " (no API ", ApiGroupOf(gang),
-        "); accepted: gang: none, or one of kueue, volcano and coscheduling that `kubectl api-resources` shows"));
-  }
-  return absl::OkStatus();
+bool Wants(const std::string& manifest, PodGang gang) {
+  return gang == PodGang::kKueue ? absl::StrContains(manifest, "kueue.x-k8s.io/pod-group-name")
+                                 : absl::StrContains(manifest, absl::StrCat(ApiGroupOf(gang), "/v1"));
+}
+
+Check CheckGang(const Kubectl& kubectl, PodGang gang) {
+  return {.asked = kubectl.Ask({"api-resources", absl::StrCat("--api-group=", ApiGroupOf(gang)), "--output=name"}),
+          .judge = [gang](const absl::StatusOr<std::string>& offered) {
+            if (!offered.ok() || !absl::StripAsciiWhitespace(*offered).empty()) return offered.status();
+            return absl::InvalidArgumentError(absl::StrCat(
+                "this cluster has no ", PodGangText(gang), " (no API ", ApiGroupOf(gang),
+                "); accepted: gang: none, or one of kueue, volcano and coscheduling that `kubectl api-resources` "
+                "shows"));
+          }};
 }
 
 }  // namespace
 
+// All are asked at the same time, and the first that says no counts.
 absl::Status CheckInCluster(const Kubectl& kubectl, const std::string& manifest) {
-  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods"));
-  RETURN_IF_ERROR(CheckRight(kubectl, "create", "pods", "exec"));
+  std::vector<Check> checks;
+  checks.push_back(CheckRight(kubectl, "create", "pods"));
+  checks.push_back(CheckRight(kubectl, "create", "pods", "exec"));
   // Otherwise the job could never be taken away again.
-  for (const char* objects : {"pods", "services", "secrets"}) RETURN_IF_ERROR(CheckRight(kubectl, "delete", objects));
-  RETURN_IF_ERROR(CheckClaims(kubectl, ValuesIn(manifest, "claimName")));
-  RETURN_IF_ERROR(CheckGang(kubectl, manifest));
-  return kubectl.Run({"create", "--dry-run=server", "--output=name", "--filename=-"}, manifest).status();
+  for (const char* objects : {"pods", "services", "secrets"}) checks.push_back(CheckRight(kubectl, "delete", objects));
+  if (const std::set<std::string> claims = ValuesIn(manifest, "claimName"); !claims.empty())
+    checks.push_back(CheckClaims(kubectl, claims));
+  for (const PodGang gang : {PodGang::kKueue, PodGang::kVolcano, PodGang::kCoscheduling})
+    if (Wants(manifest, gang)) checks.push_back(CheckGang(kubectl, gang));
+  checks.push_back({.asked = kubectl.Ask({"create", "--dry-run=server", "--output=name", "--filename=-"}, manifest),
+                    .judge = [](const absl::StatusOr<std::string>& answer) { return answer.status(); }});
+  for (Check& check : checks) RETURN_IF_ERROR(check.judge(kubectl.AnswerTo(check.asked)));
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 
 namespace muster {
 

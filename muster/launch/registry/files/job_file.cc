@@ -34,6 +34,7 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
                                     .no_room = object.value("no_room", ""),
                                     .again_at = object.value("again_at", 0.0),
                                     .tries = object.value("tries", 0),
+                                    .turn = object.value("turn", 0),
                                     .ending_seconds = object.at("ending_seconds").get<double>()});
   } catch (const nlohmann::json::exception&) {
     return absl::DataLossError(absl::StrCat(path, " isn't what muster writes; without it the run counts as lost"));
@@ -54,6 +55,7 @@ absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
                                  {"no_room", job.no_room},
                                  {"again_at", job.again_at},
                                  {"tries", job.tries},
+                                 {"turn", job.turn},
                                  {"ending_seconds", job.ending_seconds}};
   return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);
 }

@@ -24,6 +24,7 @@ struct JobOfRun {
   std::string no_room = "";    // why it has no job now, but waits to be submitted again: none took all of it at once
   double again_at = 0;         // when that is, in seconds since 1970; 0: it has a job
   int tries = 0;               // how often it was submitted and not all of its hosts came
+  int turn = 0;                // it waits, without a job, until fewer runs of its grid have jobs; 0: it doesn't
   double ending_seconds = 0;   // what its tasks have taken to end, when they were asked to last; 0: unknown
 
   bool operator==(const JobOfRun&) const = default;

@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/launch/hosts/kubernetes_setting.h"
+#include "muster/launch/system/program_output.h"
 
 namespace muster {
 
@@ -41,6 +42,11 @@ class Kubectl {
   // what to do.
   absl::StatusOr<std::string> Run(const std::vector<std::string>& words, const std::string& input = "",
                                   absl::Duration patience = kPatience) const;
+  // The same in two steps: what is asked runs while others are asked. An answer is taken once.
+  using Asked = absl::StatusOr<AwaitedProgram>;
+  Asked Ask(const std::vector<std::string>& words, const std::string& input = "",
+            absl::Duration patience = kPatience) const;
+  absl::StatusOr<std::string> AnswerTo(Asked& asked) const;
 
  private:
   static constexpr absl::Duration kPatience = absl::Seconds(20);

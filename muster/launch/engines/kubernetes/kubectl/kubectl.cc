@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/kubectl.h"
+#include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,7 +15,6 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
-#include "muster/launch/system/program_output.h"
 
 namespace muster {
 namespace {
@@ -154,19 +153,29 @@ absl::Status Kubectl::ErrorOf(const std::string& said) const {
 
 absl::StatusOr<std::string> Kubectl::Run(const std::vector<std::string>& words, const std::string& input,
                                          absl::Duration patience) const {
+  Asked asked = Ask(words, input, patience);
+  return AnswerTo(asked);
+}
+
+Kubectl::Asked Kubectl::Ask(const std::vector<std::string>& words, const std::string& input,
+                            absl::Duration patience) const {
   std::vector<std::string> command = {place_.kubectl};
   if (!place_.context.empty()) command.push_back(absl::StrCat("--context=", place_.context));
   if (!place_.name_space.empty()) command.push_back(absl::StrCat("--namespace=", place_.name_space));
   command.insert(command.end(), words.begin(), words.end());
-  auto output = RunToItsEnd(command, EnvironmentOfKubectl(environment_, place_.kubeconfig), patience,
-                            {.input = input, .most_kept = kMostKubectlOutput});
+  return AwaitedProgram::Start(command, EnvironmentOfKubectl(environment_, place_.kubeconfig), patience,
+                               {.input = input, .most_kept = kMostKubectlOutput});
+}
+
+absl::StatusOr<std::string> Kubectl::AnswerTo(Asked& asked) const {
+  auto output = asked.ok() ? asked->Wait() : absl::StatusOr<ProgramOutput>(asked.status());
   if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
     return absl::NotFoundError(absl::StrCat("there is no ", place_.kubectl, " here (",
                                             std::string(output.status().message()),
                                             "): install kubectl, or say where it is (kubernetes: {kubectl: …})"));
   if (absl::IsDeadlineExceeded(output.status()))
     return absl::UnavailableError(
-        absl::StrCat(InPlace(), " doesn't answer kubectl: nothing within ", absl::FormatDuration(patience)));
+        absl::StrCat(InPlace(), " doesn't answer kubectl: ", std::string(output.status().message())));
   RETURN_IF_ERROR(output.status());
   if (output->status.ok()) return std::move(output->out);
   std::string said = WordsOfKubectl(output->err);

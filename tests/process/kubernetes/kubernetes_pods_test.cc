@@ -1,0 +1,122 @@
+// What pods give to their tasks and take from them, with the real kubectl and a stand-in for a cluster. Not of every
+// day.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "muster/base/testing/built_at.h"
+#include "tests/process/kubernetes/kubernetes_experiment.h"
+#include "tests/process/testing/by_hand.h"
+
+namespace muster::kubernetes_pods_test {
+namespace {
+
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+
+constexpr absl::Duration kPodPatience = absl::Minutes(1);
+
+class KubernetesPodsLong : public KubernetesExperiment {
+ protected:
+  // Waits for a process in a pod of either node whose words have this part, and not the other one.
+  static SimulatedHosts::Running AwaitInPods(const std::string& part, const std::string& absent) {
+    for (const absl::Time give_up = absl::Now() + kPodPatience; absl::Now() < give_up;)
+      for (const char* host : {"h1", "h2"})
+        for (SimulatedHosts::Running& running : hosts().ProcessesOf(host))
+          if (absl::StrContains(running.words, part) && !absl::StrContains(running.words, absent))
+            return std::move(running);
+    ADD_FAILURE() << "no process has " << part;
+    return {};
+  }
+  // The container's variables of the tasks' pods.
+  void GiveToPods(const std::string& name, const std::string& value) {
+    pods_ = absl::StrCat("nodes: 1, pod_template: {spec: {containers: [{name: muster, env: [{name: ", name,
+                         ", value: \"", value, "\"}]}]}}");
+  }
+};
+
+// What the device plugin gives to the pod is the pool of its tasks.
+TEST_F(KubernetesPodsLong, GpusOfAPodAreSharedOutUnderTheNamesThatItHasForThem) {
+  const auto train = [this](const std::string& pool) {
+    GiveToPods("CUDA_VISIBLE_DEVICES", pool);
+    Write("muster.yml",
+          "project: toy\ntrain:\n  framework: tensorflow\n  restart: {policy: never}\n  tensorflow:\n    distributed:\n"
+          "      ps: 1\n      worker: {count: 2, resources: {gpus: 1}}\n      evaluator: true\n"
+          "  run: echo sees \"[$CUDA_VISIBLE_DEVICES]\"\n");
+    return Muster({"train", "--no-venv"});
+  };
+  const Said some = train("GPU-a,MIG-b");
+  EXPECT_EQ(some.exit_code, 0) << some.out << some.err << Read("experiments/1/job.out");
+  for (const auto& [task, gpus] :
+       {std::pair("1.ps.1", ""), {"1.master", "GPU-a"}, {"1.worker.1", "MIG-b"}, {"1.evaluator", ""}})
+    EXPECT_THAT(LinesOf(some.out, task), Contains(absl::StrCat("sees [", gpus, "]"))) << some.out;
+  EXPECT_THAT(Read("experiments/1/job.sh"), HasSubstr("nvidia.com/gpu: \"2\""));
+  const Said none = train("");
+  EXPECT_NE(none.exit_code, 0) << none.out;
+  EXPECT_THAT(none.out + none.err, HasSubstr("the host's own CUDA_VISIBLE_DEVICES is '', which has 0"));
+}
+
+// Their abstract sockets are in different namespaces: they meet over TCP, and nobody is told so at each connection.
+TEST_F(KubernetesPodsLong, TwoPodsOfANodeTrainOverTcpWithoutAWarning) {
+  pods_ = "nodes: 2, node_selector: {kubernetes.io/hostname: h1}";
+  Write("muster.yml", absl::StrCat("project: digits\ntrain:\n  framework: muster\n  muster:\n    distributed: {ps: 1, "
+                                   "worker: 2}\n  run: ",
+                                   BinFolder(), "/digits --csv=", SourceFolder(),
+                                   "/examples/data/digits.csv --steps=100 --model_dir=$OUTPUT_DIR\n"));
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.out << said.err << Read("experiments/1/job.out");
+  EXPECT_THAT(said.out + said.err, Not(ContainsRegex("[Ww]arning|shared memory|abstract")));
+}
+
+// A kill asks the supervisor alone; the end of the pod leaves the rest of its grace.
+TEST_F(KubernetesPodsLong, WhatIsToBeFetchedSurvivesBothSignals) {
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  const std::string job = JobOf("1");
+  SetFaults(R"({"forbid": [{"verb": "create", "resource": "pods/exec"}]})");
+  LetEnd();
+  const SimulatedHosts::Running waits = AwaitInPods("home linger 1 --keep 86400", "attend");
+  ASSERT_EQ(kill(AwaitInPods("attend ", "home linger 1 --keep 86400").pid, SIGUSR1), 0);
+  cluster().Ask({"get", "pod", job});
+  EXPECT_EQ(AwaitInPods("home linger 1 --keep 86400", "attend").pid, waits.pid) << "it isn't asked to end";
+  cluster().Ask({"delete", "pod", job, "--wait=false"});
+  AwaitInPods("home linger 1 --keep ", "86400");
+  SetFaults(R"({"forbid": []})");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/far.log");
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  for (const char* task : {"1.master", "1.worker.1"})
+    EXPECT_THAT(LinesOf(Out({"logs", "1"}), task), Contains(ContainsRegex("begins on h[01]")));
+}
+
+// The run of a supervisor that may ask the API is killed if somebody deletes that one's pod.
+TEST_F(KubernetesPodsLong, WithAServiceAccountADeletionIsToldFromADrain) {
+  cluster().Apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}})");
+  cluster().Apply(
+      R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trainer"},)"
+      R"( "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},)"
+      R"( "subjects": [{"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}]})");
+  pods_ = "nodes: 2, service_account: trainer";
+  WriteCluster("{worker: 2}", UntilStop());
+  const auto deleted = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*deleted, task, 2);
+  cluster().Ask({"delete", "pod", JobOf("1"), "--wait=false"});
+  EXPECT_NE(deleted->Wait(), 0) << deleted->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              ContainsRegex("its job muster-1-[0-9a-f]+ of Kubernetes was cancelled: [^;]*deleted"));
+  const auto drained = StartMuster({"train"});
+  for (const char* task : {"2.master", "2.worker.1"}) AwaitLines(*drained, task, 2);
+  cluster().Script("pods/evict", nlohmann::json{{"pod", JobOf("2")}}.dump());
+  EXPECT_NE(drained->Wait(), 0) << drained->err;
+  EXPECT_EQ(StateOf("2"), "FAILED");
+  EXPECT_THAT(Json({"status", "2"})["reason"].get<std::string>(), HasSubstr("muster train --experiment 2 goes on"));
+}
+
+}  // namespace
+}  // namespace muster::kubernetes_pods_test
