@@ -66,11 +66,14 @@ class Case:
 
 
 class Suite:
-    """What the sources say: `engines`, `left_out` as {name: (what, engines, why)}, `cases`."""
+    """What the sources say: `engines`, `places` as {end of a case's name: its engine}, `left_out` as {name: (what, engines, why)},
+    `cases`."""
 
     def __init__(self, root):
         text = (root / LEFT_OUT).read_text(encoding="utf-8")
         self.engines = re.findall(r'"(\w+)"', re.search(r"engines = \{([^}]*)\}", text)[1])
+        other = re.search(r"other_places = \{(.*?)\};", text)
+        self.places = {**{engine: engine for engine in self.engines}, **dict(re.findall(r'\{"(\w+)", "(\w+)"\}', other[1]))}
         self.left_out = {}
         for name, row in re.findall(r"\{NotOnEngine::(k\w+),\s*(\{.*?\})\}(?=[,}])", text, re.DOTALL):
             engines = re.search(r"\{((?:\"\w+\"(?:, )?)+)\}", row)
@@ -152,27 +155,27 @@ def problems(root, write=False):
 
 
 def outcomes_of(cases):
-    """{(program, "SUITE.CASE", engine): outcome} of those with the name of an engine, from cases of test_programs."""
+    """{(program, "SUITE.CASE", place): outcome} of those whose name ends with an engine or another place, from cases of test_programs."""
     found = {}
     for case in cases:
-        match = re.fullmatch(r"(?P<program>\w+): /?(?P<name>\w+\.\w+)/(?P<engine>\w+)", case.name)
+        match = re.fullmatch(r"(?P<program>\w+): /?(?P<name>\w+\.\w+)/(?P<place>\w+)", case.name)
         if match:
-            found[match["program"], match["name"], match["engine"]] = case.outcome
+            found[match["program"], match["name"], match["place"]] = case.outcome
     return found
 
 
 def problems_with(cases, root=ROOT, complete=()):
     """Compares the table with outcomes: what it says to work must have passed where it has run. A case that is skipped, as
-    on a machine without the engine, says nothing. `complete`: pairs of a program and an engine on which all must have run."""
+    on a machine without the engine, says nothing. `complete`: pairs of a program and a place on which all must have run."""
     suite, outcomes = Suite(root), outcomes_of(cases)
     for case in suite.cases:
         name = f"{case.suite}.{case.name}"
-        for engine in suite.engines:
-            awaited = case.has(engine) and (case.program, engine) in complete
-            outcome = outcomes.get((case.program, name, engine), "not run" if awaited else None)
+        for place, engine in suite.places.items():
+            awaited = case.has(engine) and (case.program, place) in complete
+            outcome = outcomes.get((case.program, name, place), "not run" if awaited else None)
             if outcome not in (None, "skipped") and case.has(engine) != (outcome == "passed"):
                 said = "yes" if case.has(engine) else "no"
-                yield f"{PAGE} says {said} of {name} on {engine}, which was {outcome}"
+                yield f"{PAGE} says {said} of {name} on {engine}, which was {outcome} on {place}"
 
 
 if __name__ == "__main__":

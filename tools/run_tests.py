@@ -44,10 +44,10 @@ SPARK_PROGRAM = "process_spark_test"
 RAY_PROGRAM = "process_ray_test"
 LONG_ON_RAY = "RayLong.*"
 LONG_ON_KUBERNETES = "Kubernetes*Long.*"
-# What has cases that run on every engine, whose name is behind theirs: "/ray". On these engines all of them take too long
-# for every day, so they are in parts of their own.
+# What has cases that run on every engine, whose name is behind theirs: "/ray", or that of another place of the command:
+# "/slurm_pty". There all of them take too long for every day, so they are in parts of their own.
 EXPERIMENT_PROGRAM = "process_experiment_test"
-APART = ("command", "ray", "kubernetes")
+APART = ("command", "slurm_pty", "ray", "kubernetes")
 NOT_APART = "-" + ":".join(f"*/{engine}" for engine in APART)
 # There, one case for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first cause, grids.
 EVERYDAY_CASES = (
@@ -318,6 +318,7 @@ def slurm_part(report):
     if build_part(report, "release", PROGRAM_TARGETS):
         report.title("slurm: running the tests on a real Slurm")
         run_programs(report, [p for p in programs_of("release") if p.name == SLURM_PROGRAM])
+        run_on(report, "slurm_pty", {EXPERIMENT_PROGRAM: everyday_on("slurm_pty")})
 
 
 def kubernetes_part(report):
@@ -546,6 +547,7 @@ SANITIZERS = {
 LONG = {
     "frameworks": frameworks_part,
     "all_on_command": lambda report: all_on_part(report, "command", shares=2),
+    "all_on_slurm_pty": lambda report: all_on_part(report, "slurm_pty", shares=2),
     "all_on_ray": lambda report: all_on_part(report, "ray", {RAY_PROGRAM: LONG_ON_RAY}),
     "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", {KUBERNETES_PROGRAM: LONG_ON_KUBERNETES}, shares=2),
     "kubernetes_api": kubernetes_api_part,

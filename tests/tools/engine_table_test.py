@@ -22,6 +22,7 @@ LEFT_OUT = """
         {"ray"},
         "it has none; "
         "never"}}};
+  static const std::map<std::string, std::string> other_places = {{"ray_far", "ray"}};
 """
 SUITE = """
 INSTANTIATE_TEST_SUITE_P(, Colours, EnginesWith(NotOnEngine::kColour), EngineName);
@@ -105,7 +106,7 @@ class EngineTableTest(unittest.TestCase):
 
     def test_outcomes_are_compared_with_the_table(self):
         self.assertEqual(self.compared({"Lives.KillEnds/local": "passed", "Lives.KillEnds/ray": "passed", "Other.Case": "failed"}), [])
-        self.assertIn("says yes of Lives.KillEnds on ray, which was failed", self.compared({"Lives.KillEnds/ray": "failed"})[0])
+        self.assertIn("says yes of Lives.KillEnds on ray, which was failed on ray", self.compared({"Lives.KillEnds/ray": "failed"})[0])
         self.assertEqual(self.compared({"Lives.KillEnds/ray": "skipped"}, [("process_experiment_test", "ray")]), [])
         self.assertIn("says no of Colours.AMonitorHasThem on ray, which was passed",
                       self.compared({"Colours.AMonitorHasThem/ray": "passed"})[0])
@@ -114,6 +115,11 @@ class EngineTableTest(unittest.TestCase):
         complete = [("process_experiment_test", "ray")]
         self.assertEqual(self.compared({"Lives.KillEnds/ray": "passed"}, complete), [])
         self.assertIn("Lives.KillEnds on ray, which was not run", self.compared({}, complete)[0])
+
+    def test_cases_of_another_place_are_held_to_the_engine_s_column(self):
+        self.assertEqual(self.compared({"Lives.KillEnds/ray_far": "passed"}, [("process_experiment_test", "ray_far")]), [])
+        self.assertIn("on ray, which was failed on ray_far", self.compared({"Lives.KillEnds/ray_far": "failed"})[0])
+        self.assertIn("on ray, which was not run on ray_far", self.compared({}, [("process_experiment_test", "ray_far")])[0])
 
     def test_no_engine_leaves_out_more_than_five_things(self):
         suite = engine_table.Suite(ROOT)

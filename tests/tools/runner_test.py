@@ -186,15 +186,16 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
                                                  "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
-                                                 "frameworks", "all_on_command", "all_on_ray", "all_on_kubernetes", "kubernetes_api", "spark", "notebooks", "schedules", "long_fuzz"])
+                                                 "frameworks", "all_on_command", "all_on_slurm_pty", "all_on_ray", "all_on_kubernetes", "kubernetes_api", "spark", "notebooks", "schedules", "long_fuzz"])
 
     def test_the_cases_that_run_every_day_on_engines_with_parts_of_their_own_are_there(self):
-        cases = {f"{case.suite}.{case.name}": case for case in engine_table.Suite(ROOT).cases}
-        for engine in run_tests.APART:
-            for case in run_tests.everyday_on(engine).split(":"):
+        suite = engine_table.Suite(ROOT)
+        cases = {f"{case.suite}.{case.name}": case for case in suite.cases}
+        for place in run_tests.APART:
+            for case in run_tests.everyday_on(place).split(":"):
                 name, there = case.split("/")
-                self.assertEqual(there, engine)
-                self.assertTrue(cases[name].has(engine), case)
+                self.assertEqual(there, place)
+                self.assertTrue(cases[name].has(suite.places[place]), case)
                 self.assertEqual(cases[name].program, run_tests.EXPERIMENT_PROGRAM)
 
     def ran(self, parts):
@@ -222,15 +223,16 @@ class ReportTest(unittest.TestCase):
         return sum(name == program and matches(wanted) for name, wanted in set(ran))
 
     def test_no_case_for_every_engine_is_run_twice_or_never(self):
-        everyday = self.ran([run_tests.process_part, run_tests.hosts_part, run_tests.ray_part, run_tests.kubernetes_part])
+        everyday = self.ran([run_tests.process_part, run_tests.hosts_part, run_tests.slurm_part, run_tests.ray_part,
+                             run_tests.kubernetes_part])
         long = self.ran([part for name, part in run_tests.LONG.items() if name.startswith("all_on_")])
         suite = engine_table.Suite(ROOT)
         for case in suite.cases:
             name = f"{case.suite}.{case.name}"
-            for engine in suite.engines if case.program != "process_framework_test" else ():
-                runs = [self.runs_of(ran, case.program, f"{name}/{engine}") for ran in (everyday, long)]
-                apart = engine in run_tests.APART
-                self.assertEqual(runs, [int(not apart or name in run_tests.EVERYDAY_CASES), int(apart)], f"{name}/{engine}")
+            for place in suite.places if case.program != "process_framework_test" else ():
+                runs = [self.runs_of(ran, case.program, f"{name}/{place}") for ran in (everyday, long)]
+                apart = place in run_tests.APART
+                self.assertEqual(runs, [int(not apart or name in run_tests.EVERYDAY_CASES), int(apart)], f"{name}/{place}")
 
     def test_no_case_of_an_engines_own_is_run_twice_or_never(self):
         everyday = self.ran([run_tests.ray_part, run_tests.kubernetes_part])

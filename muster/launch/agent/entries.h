@@ -37,7 +37,7 @@ inline constexpr EnumValues kAcceptedValues<KilledFrom> = {
 template <>
 inline constexpr auto kFieldsOf<ExitStatus> =
     FieldList<Field<1, &ExitStatus::code>, Field<2, &ExitStatus::signal>, Field<3, &ExitStatus::over_memory>,
-              Field<4, &ExitStatus::killed_from>>();
+              Field<4, &ExitStatus::killed_from>, Field<5, &ExitStatus::at_signal>>();
 
 // The first frame of a stream, from the supervisor.
 struct AttachEntry {

@@ -145,6 +145,7 @@ void AgentServer::EndNow() {
 }
 
 void AgentServer::OnSignal() {
+  exits_->OnSignal();
   if (!options_.supervisor_in_job || !link_.attached().has_value() || std::exchange(was_signalled_, true))
     return EndNow();
   link_.SendNote("a signal asks the agent to end; it waits for the supervisor to end the tasks");
@@ -168,7 +169,8 @@ std::unique_ptr<Backend> AgentServer::MakeBackend(BackendEvents& events) {
   options.note = [this](const std::string& line) { link_.SendNote(line); };
   options.address = kEveryAddress;
   options.clock = options_.clock;
-  return std::make_unique<LocalBackend>(options, loop_, events, keeper_.get());
+  exits_.emplace(events, options_.supervisor_in_job ? ExitsAtSignal::kSettle : absl::ZeroDuration(), *options_.clock);
+  return std::make_unique<LocalBackend>(options, loop_, *exits_, keeper_.get());
 }
 
 void AgentServer::Accept() {
@@ -243,6 +245,7 @@ void AgentServer::OnTime() {
   if (dialer_.has_value() && !link_.ending()) dialer_->OnTime();
   link_.OnTime(looked_);
   TellEnding();
+  exits_->OnTime();
   executor_.OnTime();
   executor_.Update();
   SendUsage();
@@ -252,7 +255,7 @@ void AgentServer::OnTime() {
 
 absl::Time AgentServer::deadline() const {
   const absl::Time next =
-      std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
+      std::min({link_.deadline(), executor_.deadline(), exits_->deadline(), accept_again_, looked_ + kLongestWait,
                 dialer_.has_value() && !link_.ending() ? dialer_->deadline() : absl::InfiniteFuture(),
                 link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
   return std::max(next, looked_ + kShortestWait);

@@ -23,6 +23,7 @@
 #include "muster/launch/agent/supervisor_link.h"
 #include "muster/launch/agent_server/agent_folder.h"
 #include "muster/launch/agent_server/backend_executor.h"
+#include "muster/launch/agent_server/exits_at_signal.h"
 #include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/agent_server/supervisor_dialer.h"
 #include "muster/launch/agent_server/usage_report.h"
@@ -80,7 +81,7 @@ class AgentServer {
   // Ends as if no supervisor had answered for the grace: asks the tasks to end and kills them 3 s later.
   void EndNow();
   // A signal asks for the agent's end. A supervisor in the same job gets it, too, and ends the tasks in their order:
-  // while it is attached, it is only told of the first signal.
+  // while it is attached, it is only told of the first signal. The tasks get such a signal, too (ExitsAtSignal).
   void OnSignal();
 
   // Everything has ended and the socket is removed, with the folder if the supervisor wanted the end. Or the keeper has
@@ -137,6 +138,7 @@ class AgentServer {
 
   std::unique_ptr<Keeper> keeper_;
   KeptJournal journal_;
+  std::optional<ExitsAtSignal> exits_;  // from MakeBackend on
   BackendExecutor executor_;
   SupervisorLink link_;
   UsageReport usage_report_;

@@ -305,6 +305,19 @@ TEST_F(AgentServerTest, ASupervisorInTheSameJobEndsTheTasksAtTheFirstSignal) {
   RunUntil([&] { return server_->done() && !client_.connected(); });
 }
 
+// As Slurm signals all processes of a step.
+TEST_F(AgentServerTest, ATaskThatEndsWellAtASignalToAllOfItsJobHasNotFinished) {
+  supervisor_in_job_ = true;
+  StartAgent();
+  Dial(client_);
+  const CommandId launch = Shell(kTask, "trap 'exit 0' TERM; echo up; while :; do sleep 1000 & wait; done");
+  RunUntil([&] { return client_.out[launch] == "up\n"; });
+  server_->OnSignal();
+  client_.link.End(launch, EndMode::kGently).value();
+  RunUntil([&] { return client_.exits.contains(launch); });
+  EXPECT_EQ(client_.exits[launch], ExitStatus{.at_signal = true});
+}
+
 TEST_F(AgentServerTest, AnotherJobsStreamDoesNotPass) {
   StartAgent();
   const Socket stream = Connected();

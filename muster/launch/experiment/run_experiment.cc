@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/acquire_for_run.h"
+#include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/registry/kept_variables.h"
 
@@ -29,7 +29,7 @@ absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord r
 absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
                                             const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, OpenOnceThereIsRoom(home));
   ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
   ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
   absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/jobs/job_ending.h"
 #include "muster/launch/jobs/job_resources.h"
@@ -73,7 +74,7 @@ absl::Status LifeInJob::Join() {
   ASSIGN_OR_RETURN(own_, engine_.Own());
   ASSIGN_OR_RETURN(const std::optional<JobOfRun> written, ReadJobFile(home_.job(id_)));
   ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
-  if (written.has_value()) job_ = *written;
+  job_ = written.value_or(JobOfRun());
   if (written.has_value() && job_.id != own_.id && !job_.wants_another)
     return absl::FailedPreconditionError(
         absl::StrCat("experiment ", id_.ToString(), " is in job ", job_.id, ", not in this one, ", own_.id));
@@ -163,11 +164,11 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
 
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
-  RETURN_IF_ERROR(Join());
+  RETURN_IF_ERROR(AwaitRoom([this] { return Join(); }));
   if (own_.hosts.empty()) return absl::InvalidArgumentError(absl::StrCat(JobName(), " has no hosts"));
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
   std::optional<Handover> left = AwaitLeft();
-  if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
+  if (!left.has_value()) RETURN_IF_ERROR(AwaitRoom([&] { return BeginAgainIfDue(experiment); }));
   const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
   JobLimits limits{.name = JobName(),
                    .run_id = own_.run,
@@ -248,12 +249,12 @@ absl::Status LifeInJob::GoOn(const ExperimentEnd& end, const NewExperiment& expe
 
 absl::StatusOr<int> SuperviseInJob(const Home& home, const ExperimentId& id, JobEngine& engine,
                                    SupervisorSetting setting) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, OpenOnceThereIsRoom(home));
   return LifeInJob(home, id, engine, *registry).Live(std::move(setting));
 }
 
 absl::StatusOr<int> RefuseInJob(const Home& home, const ExperimentId& id, JobEngine& engine, const std::string& why) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, OpenOnceThereIsRoom(home));
   return LifeInJob(home, id, engine, *registry).Refuse(why);
 }
 

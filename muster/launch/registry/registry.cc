@@ -54,8 +54,12 @@ int64_t RunsOfGrid(const NewExperiment& experiment) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::Open(const Home& home, const Clock& clock, ToRead to_read) {
-  ASSIGN_OR_RETURN(const RegistryPlace place, FindRegistryPlace(home, ReadEnvironment().index.value_or("")));
-  return OpenAt(home, place, clock, to_read);
+  const std::string index = ReadEnvironment().index.value_or("");
+  ASSIGN_OR_RETURN(const RegistryPlace place, FindRegistryPlace(home, index));
+  absl::StatusOr<std::unique_ptr<Registry>> opened = OpenAt(home, place, clock, to_read);
+  if (!absl::IsResourceExhausted(opened.status()) || to_read != ToRead::kAll) return opened;
+  ASSIGN_OR_RETURN(const RegistryPlace elsewhere, FindRegistryPlace(home, index, {.home_has_room = false}));
+  return OpenAt(home, elsewhere, clock, to_read);
 }
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::OpenAt(const Home& home, const RegistryPlace& place,

@@ -317,6 +317,15 @@ TEST_F(ExperimentTest, ATaskForWhichMemoryRanOutIsStartedOnceMoreNotForEver) {
   EXPECT_THAT(Said(), HasSubstr("memory had run out on its machine or in its job or container after 2 of 5 restarts"));
 }
 
+// Its job is preempted, and begun anew later.
+TEST_F(ExperimentTest, AMasterThatASignalToItsJobHasEndedWellHasNotFinished) {
+  policies_[kMaster] = {.limit = 5};
+  supervisor().OnExit(kMaster, {.at_signal = true});
+  EXPECT_THAT(Relaunched(), ElementsAre("master:0"));
+  EXPECT_FALSE(supervisor().succeeded());
+  EXPECT_THAT(Said(), HasSubstr("master:0 exited with 0 when SIGTERM came to all of its job: starting it again"));
+}
+
 TEST_F(ExperimentTest, WithoutAPolicyOfItsOwnNobodyIsStartedAgain) {
   policies_[kWorker0] = {.limit = 1};
   supervisor().OnExit(kPs, {.signal = 9});

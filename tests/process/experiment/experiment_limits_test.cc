@@ -171,6 +171,49 @@ TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
   EXPECT_EQ(Json({"ls", "--all"}).size(), 1) << "the other has left nothing";
 }
 
+// A host that has no index of it yet, and no room for one.
+class ExperimentsOnAFullDisk : public ExperimentLimits {
+ protected:
+  void SetUp() override {
+    if (!MountHome("none", "tmpfs", 0, "size=2m,mode=700")) GTEST_SKIP() << kMayNotMount;
+    WriteExperiment("run: echo hello");
+    Out({"train"});
+    for (const char* name : {"/index.db", "/index.db-wal", "/index.db-shm"})
+      ASSERT_TRUE(std::filesystem::remove(home() + name)) << name;
+    std::ofstream(filler()) << std::string(4000000, 'x');
+    struct statvfs disk = {};
+    ASSERT_EQ(statvfs(home().c_str(), &disk), 0);
+    ASSERT_EQ(disk.f_bavail, 0) << "the test has to fill it";
+  }
+  std::string filler() const { return home() + "/filler"; }
+};
+
+TEST_F(ExperimentsOnAFullDisk, AllIsShownAndNothingIsBegun) {
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_THAT(LinesOf(Out({"logs", "1"}), "1.master"), Contains("hello"));
+  EXPECT_EQ(Json({"ls", "--all"}).size(), 1);
+  const Said train = Muster({"train"});
+  EXPECT_EQ(train.exit_code, 1) << train.out;
+  EXPECT_THAT(train.err, AllOf(HasSubstr(home()), HasSubstr("make room")));
+  ASSERT_TRUE(std::filesystem::remove(filler()));
+  Out({"train"});
+  EXPECT_EQ(Json({"ls", "--all"}).size(), 2);
+}
+
+// As on a node of Slurm. There is nothing to do for this one: its experiment has ended.
+TEST_F(ExperimentsOnAFullDisk, ASupervisorThatBeginsWaitsForRoomAndSaysSo) {
+  environment_ = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=h1", "SLURM_JOB_CPUS_PER_NODE=4"};
+  const auto asked = StartMuster({"supervise", "1", "--in_job", "slurm"});
+  const auto waits = StartMuster({"supervise", "1", "--in_job", "slurm"});
+  for (Process* supervisor : {asked.get(), waits.get()})
+    supervisor->WaitForErr("the experiment waits until there is some");
+  asked->Signal(SIGTERM);
+  EXPECT_EQ(asked->Wait(), 1) << asked->err;
+  EXPECT_THAT(asked->err, HasSubstr("make room"));
+  ASSERT_TRUE(std::filesystem::remove(filler()));
+  EXPECT_EQ(waits->Wait(), 0) << waits->err;
+}
+
 // There is no room for the second run when its turn comes: it waits and says so, and begins once there is.
 TEST_F(ExperimentLimits, AGridWaitsForRoomOnTheDisk) {
   if (!MountHome("none", "tmpfs", 0, "size=60m,mode=700")) GTEST_SKIP() << kMayNotMount;

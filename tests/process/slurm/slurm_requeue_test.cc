@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +110,27 @@ TEST_F(SlurmEnding, APreemptedJobGoesOnOnceItsNodeIsFree) {
   slurm().Ask({"scontrol", "update", "JobId=" + job, "StartTime=now"});
   EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
+}
+
+// First Slurm sends SIGTERM to all tasks, and nothing to the job's script.
+TEST_F(SlurmEnding, AMasterThatEndsWellInTheGraceOfAPreemptionHasNotFinished) {
+  const std::string may_end = Aside("may_end");
+  job_ = "nodes: 1, nodelist: h1, requeue: true, partition: patient";
+  WriteExperiment(absl::StrCat("run: 'trap \"echo saved; exit 0\" TERM; echo begins; while [ ! -e ", may_end,
+                               " ]; do sleep 0.1 || :; done; echo through'"));
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("begins\n");
+  const std::string job = JobOf("1");
+  slurm().Ask({"sbatch", "--partition=urgent", "--nodelist=h1", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
+  train->WaitForOut("saved\n");
+  AwaitStatus("1", "PENDING (BeginTime)");
+  std::ofstream(may_end).flush();
+  slurm().Ask({"scontrol", "update", "JobId=" + job, "StartTime=now"});
+  EXPECT_EQ(train->Wait(), 0) << train->err << Read("experiments/1/job.out");
+  EXPECT_THAT(LinesOf(train->out, "1.master"), Contains("through"));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_THAT(Read("experiments/1/logs/experiment/000001.log"),
+              AllOf(HasSubstr("exited with 0 when SIGTERM came to all of its job"), HasSubstr("is begun anew")));
 }
 
 }  // namespace

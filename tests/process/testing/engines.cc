@@ -8,26 +8,23 @@
 namespace muster {
 
 std::string OnEveryEngine::NewFolder() {
-  if (!WhyNoBed(engine()).empty()) return "";
-  EngineBed* const bed = BedOf(engine());
-  return bed == nullptr ? "" : bed->NewFolder();
+  if (!WhyNoBed(GetParam()).empty()) return "";
+  return bed() == nullptr ? "" : bed()->NewFolder();
 }
 
 void OnEveryEngine::SetUp() {
-  if (const std::string why = WhyNoBed(engine()); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = WhyNoBed(GetParam()); !why.empty()) GTEST_SKIP() << why;
   if (!on_hosts()) return;
-  EngineBed& bed = *BedOf(engine());
-  aside_ = bed.shared() + "/aside";
+  aside_ = bed()->shared() + "/aside";
   std::filesystem::create_directory(aside_);
-  bed.Begin();
-  if (const std::vector<std::string> hidden = bed.HiddenFromH0(); !hidden.empty()) hosts().CutFrom("h0", hidden);
+  bed()->Begin();
+  if (const std::vector<std::string> hidden = bed()->HiddenFromH0(); !hidden.empty()) hosts().CutFrom("h0", hidden);
 }
 
 void OnEveryEngine::TearDown() {
   if (aside_.empty()) return;
-  EngineBed& bed = *BedOf(engine());
-  bed.AwaitNothingLeft();
-  if (const std::vector<std::string> hidden = bed.HiddenFromH0(); !hidden.empty()) hosts().HealFrom("h0", hidden);
+  bed()->AwaitNothingLeft();
+  if (const std::vector<std::string> hidden = bed()->HiddenFromH0(); !hidden.empty()) hosts().HealFrom("h0", hidden);
   std::filesystem::remove_all(aside_);
 }
 
@@ -42,13 +39,13 @@ std::string OnEveryEngine::Aside(const std::string& name) const {
 std::vector<std::string> OnEveryEngine::Command(const std::vector<std::string>& arguments) const {
   const std::vector<std::string> words = ExperimentsTest::Command(arguments);
   if (aside_.empty()) return words;
-  return BedOf(engine())->OnH0(words, home() + ".index");
+  return bed()->OnH0(words, home() + ".index");
 }
 
 std::string OnEveryEngine::MoreOfFile() const {
   if (!on_hosts()) return "";
   const EngineBed::Place place = {.hosts = absl::StrSplit(file_hosts_, ','), .kept = keeps_ ? Aside("kept") : ""};
-  return absl::StrCat(BedOf(engine())->Lines(place), "grace: ", file_grace_, "\n", file_more_);
+  return absl::StrCat(bed()->Lines(place), "grace: ", file_grace_, "\n", file_more_);
 }
 
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }

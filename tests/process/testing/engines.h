@@ -3,7 +3,8 @@
 // for which the experiment file says so and nothing else changes. The command runs on h0. Hosts by ssh and pods see
 // neither the project nor MUSTER_HOME. Nodes of Slurm and of Ray see both, but no processes of h0, which they can't
 // reach either, Ray's head excepted, where the dashboard is; they have different numbers of CPUs, and an index of their
-// own. Nothing may be left behind, on the hosts either.
+// own. With Slurm the suite runs once more with the command on a terminal of a node (slurm_pty). Nothing may be left
+// behind, on the hosts either.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   void SetUp() override;
   void TearDown() override;
 
-  static std::string engine() { return GetParam(); }
+  static std::string engine() { return EngineOf(GetParam()); }
   bool on_hosts() const { return engine() != "local"; }
   bool has(NotOnEngine what) const { return !IsLeftOut(what, engine()); }
   // Whether the supervisor is where the command is.
@@ -41,7 +42,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   // Returns MUSTER_HOME where the supervisor is.
   std::string supervisors_home() const { return engine() == "kubernetes" ? "/muster/home" : home(); }
   // on_hosts only: h1 to h4, and h5 for the controller of Slurm. Ray and Kubernetes have others: h1 and h2.
-  static SimulatedHosts& hosts() { return BedOf(engine())->hosts(); }
+  static SimulatedHosts& hosts() { return bed()->hosts(); }
   // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
   // h1 and h2 unless called.
   void RunOn(const std::string& hosts, const std::string& more = "", const std::string& grace = "10s") {
@@ -59,6 +60,8 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   std::string MoreOfFile() const override;
 
  private:
+  // Null on this machine.
+  static EngineBed* bed() { return BedOf(GetParam()); }
   // Makes what the engine needs. Returns the folder of a test; "" for one of its own.
   static std::string NewFolder();
 
@@ -67,7 +70,7 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   bool keeps_ = false;
 };
 
-// Names a case by its engine.
+// Names a case by its engine, or by another place of its command.
 std::string EngineName(const ::testing::TestParamInfo<const char*>& info);
 
 }  // namespace muster

@@ -63,13 +63,31 @@ inline bool IsLeftOut(NotOnEngine what, const std::string& engine) {
   return std::find(without.begin(), without.end(), engine) != without.end();
 }
 
-// Return the engines of a suite, for INSTANTIATE_TEST_SUITE_P: all, or those that have this.
-inline auto EveryEngine() { return ::testing::ValuesIn(AllEngines()); }
+// The suites run on each engine, and once more where the command is at another place: {name there, engine}. By
+// slurm_pty it is in a step on a node, on a terminal.
+inline const std::map<std::string, std::string>& OtherPlaces() {
+  static const std::map<std::string, std::string> other_places = {{"slurm_pty", "slurm"}};
+  return other_places;
+}
+
+// Returns the engine of a case, whose name ends with that or with another place.
+inline std::string EngineOf(const std::string& place) {
+  const auto other = OtherPlaces().find(place);
+  return other == OtherPlaces().end() ? place : other->second;
+}
+
+// Return the places of a suite, for INSTANTIATE_TEST_SUITE_P: all, or those on engines that have this.
+inline std::vector<const char*> AllPlaces() {
+  std::vector<const char*> places = AllEngines();
+  for (const auto& [place, engine] : OtherPlaces()) places.push_back(place.c_str());
+  return places;
+}
+inline auto EveryEngine() { return ::testing::ValuesIn(AllPlaces()); }
 inline auto EnginesWith(NotOnEngine what) {
-  std::vector<const char*> engines;
-  for (const char* engine : AllEngines())
-    if (!IsLeftOut(what, engine)) engines.push_back(engine);
-  return ::testing::ValuesIn(engines);
+  std::vector<const char*> places;
+  for (const char* place : AllPlaces())
+    if (!IsLeftOut(what, EngineOf(place))) places.push_back(place);
+  return ::testing::ValuesIn(places);
 }
 
 }  // namespace muster

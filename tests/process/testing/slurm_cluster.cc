@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 constexpr char kPlaces[] = "/usr/sbin:/usr/bin";
 
 // No accounting, no control groups, nothing but eth0; decisions at once. A node has the CPUs that are written here,
-// whatever the machine has. Jobs of the partition urgent take nodes from those of the usual one.
+// whatever the machine has. Jobs of the partition urgent take nodes from those of the usual one at once, and from those
+// of the partition patient after a grace.
 constexpr char kSlurmConf[] = R"(ClusterName=simulated
 SlurmctldHost=CONTROLLER
 SlurmUser=root
@@ -108,6 +109,7 @@ void SlurmCluster::WriteSettings() const {
   }
   absl::StrAppend(&text,
                   "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
+                  "PartitionName=patient Nodes=ALL GraceTime=5 State=UP\n"
                   "PartitionName=urgent Nodes=ALL PriorityTier=2 State=UP\n");
   // Slurm looks for device files.
   if (!features_.gpu_hosts.empty()) {

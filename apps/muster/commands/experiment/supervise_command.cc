@@ -22,6 +22,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/environment.h"
+#include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/experiment/grid_run.h"
 #include "muster/launch/jobs/job_engines.h"
@@ -45,7 +46,7 @@ struct SuperviseFlags {
 
 absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
   if (id.run > 0) return false;
-  ASSIGN_OR_RETURN(const auto registry, Registry::Open(home, RealClock(), ToRead::kOpen));
+  ASSIGN_OR_RETURN(const auto registry, OpenOnceThereIsRoom(home));
   ASSIGN_OR_RETURN(const RunRecord run, registry->Run(id));
   return run.runs > 0;
 }

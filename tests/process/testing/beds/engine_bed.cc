@@ -1,26 +1,32 @@
 #include "tests/process/testing/beds/engine_bed.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/beds/host_commands.h"
 #include "tests/process/testing/beds/kube_bed.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/not_on_engine.h"
+#include "tests/process/testing/process.h"
 #include "tests/process/testing/ray_cluster.h"
 #include "tests/process/testing/slurm_cluster.h"
 
 namespace muster {
 namespace {
 
+// Has the controller of Slurm; also the node on which nothing runs but terminals.
 constexpr char kController[] = "h5";
 constexpr int kHosts = 5;  // with that of the controller
 
-// Tests aren't about waiting for them.
+// Tests aren't about waiting for them. The controller's is the last one.
 const std::vector<int>& CpusOfNodes() {
-  static const std::vector<int> cpus = {64, 48, 32, 64};
+  static const std::vector<int> cpus = {64, 48, 32, 64, 4};
   return cpus;
 }
 
@@ -85,9 +91,30 @@ class SlurmBed : public SshBed {
                         absl::StrJoin(place.hosts, ","), "\"}\n");
   }
   // All nodes, but not the controller.
-  std::vector<std::string> HiddenFromH0() override {
-    return {hosts().names().begin(), hosts().names().begin() + static_cast<ptrdiff_t>(CpusOfNodes().size())};
+  std::vector<std::string> HiddenFromH0() override { return {hosts().names().begin(), hosts().names().end() - 1}; }
+};
+
+// Each command runs in a step of its own, of an allocation that is held meanwhile. The experiments are other jobs.
+class SlurmPtyBed : public SlurmBed {
+ public:
+  SlurmPtyBed() {
+    const std::string said =
+        OfSuite()->slurm->Ask({"salloc", "--no-shell", "--ntasks=1", absl::StrCat("--nodelist=", kController)});
+    const std::vector<std::string> granted = After(said, "salloc: Granted job allocation ");
+    EXPECT_EQ(granted.size(), 1U) << said;
+    if (!granted.empty()) job_ = granted.front();
   }
+  std::vector<std::string> OnH0(const std::vector<std::string>& words, const std::string& index) override {
+    // The python is named by its path: a test may have put another one into the PATH.
+    return SlurmBed::OnH0(
+        Joined({SourceFolder() + "/.venv/bin/python", SourceFolder() + "/tests/process/testing/beds/step_terminal.py",
+                hosts().shared(), job_},
+               words),
+        index);
+  }
+
+ private:
+  std::string job_;
 };
 
 class RayBed : public EngineBed {
@@ -119,12 +146,13 @@ std::map<std::string, std::unique_ptr<EngineBed>>& Beds() {
   return beds;
 }
 
-std::unique_ptr<EngineBed> MakeBed(const std::string& engine) {
-  if (engine == "ssh") return std::make_unique<SshBed>();
-  if (engine == "command") return std::make_unique<CommandBed>();
-  if (engine == "slurm") return std::make_unique<SlurmBed>();
-  if (engine == "ray") return std::make_unique<RayBed>();
-  if (engine == "kubernetes") return std::make_unique<KubeBed>();
+std::unique_ptr<EngineBed> MakeBed(const std::string& place) {
+  if (place == "ssh") return std::make_unique<SshBed>();
+  if (place == "command") return std::make_unique<CommandBed>();
+  if (place == "slurm") return std::make_unique<SlurmBed>();
+  if (place == "slurm_pty") return std::make_unique<SlurmPtyBed>();
+  if (place == "ray") return std::make_unique<RayBed>();
+  if (place == "kubernetes") return std::make_unique<KubeBed>();
   return nullptr;
 }
 
@@ -138,16 +166,16 @@ void EngineBed::AwaitNothingLeft() {
   for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
 }
 
-std::string WhyNoBed(const std::string& engine) {
-  if (engine == "local") return "";
-  if (engine == "slurm") return SlurmCluster::WhyNot();
-  if (engine == "ray") return RayCluster::WhyNot();
-  return engine == "kubernetes" ? KubeCluster::WhyNot() : SimulatedHosts::WhyNot();
+std::string WhyNoBed(const std::string& place) {
+  if (place == "local") return "";
+  if (EngineOf(place) == "slurm") return SlurmCluster::WhyNot();
+  if (place == "ray") return RayCluster::WhyNot();
+  return place == "kubernetes" ? KubeCluster::WhyNot() : SimulatedHosts::WhyNot();
 }
 
-EngineBed* BedOf(const std::string& engine) {
-  std::unique_ptr<EngineBed>& bed = Beds()[engine];
-  if (bed == nullptr) bed = MakeBed(engine);
+EngineBed* BedOf(const std::string& place) {
+  std::unique_ptr<EngineBed>& bed = Beds()[place];
+  if (bed == nullptr) bed = MakeBed(place);
   return bed.get();
 }
 

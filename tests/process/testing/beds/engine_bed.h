@@ -39,10 +39,10 @@ class EngineBed {
   virtual std::vector<std::string> HiddenFromH0() { return {}; }
 };
 
-// Returns why an engine can't be used here; "" where it must work.
-std::string WhyNoBed(const std::string& engine);
-// Returns the bed of an engine, which is made for the first who asks; null for "local".
-EngineBed* BedOf(const std::string& engine);
+// Returns why an engine can't be used here, or with its command at another place (OtherPlaces); "" where it must work.
+std::string WhyNoBed(const std::string& place);
+// Returns the bed of an engine or other place, which is made for the first who asks; null for "local".
+EngineBed* BedOf(const std::string& place);
 // Ends all of them.
 void EndBeds();
 
