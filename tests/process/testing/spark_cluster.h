@@ -1,0 +1,50 @@
+// A real Spark on simulated hosts: a standalone master on h1, and a worker on each host, with as many cores as the test
+// says. What it writes is in the hosts' own /tmp, and ends with them; its log is beside that of the other hosts in the
+// folder that all see. Drivers run on h0. Used by one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/process/testing/process.h"
+#include "tests/process/testing/simulated_hosts.h"
+
+namespace muster {
+
+class SparkCluster {
+ public:
+  // As SimulatedHosts::WhyNot.
+  static std::string WhyNot();
+  // Returns why there is no Spark on this machine, with or without simulated hosts; "" where there is one.
+  static std::string WhyNoSpark();
+  // A program that has pyspark, on all hosts.
+  static std::string python();
+  // A master, as `spark: {address: …}` takes it.
+  static std::string address() { return "spark://" + SimulatedHosts::AddressOf("h1") + ":7077"; }
+
+  // `cores`: of h1, h2, …; the hosts must outlive it. Returns when the master has all workers.
+  SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores);
+  ~SparkCluster();
+  SparkCluster(const SparkCluster&) = delete;
+  SparkCluster& operator=(const SparkCluster&) = delete;
+
+  // Returns lines of muster.yml for a job with so many executors.
+  static std::string Lines(size_t nodes);
+  // Returns the variables of a command on h0, "NAME=VALUE". All that its jobs start there has them, too.
+  std::vector<std::string> Variables() const;
+  // Waits until no job's process is left on h0 and nothing but sshd and Spark itself runs on the other hosts, and no
+  // file of an agent is left there.
+  void AwaitNothingElse() const;
+
+ private:
+  // Starts a program of Spark on a host.
+  void Begin(const std::string& host, const std::vector<std::string>& words);
+  void AwaitNothingElseOn(const std::string& host) const;
+  std::string Mark() const { return "SPARK_TEST_MARK=" + hosts_.shared(); }
+
+  const SimulatedHosts& hosts_;
+  std::vector<std::unique_ptr<Process>> programs_;
+};
+
+}  // namespace muster
