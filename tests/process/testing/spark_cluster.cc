@@ -24,7 +24,7 @@ constexpr char kLogged[] = R"(log=$1; shift; exec "$@" >>"$log" 2>&1)";
 constexpr char kCountWorkers[] = R"(
 import json, sys, time, urllib.request
 
-count, until = -1, time.monotonic() + 60
+count, until = -1, time.monotonic() + 120
 while count != int(sys.argv[2]) and time.monotonic() < until:
     try:
         count = json.loads(urllib.request.urlopen(sys.argv[1], timeout=5).read())["aliveworkers"]
@@ -71,10 +71,11 @@ SparkCluster::~SparkCluster() = default;
 
 void SparkCluster::Begin(const std::string& host, const std::vector<std::string>& words) {
   programs_.push_back(std::make_unique<Process>(hosts_.On(
-      host, Joined({"env", "PATH=/usr/local/bin:/usr/bin:/bin", "SPARK_HOME=", "SPARK_DAEMON_MEMORY=256m",
-                    absl::StrCat("SPARK_DAEMON_JAVA_OPTS=", kShortLived), "sh", "-c", kLogged, "sh",
-                    absl::StrCat(hosts_.shared(), "/spark.", host, ".log"), FolderOfPython() + "/spark-class"},
-                   words))));
+      host,
+      Joined({"env", "--unset=SPARK_HOME", "PATH=/usr/local/bin:/usr/bin:/bin", "PYSPARK_PYTHON=" + python(),
+              "SPARK_DAEMON_MEMORY=256m", absl::StrCat("SPARK_DAEMON_JAVA_OPTS=", kShortLived), "sh", "-c", kLogged,
+              "sh", absl::StrCat(hosts_.shared(), "/spark.", host, ".log"), FolderOfPython() + "/spark-class"},
+             words))));
 }
 
 std::string SparkCluster::Lines(size_t nodes) {
