@@ -1,18 +1,24 @@
 #include "tests/process/testing/spark_cluster.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/job_experiments.h"
 
 namespace muster {
 namespace {
 
+constexpr char kHead[] = "h1";
 constexpr char kMaster[] = "org.apache.spark.deploy.master.Master";
 constexpr char kWorker[] = "org.apache.spark.deploy.worker.Worker";
 // Each job starts a JVM for its driver and one for each executor, none of which lives long: optimising their code takes
@@ -36,6 +42,10 @@ sys.exit(0 if count == int(sys.argv[2]) else f"{count} workers of Spark live, no
 
 std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
 
+std::vector<std::string> MasterWords() {
+  return {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7077", "--webui-port", "8080"};
+}
+
 bool IsSpark(const std::string& words) {
   return absl::StrContains(words, kMaster) || absl::StrContains(words, kWorker);
 }
@@ -54,28 +64,65 @@ std::string SparkCluster::WhyNot() {
   return WhyNoSpark();
 }
 
-SparkCluster::SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores) : hosts_(hosts) {
-  const std::string head = SimulatedHosts::AddressOf("h1");
-  Begin("h1", {kMaster, "--host", head, "--port", "7077", "--webui-port", "8080"});
+SparkCluster::SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores,
+                           const std::map<std::string, std::vector<std::string>>& gpus)
+    : hosts_(hosts) {
+  master_ = Begin(kHead, MasterWords());
   for (size_t i = 0; i < cores.size(); ++i) {
     const std::string& host = hosts_.names()[i];
-    Begin(host, {kWorker, "--host", SimulatedHosts::AddressOf(host), "--cores", absl::StrCat(cores[i]), "--memory",
-                 "64g", "--work-dir", "/tmp/spark-work", "--webui-port", "8081", address()});
+    const auto devices = gpus.find(host);
+    StartWorker(host, cores[i], devices == gpus.end() ? std::vector<std::string>() : devices->second);
   }
-  Process look(hosts_.On(
-      "h0", {python(), "-c", kCountWorkers, absl::StrCat("http://", head, ":8080/json/"), absl::StrCat(cores.size())}));
-  EXPECT_EQ(look.Wait(), 0) << look.out << look.err;
+  AwaitWorkers();
 }
 
 SparkCluster::~SparkCluster() = default;
 
-void SparkCluster::Begin(const std::string& host, const std::vector<std::string>& words) {
-  programs_.push_back(std::make_unique<Process>(hosts_.On(
-      host,
+void SparkCluster::StartWorker(const std::string& host, int cores, const std::vector<std::string>& gpus) {
+  std::vector<std::string> variables;
+  if (!gpus.empty()) {
+    const std::string file = absl::StrCat(hosts_.shared(), "/gpus.", host);
+    const nlohmann::json id = {{"componentName", "spark.worker"}, {"resourceName", "gpu"}};
+    std::ofstream(file) << nlohmann::json::array({{{"id", id}, {"addresses", gpus}}});
+    variables = {absl::StrCat("SPARK_WORKER_OPTS=-Dspark.worker.resource.gpu.amount=", gpus.size(),
+                              " -Dspark.worker.resourcesFile=", file)};
+  }
+  workers_.push_back(Begin(host,
+                           {kWorker, "--host", SimulatedHosts::AddressOf(host), "--cores", absl::StrCat(cores),
+                            "--memory", "64g", "--work-dir", "/tmp/spark-work", "--webui-port", "8081", address()},
+                           variables));
+}
+
+void SparkCluster::KillMaster() {
+  EXPECT_EQ(KillProcessesOn(hosts_, kHead, kMaster), 1);
+  master_->Wait();
+}
+
+void SparkCluster::StartMaster() {
+  master_ = Begin(kHead, MasterWords());
+  AwaitWorkers();
+}
+
+void SparkCluster::AwaitWorkers() const {
+  Process look(hosts_.On(
+      "h0", {python(), "-c", kCountWorkers, absl::StrCat("http://", SimulatedHosts::AddressOf(kHead), ":8080/json/"),
+             absl::StrCat(workers_.size())}));
+  EXPECT_EQ(look.Wait(), 0) << look.out << look.err;
+}
+
+std::unique_ptr<Process> SparkCluster::Begin(const std::string& host, const std::vector<std::string>& words,
+                                             const std::vector<std::string>& variables) const {
+  const std::vector<std::string> environment =
       Joined({"env", "--unset=SPARK_HOME", "PATH=/usr/local/bin:/usr/bin:/bin", "PYSPARK_PYTHON=" + python(),
-              "SPARK_DAEMON_MEMORY=256m", absl::StrCat("SPARK_DAEMON_JAVA_OPTS=", kShortLived), "sh", "-c", kLogged,
-              "sh", absl::StrCat(hosts_.shared(), "/spark.", host, ".log"), FolderOfPython() + "/spark-class"},
-             words))));
+              "SPARK_DAEMON_MEMORY=256m", absl::StrCat("SPARK_DAEMON_JAVA_OPTS=", kShortLived)},
+             variables);
+  const std::vector<std::string> logged = {"sh",
+                                           "-c",
+                                           kLogged,
+                                           "sh",
+                                           absl::StrCat(hosts_.shared(), "/spark.", host, ".log"),
+                                           FolderOfPython() + "/spark-class"};
+  return std::make_unique<Process>(hosts_.On(host, Joined(Joined(environment, logged), words)));
 }
 
 std::string SparkCluster::Lines(size_t nodes) {
@@ -87,6 +134,15 @@ std::string SparkCluster::Lines(size_t nodes) {
 
 std::vector<std::string> SparkCluster::Variables() const {
   return {Mark(), "SPARK_HOME=", absl::StrCat("SPARK_LOCAL_DIRS=", hosts_.shared(), "/spark.local")};
+}
+
+int SparkCluster::KillOnH0(const std::string& text) const {
+  int killed = 0;
+  for (const pid_t pid : ProcessesWith(Mark())) {
+    const std::string words = PosixFileSystem().ReadFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("");
+    killed += absl::StrContains(words, text) && kill(pid, SIGKILL) == 0 ? 1 : 0;
+  }
+  return killed;
 }
 
 void SparkCluster::AwaitNothingElse() const {

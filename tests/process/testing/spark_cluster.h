@@ -3,6 +3,7 @@
 // folder that all see. Drivers run on h0. Used by one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ class SparkCluster {
   // A master, as `spark: {address: …}` takes it.
   static std::string address() { return "spark://" + SimulatedHosts::AddressOf("h1") + ":7077"; }
 
-  // `cores`: of h1, h2, …; the hosts must outlive it. Returns when the master has all workers.
-  SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores);
+  // `cores`: of h1, h2, …; the hosts must outlive it. `gpus`: names of devices by host, which Spark gives away though
+  // there are none. Returns when the master has all workers.
+  SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores,
+               const std::map<std::string, std::vector<std::string>>& gpus = {});
   ~SparkCluster();
   SparkCluster(const SparkCluster&) = delete;
   SparkCluster& operator=(const SparkCluster&) = delete;
@@ -33,18 +36,27 @@ class SparkCluster {
   static std::string Lines(size_t nodes);
   // Returns the variables of a command on h0, "NAME=VALUE". All that its jobs start there has them, too.
   std::vector<std::string> Variables() const;
+  // Kills the master, and starts another one in its place, to which the workers come again.
+  void KillMaster();
+  void StartMaster();
+  // Kills what runs on h0 for jobs and has `text` among its words. Returns how many processes that are.
+  int KillOnH0(const std::string& text) const;
   // Waits until no job's process is left on h0 and nothing but sshd and Spark itself runs on the other hosts, and no
   // file of an agent is left there.
   void AwaitNothingElse() const;
 
  private:
-  // Starts a program of Spark on a host.
-  void Begin(const std::string& host, const std::vector<std::string>& words);
+  // Starts a program of Spark on a host, with more variables.
+  std::unique_ptr<Process> Begin(const std::string& host, const std::vector<std::string>& words,
+                                 const std::vector<std::string>& variables = {}) const;
+  void StartWorker(const std::string& host, int cores, const std::vector<std::string>& gpus);
+  void AwaitWorkers() const;
   void AwaitNothingElseOn(const std::string& host) const;
   std::string Mark() const { return "SPARK_TEST_MARK=" + hosts_.shared(); }
 
   const SimulatedHosts& hosts_;
-  std::vector<std::unique_ptr<Process>> programs_;
+  std::unique_ptr<Process> master_;
+  std::vector<std::unique_ptr<Process>> workers_;
 };
 
 }  // namespace muster
