@@ -75,7 +75,7 @@ TEST_F(SparkOnHosts, RunsAtATimeHaveGpusOfTheirOwn) {
     EXPECT_THAT(LinesOf(none.out, task), ElementsAre("--> RUNNING", "has .", "--> FINISHED"));
 }
 
-TEST_F(SparkOnHosts, AnExperimentGoesOnWithoutTheMasterAndTheNextOneHasAnotherMaster) {
+TEST_F(SparkOnHosts, AnExperimentGoesOnWhileTheMasterIsStartedAgain) {
   WriteCluster("{worker: 2}", "echo begins; " + Waits());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
@@ -83,12 +83,12 @@ TEST_F(SparkOnHosts, AnExperimentGoesOnWithoutTheMasterAndTheNextOneHasAnotherMa
   const Said refused = Muster({"train"});
   EXPECT_NE(refused.exit_code, 0) << refused.out;
   EXPECT_THAT(refused.err, HasSubstr("no master of Spark answers at spark://10.77.0.11:7077 (10.77.0.11:7077: "));
-  gate().LetThrough(2);
-  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
-  EXPECT_EQ(StateOf("1"), "FINISHED");
   spark().StartMaster();
   gate().LetThrough(2);
-  EXPECT_EQ(Muster({"train"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  for (const auto& task : TasksOf("1")) EXPECT_EQ(task["restarts"], 0) << task;
+  gate().LetThrough(2);
+  EXPECT_EQ(Muster({"train"}).exit_code, 0) << "it gets executors of the new master";
 }
 
 // Nobody else looks after its executors.

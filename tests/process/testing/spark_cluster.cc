@@ -30,7 +30,7 @@ constexpr char kLogged[] = R"(log=$1; shift; exec "$@" >>"$log" 2>&1)";
 constexpr char kCountWorkers[] = R"(
 import json, sys, time, urllib.request
 
-count, until = -1, time.monotonic() + 120
+count, until = -1, time.monotonic() + 100
 while count != int(sys.argv[2]) and time.monotonic() < until:
     try:
         count = json.loads(urllib.request.urlopen(sys.argv[1], timeout=5).read())["aliveworkers"]
@@ -41,10 +41,6 @@ sys.exit(0 if count == int(sys.argv[2]) else f"{count} workers of Spark live, no
 )";
 
 std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
-
-std::vector<std::string> MasterWords() {
-  return {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7077", "--webui-port", "8080"};
-}
 
 bool IsSpark(const std::string& words) {
   return absl::StrContains(words, kMaster) || absl::StrContains(words, kWorker);
@@ -67,7 +63,7 @@ std::string SparkCluster::WhyNot() {
 SparkCluster::SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& cores,
                            const std::map<std::string, std::vector<std::string>>& gpus)
     : hosts_(hosts) {
-  master_ = Begin(kHead, MasterWords());
+  BeginMaster();
   for (size_t i = 0; i < cores.size(); ++i) {
     const std::string& host = hosts_.names()[i];
     const auto devices = gpus.find(host);
@@ -99,8 +95,16 @@ void SparkCluster::KillMaster() {
 }
 
 void SparkCluster::StartMaster() {
-  master_ = Begin(kHead, MasterWords());
+  BeginMaster();
   AwaitWorkers();
+}
+
+// It remembers workers and applications, as masters do that are started again: another one has the executors killed
+// that it doesn't know.
+void SparkCluster::BeginMaster() {
+  master_ = Begin(
+      kHead, {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7077", "--webui-port", "8080"},
+      {"SPARK_MASTER_OPTS=-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=/tmp/spark-master"});
 }
 
 void SparkCluster::AwaitWorkers() const {

@@ -36,7 +36,7 @@ class SparkCluster {
   static std::string Lines(size_t nodes);
   // Returns the variables of a command on h0, "NAME=VALUE". All that its jobs start there has them, too.
   std::vector<std::string> Variables() const;
-  // Kills the master, and starts another one in its place, to which the workers come again.
+  // Kills the master, and starts it again, with the workers and applications that it had.
   void KillMaster();
   void StartMaster();
   // Kills what runs on h0 for jobs and has `text` among its words. Returns how many processes that are.
@@ -49,6 +49,7 @@ class SparkCluster {
   // Starts a program of Spark on a host, with more variables.
   std::unique_ptr<Process> Begin(const std::string& host, const std::vector<std::string>& words,
                                  const std::vector<std::string>& variables = {}) const;
+  void BeginMaster();
   void StartWorker(const std::string& host, int cores, const std::vector<std::string>& gpus);
   void AwaitWorkers() const;
   void AwaitNothingElseOn(const std::string& host) const;
