@@ -19,7 +19,7 @@ MARKED = re.compile(r"(?P<begin><!-- (?P<name>cases|left out) by engine_table.py
 # More exceptions than that on an engine are no conformance.
 MOST_LEFT_OUT = 5
 TITLES = {"local": "local", "ssh": "ssh", "command": "[command](command_engine.md)", "slurm": "[Slurm](slurm.md)",
-          "ray": "[Ray](ray.md)", "kubernetes": "[Kubernetes](kubernetes.md)"}
+          "ray": "[Ray](ray.md)", "spark": "[Spark](spark.md)", "kubernetes": "[Kubernetes](kubernetes.md)"}
 NO = "[no (NUMBER)](#what-is-left-out)"  # of the reason's row
 
 # What the cases prove. Each is in one group, by the beginning of its name.

@@ -45,11 +45,15 @@ RAY_PROGRAM = "process_ray_test"
 LONG_ON_RAY = "RayLong.*"
 LONG_ON_KUBERNETES = "Kubernetes*Long.*"
 # What has cases that run on every engine, whose name is behind theirs: "/ray", or that of another place of the command:
-# "/slurm_pty". There all of them take too long for every day, so they are in parts of their own.
+# "/slurm_pty". There all of them take too long for every day, so they are in parts of their own; the framework program
+# is long anyway.
 EXPERIMENT_PROGRAM = "process_experiment_test"
-APART = ("command", "slurm_pty", "ray", "kubernetes")
+FRAMEWORK_PROGRAM = "process_framework_test"
+EVERYDAY_APART = ("command", "slurm_pty", "ray", "kubernetes")
+APART = (*EVERYDAY_APART, "spark")  # which only a long part installs
 NOT_APART = "-" + ":".join(f"*/{engine}" for engine in APART)
-# There, one case for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first cause, grids.
+# On the first ones, one case a day for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first
+# cause, grids.
 EVERYDAY_CASES = (
     "ExperimentCommand.ATaskFindsItsEnvironmentAndItsProject",
     "ExperimentCommand.ARunStopsAtItsFirstFailureWhoseCodeIsTheCommands",
@@ -308,9 +312,10 @@ def ray_part(report):
 
 def all_on_part(report, engine, own=None, shares=1):
     """All that runs on every engine, and what of the engine's `own` tests takes longer."""
-    if build_part(report, "release", PROGRAM_TARGETS):
+    if build_part(report, "release", [*PROGRAM_TARGETS, FRAMEWORK_PROGRAM]):
         report.title(f"all_on_{engine}: running the tests for every engine on {engine}")
-        run_on(report, engine, {**(own or {}), EXPERIMENT_PROGRAM: f"*/{engine}", HOSTS_PROGRAM: f"*/{engine}"}, shares)
+        on_all = {name: f"*/{engine}" for name in (EXPERIMENT_PROGRAM, HOSTS_PROGRAM, FRAMEWORK_PROGRAM)}
+        run_on(report, engine, {**(own or {}), **on_all}, shares)
 
 
 def slurm_part(report):
@@ -344,8 +349,14 @@ def kubernetes_api_part(report):
         python_part(report, "kubernetes_api: what a real API server says", "tests/kubernetes_api_test.py")
 
 
+def all_on_spark_part(report):
+    """All that runs on every engine, on a real standalone cluster of Spark."""
+    if installs(report, "spark"):
+        all_on_part(report, "spark", shares=2)
+
+
 def spark_part(report):
-    """Those on a real local-cluster of Spark; installs it and a JRE, 500 MB."""
+    """What is Spark's own, on a real local-cluster; installs it and a JRE, 500 MB."""
     if installs(report, "spark") and build_part(report, "release", PROGRAM_TARGETS):
         report.title("spark: running the tests on a real Spark")
         run_programs(report, [p for p in programs_of("release") if p.name == SPARK_PROGRAM])
@@ -490,9 +501,9 @@ def tools_part(report):
 
 
 def frameworks_part(report):
-    """Real TensorFlow under the launcher; installs it, 1.5 GB."""
-    if build_part(report, "release", ["muster_command", "process_framework_test"]):
-        run_programs(report, [p for p in programs_of("release") if p.long])
+    """Real TensorFlow under the launcher; installs it, 1.5 GB. On engines with parts of their own it is run there."""
+    if build_part(report, "release", ["muster_command", FRAMEWORK_PROGRAM]):
+        run_programs(report, [not_apart(p) for p in programs_of("release") if p.long])
 
 
 def benchmarks_part(report):
@@ -550,6 +561,7 @@ LONG = {
     "all_on_slurm_pty": lambda report: all_on_part(report, "slurm_pty", shares=2),
     "all_on_ray": lambda report: all_on_part(report, "ray", {RAY_PROGRAM: LONG_ON_RAY}),
     "all_on_kubernetes": lambda report: all_on_part(report, "kubernetes", {KUBERNETES_PROGRAM: LONG_ON_KUBERNETES}, shares=2),
+    "all_on_spark": all_on_spark_part,
     "kubernetes_api": kubernetes_api_part,
     "spark": spark_part,
     "notebooks": notebooks_part,

@@ -186,12 +186,13 @@ class ReportTest(unittest.TestCase):
     def test_every_part_can_be_named(self):
         self.assertEqual(list(run_tests.PARTS), ["tools", "check", "process", "hosts", "slurm", "ray", "kubernetes",
                                                  "simulation", "tensorboard", "install", "tutorial", "units", "asan", "tsan", "lint", "benchmarks",
-                                                 "frameworks", "all_on_command", "all_on_slurm_pty", "all_on_ray", "all_on_kubernetes", "kubernetes_api", "spark", "notebooks", "schedules", "long_fuzz"])
+                                                 "frameworks", "all_on_command", "all_on_slurm_pty", "all_on_ray", "all_on_kubernetes",
+                                                 "all_on_spark", "kubernetes_api", "spark", "notebooks", "schedules", "long_fuzz"])
 
     def test_the_cases_that_run_every_day_on_engines_with_parts_of_their_own_are_there(self):
         suite = engine_table.Suite(ROOT)
         cases = {f"{case.suite}.{case.name}": case for case in suite.cases}
-        for place in run_tests.APART:
+        for place in run_tests.EVERYDAY_APART:
             for case in run_tests.everyday_on(place).split(":"):
                 name, there = case.split("/")
                 self.assertEqual(there, place)
@@ -202,12 +203,14 @@ class ReportTest(unittest.TestCase):
         """[(program, filter)] of all that these parts run of the programs with cases for every engine."""
         names = (run_tests.EXPERIMENT_PROGRAM, run_tests.HOSTS_PROGRAM, run_tests.KUBERNETES_PROGRAM, run_tests.RAY_PROGRAM)
         programs, ran = [test_programs.Program(name, ["true"], alone=True) for name in names], []
+        programs.append(test_programs.Program(run_tests.FRAMEWORK_PROGRAM, ["true"], alone=True, long=True))
 
         def run(program, gtest_filter=None):
             ran.append((program.name, gtest_filter or program.environment.get("GTEST_FILTER", "*")))
             return [test_programs.Case("a", "passed")], 0.0
 
-        with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, own_machine=list, add_table=lambda *_: None,
+        with unittest.mock.patch.multiple(run_tests, build_part=lambda *_: True, installs=lambda *_: True, own_machine=list,
+                                          add_table=lambda *_: None,
                                           programs_of=lambda _: [dataclasses.replace(p) for p in programs]), \
                 unittest.mock.patch.object(test_programs, "run", run), unittest.mock.patch("builtins.print"):
             for part in parts:
@@ -225,14 +228,15 @@ class ReportTest(unittest.TestCase):
     def test_no_case_for_every_engine_is_run_twice_or_never(self):
         everyday = self.ran([run_tests.process_part, run_tests.hosts_part, run_tests.slurm_part, run_tests.ray_part,
                              run_tests.kubernetes_part])
-        long = self.ran([part for name, part in run_tests.LONG.items() if name.startswith("all_on_")])
+        long = self.ran([part for name, part in run_tests.LONG.items() if name.startswith("all_on_") or name == "frameworks"])
         suite = engine_table.Suite(ROOT)
         for case in suite.cases:
             name = f"{case.suite}.{case.name}"
-            for place in suite.places if case.program != "process_framework_test" else ():
+            for place in suite.places:
                 runs = [self.runs_of(ran, case.program, f"{name}/{place}") for ran in (everyday, long)]
-                apart = place in run_tests.APART
-                self.assertEqual(runs, [int(not apart or name in run_tests.EVERYDAY_CASES), int(apart)], f"{name}/{place}")
+                is_long = place in run_tests.APART or case.program == run_tests.FRAMEWORK_PROGRAM
+                every_day = not is_long or (place in run_tests.EVERYDAY_APART and name in run_tests.EVERYDAY_CASES)
+                self.assertEqual(runs, [int(every_day), int(is_long)], f"{name}/{place}")
 
     def test_no_case_of_an_engines_own_is_run_twice_or_never(self):
         everyday = self.ran([run_tests.ray_part, run_tests.kubernetes_part])

@@ -707,7 +707,10 @@ class ClientTest(unittest.TestCase):
     def test_addresses_are_those_of_spark(self):
         for address in ("-", "local[2]", "local-cluster[2,1,1024]", "k8s://https://h:443"):
             spark_client.check_address(address)
-        self.assertEqual(self.why_not(spark_client.check_address, "h1:7077")[0], "refused")
+        for address in ("h1:7077", "spark://h1", "spark://h1:", "spark://:7077", "spark://h1:x", "spark://h1:70777", "spark://h1:7077,h2"):
+            kind, text = self.why_not(spark_client.check_address, address)
+            self.assertEqual(kind, "refused", address)
+            self.assertIn(f"'{address}'", text)
         with mock.patch.dict(os.environ, {"HADOOP_CONF_DIR": "", "YARN_CONF_DIR": ""}):
             self.assertIn("HADOOP_CONF_DIR", self.why_not(spark_client.check_address, "yarn")[1])
             os.environ["YARN_CONF_DIR"] = "/etc/hadoop"
@@ -720,6 +723,19 @@ class ClientTest(unittest.TestCase):
         kind, text = self.why_not(spark_client.check_address, f"spark://127.0.0.1:{port}")
         self.assertEqual(kind, "unreachable")
         self.assertIn(f"127.0.0.1:{port}: ", text)
+        with mock.patch.object(socket, "getaddrinfo", side_effect=socket.gaierror(-2, "Name or service not known")):
+            kind, text = self.why_not(spark_client.check_address, "spark://nowhere:7077,[::1]:7077")
+        self.assertEqual(kind, "unreachable")
+        for master in ("nowhere:7077: ", "[::1]:7077: "):
+            self.assertIn(f"{master}[Errno -2] Name or service not known", text)
+
+    def test_a_name_server_that_doesnt_answer_isnt_waited_for(self):
+        answers = threading.Event()
+        self.addCleanup(answers.set)
+        with mock.patch.object(socket, "getaddrinfo", side_effect=lambda *_, **__: answers.wait() and []), \
+                mock.patch.object(spark_client, "PATIENCE", 0.01):
+            self.assertEqual(self.why_not(spark_client.check_address, "spark://h1:7077"),
+                             ("unreachable", "h1:7077: no answer within 0.01 s"))
 
     def test_java_and_pyspark_must_be_there(self):
         with mock.patch.dict(os.environ, {"JAVA_HOME": self.folder.name}):

@@ -42,7 +42,7 @@ class ExperimentLife : public OnEveryEngine {
   }
 };
 
-// In a job, a supervisor that is killed has a successor (tests/process/slurm, ray, kubernetes).
+// In a job, a supervisor that is killed has a successor (tests/process/slurm, ray, spark, kubernetes).
 class ExperimentSupervisedHere : public ExperimentLife {};
 
 INSTANTIATE_TEST_SUITE_P(, ExperimentLife, EveryEngine(), EngineName);
@@ -52,14 +52,7 @@ TEST_P(ExperimentLife, CtrlCOnlyDetaches) {
   const ScriptGate gate(Aside("gate"));
   WriteExperiment("run: echo begun; read line < " + gate.path() + "; echo done");
   const auto train = StartMuster({"train"});
-  // Where the tasks are elsewhere, it says at its start what becomes of them when this machine sleeps.
-  const std::string about_sleep = !on_hosts() ? ""
-                                  : is_supervised_here()
-                                      ? "muster: its supervisor is on this machine: when that is off or asleep for "
-                                        "longer than the grace of 10s, the tasks on hosts end; muster train "
-                                        "--supervisor HOST keeps it on HOST\n"
-                                      : "muster: its supervisor is in the job: this machine may sleep or go\n";
-  if (on_hosts()) train->WaitForErr(about_sleep);
+  if (on_hosts()) train->WaitForErr(AboutSleep());
   train->WaitForOut("begun");
   train->Signal(SIGINT);
   EXPECT_EQ(train->Wait(), 0);

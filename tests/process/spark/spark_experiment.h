@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -12,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
-#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/job_experiments.h"
+#include "tests/process/testing/spark_cluster.h"
 
 namespace muster {
 
@@ -24,14 +23,14 @@ class SparkExperiment : public JobExperiments {
     environment_ = {mark(), "SPARK_WORKER_DIR=" + Aside("work"), "SPARK_LOCAL_DIRS=" + Aside("local"), "SPARK_HOME="};
   }
   void SetUp() override {
-    if (access((SourceFolder() + "/.venv/bin/spark-submit").c_str(), X_OK) != 0 || access("/usr/bin/java", X_OK) != 0)
-      GTEST_SKIP() << NoTestBecause("Spark or a JRE isn't installed: tools/setup.sh --for spark does");
+    if (const std::string why = SparkCluster::WhyNoSpark(); !why.empty()) GTEST_SKIP() << why;
   }
   void TearDown() override { ExpectNoneWith(""); }
 
   std::string MoreOfFile() const override {
-    return absl::StrCat("on: spark\ngrace: 10s\nspark:\n  address: \"", address_, "\"\n  python: ", SourceFolder(),
-                        "/.venv/bin/python\n  conf: {spark.ui.enabled: false", conf_, "}\n", more_);
+    return absl::StrCat("on: spark\ngrace: 10s\nspark:\n  address: \"", address_,
+                        "\"\n  python: ", SparkCluster::python(), "\n  conf: {spark.ui.enabled: false", conf_, "}\n",
+                        more_);
   }
   std::string mark() const { return "SPARK_TEST_MARK=" + home(); }
   // Kills the processes of this test that have `text` among their words. Returns how many that are.

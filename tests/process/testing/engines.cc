@@ -28,6 +28,19 @@ void OnEveryEngine::TearDown() {
   std::filesystem::remove_all(aside_);
 }
 
+std::string OnEveryEngine::AboutSleep() const {
+  if (!on_hosts()) return "";
+  if (engine() == "spark")
+    return "muster: the job's driver and its supervisor are on this machine, which must stay on; this terminal may "
+           "go\n";
+  if (!has(NotOnEngine::kEndWithItsSupervisor))
+    return "muster: its supervisor is in the job: this machine may sleep or go\n";
+  return absl::StrCat(
+      "muster: its supervisor is on this machine: when that is off or asleep for longer than the grace "
+      "of ",
+      file_grace_, ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST\n");
+}
+
 std::string OnEveryEngine::OutputThatStays() const {
   return engine() == "kubernetes" ? absl::StrCat("output: ", Aside("kept/output"), "\n") : "";
 }

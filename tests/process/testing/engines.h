@@ -1,10 +1,10 @@
 // A fixture for tests of experiments that must hold on every engine: the same test runs on this machine, on hosts by
-// ssh or by a user's own commands, in jobs of a real Slurm and a real Ray, and in pods of a stand-in for Kubernetes,
-// for which the experiment file says so and nothing else changes. The command runs on h0. Hosts by ssh and pods see
-// neither the project nor MUSTER_HOME. Nodes of Slurm and of Ray see both, but no processes of h0, which they can't
-// reach either, Ray's head excepted, where the dashboard is; they have different numbers of CPUs, and an index of their
-// own. With Slurm the suite runs once more with the command on a terminal of a node (slurm_pty). Nothing may be left
-// behind, on the hosts either.
+// ssh or by a user's own commands, in jobs of a real Slurm, a real Ray and a real Spark, and in pods of a stand-in for
+// Kubernetes, for which the experiment file says so and nothing else changes. The command runs on h0. Hosts by ssh,
+// executors of Spark and pods see neither the project nor MUSTER_HOME. Nodes of Slurm and of Ray see both, but no
+// processes of h0, which they can't reach either, Ray's head excepted, where the dashboard is; they have different
+// numbers of CPUs, and an index of their own. With Slurm the suite runs once more with the command on a terminal of a
+// node (slurm_pty). Nothing may be left behind, on the hosts either.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,17 +31,15 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   static std::string engine() { return EngineOf(GetParam()); }
   bool on_hosts() const { return engine() != "local"; }
   bool has(NotOnEngine what) const { return !IsLeftOut(what, engine()); }
-  // Whether the supervisor is where the command is.
-  bool is_supervised_here() const { return has(NotOnEngine::kEndWithItsSupervisor); }
   // Whether tasks get the variables of the command's shell: sbatch takes all of them.
   bool takes_shell() const { return !on_hosts() || engine() == "slurm"; }
-  // Whether the tasks are on the hosts that RunOn names, in that order. Ray and Kubernetes take as many, in any order.
-  bool takes_named_hosts() const { return on_hosts() && engine() != "ray" && engine() != "kubernetes"; }
+  // Whether the tasks are on the hosts that RunOn names, in that order. Others take as many, in any order.
+  bool takes_named_hosts() const { return engine() == "ssh" || engine() == "command" || engine() == "slurm"; }
   // Whether the hosts share the folder in which `setup` leaves what it makes, where the test names it.
   bool shares_setups() const { return takes_shell() || engine() == "kubernetes"; }
   // Returns MUSTER_HOME where the supervisor is.
   std::string supervisors_home() const { return engine() == "kubernetes" ? "/muster/home" : home(); }
-  // on_hosts only: h1 to h4, and h5 for the controller of Slurm. Ray and Kubernetes have others: h1 and h2.
+  // on_hosts only: h1 to h4, and h5 for the controller of Slurm. Ray, Spark and Kubernetes have others: h1 and h2.
   static SimulatedHosts& hosts() { return bed()->hosts(); }
   // Says on which of them the next muster.yml runs, more of its lines, and how long tasks go on without a supervisor;
   // h1 and h2 unless called.
@@ -52,6 +50,8 @@ class OnEveryEngine : public ExperimentsTest, public ::testing::WithParamInterfa
   }
   // From the next muster.yml on, builds and setups stay for later experiments also where pods take all with them.
   void KeepForLater() { keeps_ = true; }
+  // Returns what `train` says at its start of what becomes of the tasks when this machine sleeps; "" if they are here.
+  std::string AboutSleep() const;
   // Returns a line for `train` by which OUTPUT_DIR stays for another attempt; "" where it does anyway.
   std::string OutputThatStays() const;
 

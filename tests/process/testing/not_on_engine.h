@@ -14,7 +14,7 @@ namespace muster {
 
 // The engines, in the order of the columns.
 inline const std::vector<const char*>& AllEngines() {
-  static const std::vector<const char*> engines = {"local", "ssh", "command", "slurm", "ray", "kubernetes"};
+  static const std::vector<const char*> engines = {"local", "ssh", "command", "slurm", "ray", "spark", "kubernetes"};
   return engines;
 }
 
@@ -36,16 +36,16 @@ inline const std::map<NotOnEngine, LeftOut>& WhatIsLeftOut() {
   static const std::map<NotOnEngine, LeftOut> left_out = {
       {NotOnEngine::kFrameworkVersion,
        {"`version` of a framework",
-        {"ssh", "command", "ray", "kubernetes"},
+        {"ssh", "command", "ray", "spark", "kubernetes"},
         "the virtual environment is on this machine: `--no-venv` takes the python of each host"}},
       {NotOnEngine::kStepsInMonitor,
        {"steps, loss and staleness in `muster monitor`, status pages",
-        {"ssh", "command", "slurm", "ray", "kubernetes"},
+        {"ssh", "command", "slurm", "ray", "spark", "kubernetes"},
         "they come from pages that each host shows itself alone; processors, memory and GPUs are shown, `muster "
         "status` names each task's host"}},
       {NotOnEngine::kTensorboardWhileItRuns,
        {"TensorBoard and `results` while it runs",
-        {"ssh", "command", "slurm", "ray", "kubernetes"},
+        {"ssh", "command", "slurm", "ray", "spark", "kubernetes"},
         "they show what is here: where a host doesn't see OUTPUT_DIR, that is at the end"}},
       {NotOnEngine::kGpusOfRunsAtATime,
        {"GPUs with `concurrency` above 1",
@@ -53,7 +53,7 @@ inline const std::map<NotOnEngine, LeftOut>& WhatIsLeftOut() {
         "nobody divides a host's GPUs among runs; within a run each task has its own"}},
       {NotOnEngine::kEndWithItsSupervisor,
        {"a killed supervisor ends the experiment",
-        {"slurm", "ray", "kubernetes"},
+        {"slurm", "ray", "spark", "kubernetes"},
         "the job starts another one, which goes on with the tasks; the engine's own tests prove it"}}};
   return left_out;
 }

@@ -16,10 +16,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 
 LEAST_VERSION = (3, 4)  # of Spark: older ones are never tried
-PATIENCE = 5.0  # seconds for a master to take a connection
-USUAL_PORT = 7077
+PATIENCE = 5.0  # seconds for a master to take a connection, and for its name to be known
 FORMS = "spark://HOST:PORT, yarn, k8s://https://HOST:PORT, local-cluster[N,CORES,MB] or local[N]"
 
 
@@ -80,15 +80,35 @@ def check_address(address):
         return
     if not address.startswith("spark://"):
         raise Failure("refused", f"'{address}' is no address of Spark; accepted: {FORMS}")
+    masters = [one.rpartition(":") for one in address[len("spark://"):].split(",")]
+    for host, _, port in masters:
+        if not host or not re.fullmatch(r"\d{1,5}", port) or not 0 < int(port) < 1 << 16:
+            raise Failure("refused", f"'{address}' names a master without a host or a port; accepted: {FORMS}")
     why = []
-    for one in address[len("spark://"):].split(","):
-        host, _, port = one.rpartition(":") if ":" in one else (one, "", str(USUAL_PORT))
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    for host, _, port in masters:
+        silent = why_silent(host.strip("[]"), int(port))
+        if not silent:
             return
-        except (OSError, ValueError) as error:
-            why.append(f"{one}: {error}")
+        why.append(f"{host}:{port}: {silent}")
     raise Failure("unreachable", "; ".join(why))
+
+
+def why_silent(host, port):
+    """Returns why nobody takes a connection there; "" if somebody does. A name server that doesn't answer has a patience of
+    its own, so this waits for it in another thread, which ends with the process."""
+    said = []
+
+    def connect():
+        try:
+            socket.create_connection((host, port), timeout=PATIENCE).close()
+            said.append("")
+        except (OSError, ValueError) as error:  # ValueError: no name can be like this
+            said.append(str(error))
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return said[0] if said else f"no answer within {PATIENCE:g} s"
 
 
 def check(address):

@@ -16,6 +16,7 @@
 #include "tests/process/testing/process.h"
 #include "tests/process/testing/ray_cluster.h"
 #include "tests/process/testing/slurm_cluster.h"
+#include "tests/process/testing/spark_cluster.h"
 
 namespace muster {
 namespace {
@@ -30,7 +31,8 @@ const std::vector<int>& CpusOfNodes() {
   return cpus;
 }
 
-const std::vector<int>& CpusOfRay() {
+// Ray's and Spark's.
+const std::vector<int>& CpusOfTwo() {
   static const std::vector<int> cpus = {64, 48};
   return cpus;
 }
@@ -135,10 +137,25 @@ class RayBed : public EngineBed {
   std::vector<std::string> HiddenFromH0() override { return {"h2"}; }
 
  private:
-  SimulatedHosts hosts_{static_cast<int>(CpusOfRay().size())};
+  SimulatedHosts hosts_{static_cast<int>(CpusOfTwo().size())};
   // The supervisors find programs that tests write, as those of Slurm do by the shell of the command.
-  RayCluster ray_{hosts_, CpusOfRay(), {.path = absl::StrCat(hosts_.shared(), "/aside/bin:", RayFeatures().path)}};
+  RayCluster ray_{hosts_, CpusOfTwo(), {.path = absl::StrCat(hosts_.shared(), "/aside/bin:", RayFeatures().path)}};
   int tests_ = 0;
+};
+
+// Its hosts see neither the project nor MUSTER_HOME; they and h0, where drivers and supervisors are, reach each other.
+class SparkBed : public EngineBed {
+ public:
+  SimulatedHosts& hosts() override { return hosts_; }
+  std::vector<std::string> OnH0(const std::vector<std::string>& words, const std::string& /*index*/) override {
+    return hosts().On("h0", Joined(Joined({"env"}, spark_.Variables()), words));
+  }
+  std::string Lines(const Place& place) override { return SparkCluster::Lines(place.hosts.size()); }
+  void AwaitNothingLeft() override { spark_.AwaitNothingElse(); }
+
+ private:
+  SimulatedHosts hosts_{static_cast<int>(CpusOfTwo().size())};
+  SparkCluster spark_{hosts_, CpusOfTwo()};
 };
 
 std::map<std::string, std::unique_ptr<EngineBed>>& Beds() {
@@ -152,6 +169,7 @@ std::unique_ptr<EngineBed> MakeBed(const std::string& place) {
   if (place == "slurm") return std::make_unique<SlurmBed>();
   if (place == "slurm_pty") return std::make_unique<SlurmPtyBed>();
   if (place == "ray") return std::make_unique<RayBed>();
+  if (place == "spark") return std::make_unique<SparkBed>();
   if (place == "kubernetes") return std::make_unique<KubeBed>();
   return nullptr;
 }
@@ -170,6 +188,7 @@ std::string WhyNoBed(const std::string& place) {
   if (place == "local") return "";
   if (EngineOf(place) == "slurm") return SlurmCluster::WhyNot();
   if (place == "ray") return RayCluster::WhyNot();
+  if (place == "spark") return SparkCluster::WhyNot();
   return place == "kubernetes" ? KubeCluster::WhyNot() : SimulatedHosts::WhyNot();
 }
 

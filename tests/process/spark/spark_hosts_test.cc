@@ -1,0 +1,107 @@
+// `muster train --on spark` on a standalone cluster of Spark over two hosts: its GPUs, its master's end, its driver's.
+// All that holds on every engine is run there by the tests for every engine.
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/process/testing/job_experiments.h"
+#include "tests/process/testing/spark_cluster.h"
+
+namespace muster::spark_hosts_test {
+namespace {
+
+using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr;
+
+class SparkOnHosts : public JobExperiments {
+ protected:
+  static void TearDownTestSuite() { OfSuite().reset(); }
+  void SetUp() override {
+    if (const std::string why = SparkCluster::WhyNot(); !why.empty()) GTEST_SKIP() << why;
+    if (OfSuite() == nullptr) OfSuite() = std::make_unique<Suite>();
+    gate_ = std::make_unique<ScriptGate>(absl::StrCat(OfSuite()->hosts.shared(), "/gate", ++OfSuite()->tests));
+  }
+  void TearDown() override {
+    if (OfSuite() != nullptr) spark().AwaitNothingElse();
+  }
+
+  static SparkCluster& spark() { return OfSuite()->spark; }
+  std::vector<std::string> Command(const std::vector<std::string>& arguments) const override {
+    const std::vector<std::string> words = ExperimentsTest::Command(arguments);
+    return OfSuite()->hosts.On("h0", Joined(Joined({"env"}, spark().Variables()), words));
+  }
+  std::string MoreOfFile() const override { return SparkCluster::Lines(nodes_) + "grace: 10s\n"; }
+  // What a task does until the test lets it through.
+  std::string Waits() const { return absl::StrCat("read line < ", gate_->path()); }
+  const ScriptGate& gate() const { return *gate_; }
+
+  size_t nodes_ = 2;
+
+ private:
+  struct Suite {
+    SimulatedHosts hosts{2};
+    SparkCluster spark{hosts, {4, 4}, {{"h2", {"GPU-aaaa", "GPU-bbbb"}}}};
+    int tests = 0;
+  };
+  static std::unique_ptr<Suite>& OfSuite() {
+    static std::unique_ptr<Suite> suite;
+    return suite;
+  }
+
+  std::unique_ptr<ScriptGate> gate_;
+};
+
+// Spark gives each application devices of its own, and none to one that asks for none.
+TEST_F(SparkOnHosts, RunsAtATimeHaveGpusOfTheirOwn) {
+  nodes_ = 1;
+  WriteExperiment(
+      "parameters: {x: [1, 2]}\nconcurrency: 2\nresources: {gpus: 1}\nrun: echo has $CUDA_VISIBLE_DEVICES; " + Waits());
+  const auto train = StartMuster({"train"});
+  std::vector<std::string> seen;
+  for (const char* task : {"1.1.master", "1.2.master"}) {
+    AwaitLines(*train, task, 2);
+    seen.push_back(LinesOf(train->out, task)[1]);
+  }
+  EXPECT_THAT(seen, ::testing::UnorderedElementsAre("has GPU-aaaa", "has GPU-bbbb"));
+  gate().LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  nodes_ = 2;
+  WriteExperiment("torchrun: {workers: 2}\nrun: echo has $CUDA_VISIBLE_DEVICES.");
+  const Said none = Muster({"train"});
+  EXPECT_EQ(none.exit_code, 0) << none.out << none.err;
+  for (const char* task : {"2.worker.1", "2.worker.2"})
+    EXPECT_THAT(LinesOf(none.out, task), ElementsAre("--> RUNNING", "has .", "--> FINISHED"));
+}
+
+TEST_F(SparkOnHosts, AnExperimentGoesOnWhileTheMasterIsStartedAgain) {
+  WriteCluster("{worker: 2}", "echo begins; " + Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  spark().KillMaster();
+  const Said refused = Muster({"train"});
+  EXPECT_NE(refused.exit_code, 0) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("no master of Spark answers at spark://10.77.0.11:7077 (10.77.0.11:7077: "));
+  spark().StartMaster();
+  gate().LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  for (const auto& task : TasksOf("1")) EXPECT_EQ(task["restarts"], 0) << task;
+  gate().LetThrough(2);
+  EXPECT_EQ(Muster({"train"}).exit_code, 0) << "it gets executors of the new master";
+}
+
+// Nobody else looks after its executors.
+TEST_F(SparkOnHosts, ADriverThatIsKilledLeavesNothing) {
+  WriteCluster("{worker: 2}", "setsid sleep 1000 & echo begins; " + Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  EXPECT_EQ(spark().KillOnH0("spark_driver.py"), 1);
+  EXPECT_EQ(train->Wait(), 137) << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              ContainsRegex("its job .+ of Spark has ended: its driver has ended, spark.log says more"));
+  spark().AwaitNothingElse();
+}
+
+}  // namespace
+}  // namespace muster::spark_hosts_test
