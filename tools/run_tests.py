@@ -51,6 +51,7 @@ EXPERIMENT_PROGRAM = "process_experiment_test"
 FRAMEWORK_PROGRAM = "process_framework_test"
 EVERYDAY_APART = ("command", "slurm_pty", "ray", "kubernetes")
 APART = (*EVERYDAY_APART, "spark")  # which only a long part installs
+ALL_SECONDS = 3600  # for a share of all cases on one of them
 NOT_APART = "-" + ":".join(f"*/{engine}" for engine in APART)
 # On the first ones, one case a day for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first
 # cause, grids.
@@ -277,13 +278,15 @@ def everyday_on(engine):
     return ":".join(f"{case}/{engine}" for case in EVERYDAY_CASES)
 
 
-def run_on(report, engine, filters, shares=1):
+def run_on(report, engine, filters, shares=1, timeout=0):
     """Runs programs, {name: filter of GoogleTest}, on an engine, all at once: each in so many shares with a cluster each,
-    which takes longer to come than most of the cases. Compares all that has run with docs/engines.md."""
+    which takes longer to come than most of the cases, and that has `timeout` seconds, unless its own limit is higher. Compares
+    all that has run with docs/engines.md."""
     programs = [p for p in programs_of("release") if p.name in filters]
     apart = own_machine()
     for program in programs:
         program.command = apart + program.command
+        program.timeout = max(program.timeout, timeout)
     found, longest = {p.name: [] for p in programs}, {p.name: 0 for p in programs}
     with concurrent.futures.ThreadPoolExecutor(shares * len(programs) if apart else 1) as pool:
         running = {pool.submit(test_programs.run, share, filters[p.name]): p.name for p in programs for share in in_shares(p, shares)}
@@ -315,7 +318,7 @@ def all_on_part(report, engine, own=None, shares=1):
     if build_part(report, "release", [*PROGRAM_TARGETS, FRAMEWORK_PROGRAM]):
         report.title(f"all_on_{engine}: running the tests for every engine on {engine}")
         on_all = {name: f"*/{engine}" for name in (EXPERIMENT_PROGRAM, HOSTS_PROGRAM, FRAMEWORK_PROGRAM)}
-        run_on(report, engine, {**(own or {}), **on_all}, shares)
+        run_on(report, engine, {**(own or {}), **on_all}, shares, ALL_SECONDS)
 
 
 def slurm_part(report):
