@@ -17,7 +17,7 @@ using ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::tes
 
 class KubernetesPodsLong : public KubernetesExperiment {
  protected:
-  // The container's variables of the tasks' pods.
+  // Sets a variable in the container of each pod, of which one has all tasks.
   void GiveToPods(const std::string& name, const std::string& value) {
     pods_ = absl::StrCat("nodes: 1, pod_template: {spec: {containers: [{name: muster, env: [{name: ", name,
                          ", value: \"", value, "\"}]}]}}");
