@@ -1,15 +1,11 @@
 // What pods give to their tasks and take from them, with the real kubectl and a stand-in for a cluster. Not of every
 // day.
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/kubernetes/kubernetes_experiment.h"
 #include "tests/process/testing/by_hand.h"
@@ -17,23 +13,11 @@
 namespace muster::kubernetes_pods_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
-
-constexpr absl::Duration kPodPatience = absl::Minutes(1);
+using ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
 
 class KubernetesPodsLong : public KubernetesExperiment {
  protected:
-  // Waits for a process in a pod of either node whose words have this part, and not the other one.
-  static SimulatedHosts::Running AwaitInPods(const std::string& part, const std::string& absent) {
-    for (const absl::Time give_up = absl::Now() + kPodPatience; absl::Now() < give_up;)
-      for (const char* host : {"h1", "h2"})
-        for (SimulatedHosts::Running& running : hosts().ProcessesOf(host))
-          if (absl::StrContains(running.words, part) && !absl::StrContains(running.words, absent))
-            return std::move(running);
-    ADD_FAILURE() << "no process has " << part;
-    return {};
-  }
-  // The container's variables of the tasks' pods.
+  // Sets a variable in the container of each pod, of which one has all tasks.
   void GiveToPods(const std::string& name, const std::string& value) {
     pods_ = absl::StrCat("nodes: 1, pod_template: {spec: {containers: [{name: muster, env: [{name: ", name,
                          ", value: \"", value, "\"}]}]}}");
@@ -71,27 +55,6 @@ TEST_F(KubernetesPodsLong, TwoPodsOfANodeTrainOverTcpWithoutAWarning) {
   const Said said = Muster({"train"});
   EXPECT_EQ(said.exit_code, 0) << said.out << said.err << Read("experiments/1/job.out");
   EXPECT_THAT(said.out + said.err, Not(ContainsRegex("[Ww]arning|shared memory|abstract")));
-}
-
-// A kill asks the supervisor alone; the end of the pod leaves the rest of its grace.
-TEST_F(KubernetesPodsLong, WhatIsToBeFetchedSurvivesBothSignals) {
-  WriteCluster("{worker: 2}", UntilStop());
-  const auto train = StartMuster({"train"});
-  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
-  const std::string job = JobOf("1");
-  SetFaults(R"({"forbid": [{"verb": "create", "resource": "pods/exec"}]})");
-  LetEnd();
-  const SimulatedHosts::Running waits = AwaitInPods("home linger 1 --keep 86400", "attend");
-  ASSERT_EQ(kill(AwaitInPods("attend ", "home linger 1 --keep 86400").pid, SIGUSR1), 0);
-  cluster().Ask({"get", "pod", job});
-  EXPECT_EQ(AwaitInPods("home linger 1 --keep 86400", "attend").pid, waits.pid) << "it isn't asked to end";
-  cluster().Ask({"delete", "pod", job, "--wait=false"});
-  AwaitInPods("home linger 1 --keep ", "86400");
-  SetFaults(R"({"forbid": []})");
-  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/far.log");
-  EXPECT_EQ(StateOf("1"), "FINISHED");
-  for (const char* task : {"1.master", "1.worker.1"})
-    EXPECT_THAT(LinesOf(Out({"logs", "1"}), task), Contains(ContainsRegex("begins on h[01]")));
 }
 
 // The run of a supervisor that may ask the API is killed if somebody deletes that one's pod.
