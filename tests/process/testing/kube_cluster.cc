@@ -15,6 +15,7 @@
 #include "muster/base/testing/built_at.h"
 #include "muster/launch/system/find_program.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/python_with.h"
 
 namespace muster {
 namespace {
@@ -33,7 +34,7 @@ exec "$@"
 // Returns where the python of the tests is really, which a pod with a /root of its own wouldn't see.
 std::string RealFolderOfPython() {
   std::error_code none;
-  return fs::canonical(SourceFolder() + "/.venv/bin/python", none).parent_path().parent_path();
+  return fs::canonical(FolderOfPython() + "/python", none).parent_path().parent_path();
 }
 
 std::string StandIn() { return SourceFolder() + "/tests/process/testing/kube/standin.py"; }

@@ -18,8 +18,10 @@ bool CanImport(const std::string& python, const std::string& module) {
 
 }  // namespace
 
+std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
+
 std::string PythonFolderWith(const std::string& module) {
-  for (const std::string& folder : {SourceFolder() + "/.venv/bin", SourceFolder() + "/build/peers/bin"})
+  for (const std::string& folder : {FolderOfPython(), SourceFolder() + "/build/peers/bin"})
     if (CanImport(folder + "/python", module)) return folder;
   return "";
 }

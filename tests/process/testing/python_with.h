@@ -5,6 +5,9 @@
 
 namespace muster {
 
+// Returns the folder of this project's own python, whose modules tools/setup.sh installs.
+std::string FolderOfPython();
+
 // Returns the folder of a python that can import it, this project's own or that of `./dev bench peers`; "" if there is
 // none. Blocks for as long as an import takes.
 std::string PythonFolderWith(const std::string& module);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
+#include "tests/process/testing/python_with.h"
 
 namespace muster {
 namespace {
@@ -42,8 +43,6 @@ while count != int(sys.argv[2]) and time.monotonic() < until:
     time.sleep(0.1)
 sys.exit(0 if count == int(sys.argv[2]) else f"{count} nodes of Ray live, not {sys.argv[2]}")
 )";
-
-std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
 
 }  // namespace
 

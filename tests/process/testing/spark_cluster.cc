@@ -14,6 +14,7 @@
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/job_experiments.h"
+#include "tests/process/testing/python_with.h"
 
 namespace muster {
 namespace {
@@ -39,8 +40,6 @@ while count != int(sys.argv[2]) and time.monotonic() < until:
     time.sleep(0.1)
 sys.exit(0 if count == int(sys.argv[2]) else f"{count} workers of Spark live, not {sys.argv[2]}")
 )";
-
-std::string FolderOfPython() { return SourceFolder() + "/.venv/bin"; }
 
 bool IsSpark(const std::string& words) {
   return absl::StrContains(words, kMaster) || absl::StrContains(words, kWorker);
