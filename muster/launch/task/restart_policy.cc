@@ -18,10 +18,10 @@ bool SaysTryAgain(int code) { return code == 137 || code == 138 || code == 143; 
 
 bool IsRetryable(const ExitStatus& status) {
   if (status.over_memory != 0) return false;
-  if (status.signal == 0) return status.code == 130 || SaysTryAgain(status.code);
+  if (status.signal == 0) return status.code == 130 || SaysTryAgain(status.ShellCode());
   return std::find(std::begin(kOwnMistakes), std::end(kOwnMistakes), status.signal) == std::end(kOwnMistakes);
 }
 
-bool IsRetryableInForeground(const ExitStatus& status) { return status.signal != 0 || SaysTryAgain(status.code); }
+bool IsRetryableInForeground(const ExitStatus& status) { return status.signal != 0 || SaysTryAgain(status.ShellCode()); }
 
 }  // namespace muster

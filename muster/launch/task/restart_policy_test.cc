@@ -20,6 +20,11 @@ TEST(RestartPolicy, WhoWasKilledIsTriedAgainUnlessItWasTheProgramsOwnMistake) {
   }
 }
 
+TEST(RestartPolicy, WhoHasEndedWellAtASignalToItsJobIsTriedAgain) {
+  EXPECT_TRUE(IsRetryable({.at_signal = true}));
+  EXPECT_TRUE(IsRetryableInForeground({.at_signal = true}));
+}
+
 TEST(RestartPolicy, WhoNeedsMoreThanItsMemoryIsNotTriedAgain) {
   EXPECT_FALSE(IsRetryable({.signal = SIGKILL, .over_memory = 1 << 20}));
 }
