@@ -4,9 +4,11 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/check.h"
 #include "muster/transport/hmac.h"
 #include "muster/transport/little_endian.h"
@@ -21,9 +23,16 @@ constexpr size_t kHelloBytes = 48;
 constexpr size_t kProofBytes = kHmacBytes;
 constexpr size_t kVerdictBytes = 40;
 constexpr size_t kMaxBuildVersion = 64;
-constexpr size_t kMaxDestination = 320;  // the longest name has 253 characters
+constexpr size_t kMaxDestination = 400;  // the longest name has 253 characters
 
-enum class Result : uint16_t { kAccepted = 0, kOtherVersion = 1, kOtherJob = 2, kBusy = 3, kOtherTask = 4 };
+enum class Result : uint16_t {
+  kAccepted = 0,
+  kOtherVersion = 1,
+  kOtherJob = 2,
+  kBusy = 3,
+  kOtherTask = 4,
+  kRelayed = 5
+};
 
 // The beginning of a status page's answer to a request that it doesn't understand.
 constexpr char kHttp[] = "HTTP/";
@@ -61,7 +70,7 @@ std::string EncodeHello(const HandshakeIdentity& identity, uint16_t flags, uint1
 
 std::string ClientHello(const HandshakeIdentity& identity, const HandshakeNonce& nonce) {
   const Destination& to = identity.destination;
-  const std::string text = to.address.empty() ? "" : absl::StrCat(to.address, " ", to.endpoint);
+  const std::string text = to.address.empty() ? "" : absl::StrCat(to.address, " ", to.ends.client, " ", to.ends.server);
   // A longer name can't be resolved, so nothing was reached by it.
   const std::string sent = text.size() <= kMaxDestination ? text : "";
   return EncodeHello(identity, identity.offers, static_cast<uint16_t>(sent.size()), nonce, sent);
@@ -103,9 +112,8 @@ absl::StatusOr<std::optional<Hello>> DecodeHello(ByteSpan bytes, Sender sender) 
     hello.build_version += c >= ' ' && c <= '~' ? c : '?';
   }
   const std::string destination = Text(bytes.subspan(kHelloBytes + build_bytes, destination_bytes));
-  const size_t blank = std::min(destination.find(' '), destination.size());
-  hello.destination = {.address = destination.substr(0, blank),
-                       .endpoint = destination.substr(std::min(blank + 1, destination.size()))};
+  const std::vector<std::string> words = absl::StrSplit(destination, ' ');
+  if (words.size() == 3) hello.destination = {.address = words[0], .ends = {.client = words[1], .server = words[2]}};
   return std::optional<Hello>(std::move(hello));
 }
 
@@ -202,6 +210,11 @@ Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
         "another task of the job answers there: a program that is none of the job's has the port and passes "
         "connections on, or a name leads to the wrong host"));
   }
+  if (result == static_cast<uint16_t>(Result::kRelayed)) {
+    return Refused(absl::UnavailableError(
+        "something between passes the connection on: a program that is none of the job's, or a proxy or translation of "
+        "addresses that you know (MUSTER_ALLOW_PROXY=1 in the environment of all tasks allows it)"));
+  }
   if (result != 0) {
     return Refused(absl::FailedPreconditionError(absl::StrCat("it refuses this process; reason ", result)));
   }
@@ -216,8 +229,8 @@ Handshake::Step ClientHandshake::TakeVerdict(ByteSpan received) {
 }
 
 ServerHandshake::ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy,
-                                 IsForAnother is_for_another)
-    : identity_(std::move(identity)), nonce_(nonce), busy_(busy), is_for_another_(std::move(is_for_another)) {}
+                                 AskReached ask_reached)
+    : identity_(std::move(identity)), nonce_(nonce), busy_(busy), ask_reached_(std::move(ask_reached)) {}
 
 Handshake::Step ServerHandshake::Advance(ByteSpan received) {
   return client_hello_.empty() ? TakeClientHello(received) : TakeProof(received);
@@ -259,9 +272,13 @@ Handshake::Step ServerHandshake::TakeProof(ByteSpan received) {
     return step;
   }
   // The client gets no proof, so who has passed the connection on can't pass as the server that the client meant.
-  if (is_for_another_ && is_for_another_(destination_)) {
-    StoreLittleEndian(static_cast<uint16_t>(Result::kOtherTask), verdict);
-    step.status = absl::PermissionDeniedError(absl::StrCat("it meant the task at ", destination_.address));
+  const Reached reached = ask_reached_ ? ask_reached_(destination_) : Reached::kWhoWasMeant;
+  if (reached != Reached::kWhoWasMeant) {
+    const bool is_other = reached == Reached::kAnotherTask;
+    StoreLittleEndian(static_cast<uint16_t>(is_other ? Result::kOtherTask : Result::kRelayed), verdict);
+    step.status = absl::PermissionDeniedError(
+        is_other ? absl::StrCat("it meant the task at ", destination_.address)
+                 : absl::StrCat("it is at ", destination_.ends.client, ", and something else passes it on"));
     return step;
   }
   const std::string proof = Proof(identity_.token, kServerLabel, client_hello_, server_hello_);

@@ -47,7 +47,7 @@ class Handshake {
   // `received` holds all unused bytes so far; it may hold more than needed. A step that uses nothing, sends nothing,
   // hasn't passed and has no error waits for more bytes. Not called again after `passed` or an error. The client's
   // errors are PermissionDenied, FailedPrecondition and Unavailable (the server is busy, or another one than the client
-  // meant), as in channel.h, without the peer's name.
+  // meant, or none directly), as in channel.h, without the peer's name.
   virtual Step Advance(ByteSpan received) = 0;
   // The client's hello and the server's as they were sent, once both are known. With the job's token they make keys for
   // what follows that no other connection has.
@@ -80,13 +80,13 @@ class ClientHandshake final : public Handshake {
 
 class ServerHandshake final : public Handshake {
  public:
-  // Returns whether a client with this destination meant another server.
-  using IsForAnother = std::function<bool(const Destination&)>;
+  // Returns whom a client with this destination has reached.
+  using AskReached = std::function<Reached(const Destination&)>;
 
-  // `busy`: refuse, because there are too many connections. `is_for_another` is asked about a client that has proven
-  // that it belongs to the job; null: every destination is this server's.
+  // `busy`: refuse, because there are too many connections. `ask_reached` is asked about a client that has proven that
+  // it belongs to the job; null: every destination is this server's.
   ServerHandshake(HandshakeIdentity identity, const HandshakeNonce& nonce, bool busy = false,
-                  IsForAnother is_for_another = nullptr);
+                  AskReached ask_reached = nullptr);
   Step Advance(ByteSpan received) override;
   std::string hellos() const override { return client_hello_ + server_hello_; }
 
@@ -97,7 +97,7 @@ class ServerHandshake final : public Handshake {
   const HandshakeIdentity identity_;
   const HandshakeNonce nonce_;
   const bool busy_;
-  const IsForAnother is_for_another_;
+  const AskReached ask_reached_;
   Destination destination_;
   std::string client_hello_;  // empty until received
   std::string server_hello_;

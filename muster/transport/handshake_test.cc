@@ -42,9 +42,9 @@ bool Deliver(Handshake& side, std::string& inbox, size_t piece, std::string& out
 }
 
 Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identity, size_t piece = 1000,
-              bool busy = false, ServerHandshake::IsForAnother is_for_another = nullptr) {
+              bool busy = false, ServerHandshake::AskReached ask_reached = nullptr) {
   ClientHandshake client(std::move(client_identity), kClientNonce);
-  ServerHandshake server(std::move(server_identity), kServerNonce, busy, std::move(is_for_another));
+  ServerHandshake server(std::move(server_identity), kServerNonce, busy, std::move(ask_reached));
   Outcome outcome;
   std::string to_server, to_client;
   for (int turn = 0; turn < 4; ++turn) {
@@ -66,8 +66,8 @@ Outcome Shake(HandshakeIdentity client_identity, HandshakeIdentity server_identi
 }
 
 HandshakeIdentity Identity(const std::string& secret) { return {.token = {secret}}; }
-HandshakeIdentity To(const std::string& address, const std::string& endpoint) {
-  return {.token = {"token"}, .destination = {.address = address, .endpoint = endpoint}};
+HandshakeIdentity To(const std::string& address) {
+  return {.token = {"token"}, .destination = {.address = address, .ends = {.client = "[::1]:5", .server = "[::1]:2"}}};
 }
 
 TEST(HandshakeTest, TwoOfOneJobPassInPiecesOfAnySize) {
@@ -128,13 +128,13 @@ TEST(HandshakeTest, TheMessagesAreThoseOfTheDocument) {
   HandshakeIdentity identity = Identity("token");
   identity.build_version = "b 1";
   HandshakeIdentity client = identity;
-  client.destination = {.address = "h:2222", .endpoint = "10.0.0.1:2222"};
+  client.destination = {.address = "h:2222", .ends = {.client = "10.0.0.2:5", .server = "10.0.0.1:2"}};
   const Outcome outcome = Shake(client, identity);
   ASSERT_EQ(outcome.sent.size(), 4);
   std::string nonce(32, '\0');
   nonce[0] = 1;
   EXPECT_EQ(outcome.sent[0],
-            std::string("MUSTER\r\n\x02\x00\x00\x00\x03\x00\x14\x00", 16) + nonce + "b 1h:2222 10.0.0.1:2222");
+            std::string("MUSTER\r\n\x02\x00\x00\x00\x03\x00\x1C\x00", 16) + nonce + "b 1h:2222 10.0.0.2:5 10.0.0.1:2");
   nonce[0] = 2;
   EXPECT_EQ(outcome.sent[1], std::string("MUSTER\r\n\x02\x00\x00\x00\x03\x00\x00\x00", 16) + nonce + "b 1");
   EXPECT_EQ(outcome.sent[2].size(), 32);
@@ -165,36 +165,38 @@ TEST(HandshakeTest, AnotherVersionIsRefusedNamingBothBuilds) {
   }
 }
 
-TEST(HandshakeTest, AServerLearnsWhereTheClientMeantToGo) {
+TEST(HandshakeTest, AServerLearnsWhereTheClientIsAndMeantToGo) {
   std::vector<Destination> asked;
   const auto mine = [&asked](const Destination& destination) {
     asked.push_back(destination);
-    return false;
+    return Reached::kWhoWasMeant;
   };
-  EXPECT_TRUE(Shake(To("h:2222", "[::1]:2222"), Identity("token"), 1, false, mine).client_passed);
-  EXPECT_TRUE(Shake(To("", ""), Identity("token"), 1, false, mine).client_passed);
-  EXPECT_TRUE(Shake(To(std::string(400, 'h'), "[::1]:2222"), Identity("token"), 1, false, mine).client_passed);
+  for (const std::string& address : {std::string("h:2222"), std::string(), std::string(400, 'h')})
+    EXPECT_TRUE(Shake(To(address), Identity("token"), 1, false, mine).client_passed) << address;
   ASSERT_EQ(asked.size(), 3);
   EXPECT_EQ(asked[0].address, "h:2222");
-  EXPECT_EQ(asked[0].endpoint, "[::1]:2222");
+  EXPECT_EQ(asked[0].ends.client, "[::1]:5");
+  EXPECT_EQ(asked[0].ends.server, "[::1]:2");
   EXPECT_EQ(asked[1].address, "");
   EXPECT_EQ(asked[2].address, "") << "no name is that long";
 }
 
-TEST(HandshakeTest, AClientThatMeantAnotherServerGetsNoProof) {
-  const Outcome outcome =
-      Shake(To("h:1", "10.0.0.1:1"), Identity("token"), 1000, false, [](const Destination&) { return true; });
-  EXPECT_EQ(outcome.client.code(), absl::StatusCode::kUnavailable) << outcome.client;
-  EXPECT_THAT(std::string(outcome.client.message()), HasSubstr("another task"));
-  EXPECT_EQ(outcome.server.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_THAT(std::string(outcome.server.message()), HasSubstr("h:1"));
-  EXPECT_EQ(outcome.sent[3].substr(8), std::string(32, '\0'));
+TEST(HandshakeTest, AClientThatHasReachedSomebodyElseGetsNoProof) {
+  for (const auto& [reached, words] : {std::pair(Reached::kAnotherTask, "another task"),
+                                       std::pair(Reached::kThroughAnother, "passes the connection on")}) {
+    const Outcome outcome =
+        Shake(To("h:1"), Identity("token"), 1000, false, [&](const Destination&) { return reached; });
+    EXPECT_EQ(outcome.client.code(), absl::StatusCode::kUnavailable) << outcome.client;
+    EXPECT_THAT(std::string(outcome.client.message()), HasSubstr(words));
+    EXPECT_EQ(outcome.server.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(outcome.sent[3].substr(8), std::string(32, '\0'));
+  }
 }
 
 TEST(HandshakeTest, OnlyMembersOfTheJobAreAskedWhereTheyMeantToGo) {
-  const Outcome outcome = Shake(To("h:1", "10.0.0.1:1"), Identity("other"), 1000, false, [](const Destination&) {
+  const Outcome outcome = Shake(To("h:1"), Identity("other"), 1000, false, [](const Destination&) {
     ADD_FAILURE() << "a stranger is asked";
-    return true;
+    return Reached::kAnotherTask;
   });
   EXPECT_EQ(outcome.client.code(), absl::StatusCode::kPermissionDenied) << outcome.client;
 }
@@ -233,14 +235,14 @@ TEST(HandshakeTest, AnOverlongBuildVersionIsRefusedFromItsLength) {
 }
 
 TEST(HandshakeTest, AnOverlongDestinationIsRefusedFromItsLength) {
-  std::string hello("MUSTER\r\n\x02\x00\x00\x00\x00\x00\x41\x01", 16);
+  std::string hello("MUSTER\r\n\x02\x00\x00\x00\x00\x00\x91\x01", 16);
   ServerHandshake server(Identity(""), kServerNonce);
   EXPECT_FALSE(server.Advance(AsBytes(hello.data(), hello.size())).status.ok());
 }
 
 // One of the two ends notices every changed byte.
 TEST(HandshakeTest, AChangedByteIsNoticed) {
-  const HandshakeIdentity identity = To("h:1", "10.0.0.1:1");
+  const HandshakeIdentity identity = To("h:1");
   const std::vector<std::string> messages = Shake(identity, Identity("token")).sent;
   for (size_t message = 0; message < 3; ++message) {
     for (size_t at = 0; at < messages[message].size(); ++at) {

@@ -61,8 +61,9 @@ std::string Exchange(Handshake& side, std::string message, ByteSpan change, bool
 
 void FuzzBetween(ByteSpan input) {
   const HandshakeNonce client_nonce{std::byte{1}}, server_nonce{std::byte{2}};
-  ClientHandshake client({.token = {"secret"}, .destination = {.address = "h:1", .endpoint = "10.0.0.1:1"}},
-                         client_nonce);
+  ClientHandshake client(
+      {.token = {"secret"}, .destination = {.address = "h:1", .ends = {.client = "[::1]:5", .server = "[::1]:1"}}},
+      client_nonce);
   ServerHandshake server({.token = {"secret"}}, server_nonce);
   const size_t quarter = input.size() / 4;
   bool changed = false, client_passed = false, server_passed = false, none = false;

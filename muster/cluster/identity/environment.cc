@@ -63,6 +63,7 @@ Environment ReadEnvironment() {
           .run_id = Variable("MUSTER_RUN_ID"),
           .arena_fd = Variable("MUSTER_ARENA_FD"),
           .cluster_file = Variable("MUSTER_CLUSTER_FILE"),
+          .allow_proxy = Variable("MUSTER_ALLOW_PROXY").value_or("") == "1",
           .heard_file = Variable("MUSTER_HEARD_FILE"),
           .task_life = Variable("MUSTER_TASK_LIFE"),
           .trace = Variable("MUSTER_TRACE"),

@@ -20,6 +20,7 @@ struct Environment {
   std::optional<std::string> run_id;        // MUSTER_RUN_ID: `muster run` started this process and names it in its log
   std::optional<std::string> arena_fd;      // MUSTER_ARENA_FD: descriptor of the memory that this ps's launcher keeps
   std::optional<std::string> cluster_file;  // MUSTER_CLUSTER_FILE: addresses of tasks that have moved to another host
+  bool allow_proxy = false;                 // MUSTER_ALLOW_PROXY=1: a proxy may be between tasks (docs/security.md)
   std::optional<std::string> heard_file;    // MUSTER_HEARD_FILE: counts while this host hears the job's launcher
   std::optional<std::string> task_life;     // MUSTER_TASK_LIFE: how often the job's launcher has started this task
   std::optional<std::string> trace;         // MUSTER_TRACE: the default of --trace

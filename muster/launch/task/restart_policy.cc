@@ -22,6 +22,8 @@ bool IsRetryable(const ExitStatus& status) {
   return std::find(std::begin(kOwnMistakes), std::end(kOwnMistakes), status.signal) == std::end(kOwnMistakes);
 }
 
-bool IsRetryableInForeground(const ExitStatus& status) { return status.signal != 0 || SaysTryAgain(status.ShellCode()); }
+bool IsRetryableInForeground(const ExitStatus& status) {
+  return status.signal != 0 || SaysTryAgain(status.ShellCode());
+}
 
 }  // namespace muster

@@ -22,6 +22,7 @@ NodeOptions WithToken(NodeOptions options) {
   const Environment environment = ReadEnvironment();
   if (options.token.secret.empty()) options.token.secret = environment.job_token.value_or("");
   if (options.token.cluster_file.empty()) options.token.cluster_file = environment.cluster_file.value_or("");
+  options.token.tasks.allow_proxy |= environment.allow_proxy;
   if (options.arena_fd.empty()) options.arena_fd = environment.arena_fd.value_or("");
   if (options.heard_file.empty()) options.heard_file = environment.heard_file.value_or("");
   if (options.life == 0) options.life = TaskLifeOf(environment);

@@ -52,8 +52,8 @@ std::function<std::optional<uint64_t>()> SupervisorCountOf(const TaskConfig& tas
   return [heard_file] { return ReadCounter(heard_file); };
 }
 
-TaskAddresses AddressesOf(const TaskConfig& task) {
-  TaskAddresses addresses{.own = task.master()};
+TaskAddresses AddressesOf(const TaskConfig& task, bool allow_proxy) {
+  TaskAddresses addresses{.own = task.master(), .allow_proxy = allow_proxy};
   for (const TaskId& other : task.cluster().AllTasks())
     if (other != task.task()) addresses.others.push_back(*task.cluster().TaskAddress(other));
   return addresses;
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Node>> Node::Create(const TaskConfig& task, NodeO
         absl::StrCat("NodeOptions::threads is ", options.threads, "; accepted: 0, by the cores of this host, or more"));
   RaiseDescriptorLimit();
   RETURN_IF_ERROR(CheckJobToken(options.token.secret));
-  options.token.tasks = AddressesOf(task);
+  options.token.tasks = AddressesOf(task, options.token.tasks.allow_proxy);
   // Must come first, because threads inherit it.
   if (options.flush_denormals) FlushDenormals();
   auto node = std::unique_ptr<Node>(new Node(task, std::move(options)));

@@ -9,8 +9,10 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "muster/base/net/this_host.h"
 
 namespace muster {
@@ -45,6 +47,9 @@ bool Endpoint::is_loopback() const { return IsLoopback(*get()); }
 std::string Endpoint::ToString() const {
   char host[NI_MAXHOST] = "";
   if (getnameinfo(get(), length, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "an unknown address";
+  constexpr absl::string_view kMapped = "::ffff:";
+  if (absl::StartsWith(host, kMapped) && absl::StrContains(host, '.'))
+    return absl::StrCat(absl::string_view(host).substr(kMapped.size()), ":", port());
   return family() == AF_INET6 ? absl::StrCat("[", host, "]:", port()) : absl::StrCat(host, ":", port());
 }
 

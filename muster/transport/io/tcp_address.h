@@ -27,7 +27,8 @@ struct Endpoint {
   int port() const;
   bool is_loopback() const;
   bool operator==(const Endpoint& other) const { return ToString() == other.ToString(); }
-  std::string ToString() const;  // "127.0.0.1:2222", "[::1]:2222"
+  // "127.0.0.1:2222", "[::1]:2222". An IPv4 address within IPv6 reads as in IPv4.
+  std::string ToString() const;
 };
 
 // Returns at least one endpoint. `numeric_only`: doesn't block, and fails for a name. Unavailable gives the resolver's

@@ -30,6 +30,8 @@ class Relay {
   Relay() {
     const Endpoint any = Resolve(*ParseTcpAddress("127.0.0.1:0"), /*numeric_only=*/true)->front();
     listening_ = Socket(socket(any.family(), SOCK_STREAM | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    EXPECT_EQ(setsockopt(listening_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
     EXPECT_EQ(bind(listening_.fd(), any.get(), any.length), 0);
     EXPECT_EQ(listen(listening_.fd(), 16), 0);
   }
@@ -37,9 +39,15 @@ class Relay {
   void set_target(const std::string& target) { target_ = target; }
   int passed_on() const { return static_cast<int>(pairs_.size()); }
 
+  // Accepts a connection without passing it on yet. Returns whether it has one.
+  bool HoldsOne() {
+    if (!held_.valid()) held_ = Socket(accept(listening_.fd(), nullptr, nullptr));
+    return held_.valid();
+  }
+  void StopListening() { listening_ = Socket(); }
+
   void Work() {
-    for (int fd = accept(listening_.fd(), nullptr, nullptr); fd >= 0; fd = accept(listening_.fd(), nullptr, nullptr))
-      pairs_.emplace_back(Socket(fd), Connected(target_));
+    while (listening_.valid() ? HoldsOne() : held_.valid()) pairs_.emplace_back(std::move(held_), Connected(target_));
     for (auto& [client, server] : pairs_) {
       Pass(client, server);
       Pass(server, client);
@@ -58,6 +66,7 @@ class Relay {
   }
 
   Socket listening_;
+  Socket held_;
   std::string target_;
   std::list<std::pair<Socket, Socket>> pairs_;
 };
@@ -102,9 +111,9 @@ class RelayedHandshakeTest : public ::testing::Test {
     return Ask(absl::Seconds(30));
   }
 
-  void ExpectRefused(const absl::Status& status) {
+  void ExpectRefused(const absl::Status& status, const std::string& words = "another task of the job answers there") {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("another task of the job answers there"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
     EXPECT_EQ(handler_.Count("connect"), 0);
     EXPECT_EQ(listener_->stats().accepted, 0);
   }
@@ -135,7 +144,35 @@ TEST_F(RelayedHandshakeTest, APortThatATaskHasLeftLeadsNowhere) {
 TEST_F(RelayedHandshakeTest, TheSamePortAtAnotherAddressOfThisHostLeadsNowhere) {
   const std::string name = absl::StrCat("localhost:", PortOf(relay_.address()));
   Serve(absl::StrCat("127.0.0.2:", PortOf(relay_.address())), {.own = name});
-  ExpectRefused(AskInVain(name));
+  ExpectRefused(AskInVain(name), "something between passes the connection on");
+}
+
+// The stranger had the port before the server, has kept a client's connection and gives the port up.
+TEST_F(RelayedHandshakeTest, AConnectionFromBeforeTheServersLifeIsNotPassedOnToIt) {
+  const std::string own = relay_.address();
+  Dial(own);
+  Request request;
+  request.method = Method::kEcho;
+  request.deadline = loop_.Now() + absl::Seconds(30);
+  std::optional<absl::Status> result;
+  channel_->Call(request, [&](absl::StatusOr<Reply> reply) { result = reply.status(); });
+  while (!relay_.HoldsOne()) loop_.RunUntil([] { return false; }, loop_.Now() + absl::Milliseconds(1));
+  relay_.StopListening();
+  Serve(own, {.own = own});
+  while (!result) {
+    loop_.RunUntil([&] { return result.has_value(); }, loop_.Now() + absl::Milliseconds(1));
+    relay_.Work();
+  }
+  EXPECT_EQ(*result, absl::OkStatus()) << "it connects once more, and nobody is between";
+  EXPECT_EQ(relay_.passed_on(), 1);
+  EXPECT_EQ(listener_->stats().dropped_handshake, 1);
+  EXPECT_EQ(listener_->stats().accepted, 1);
+}
+
+TEST_F(RelayedHandshakeTest, AProxyOfTheOwnAddressCanBeAllowed) {
+  Serve("127.0.0.1:0", {.own = relay_.address(), .allow_proxy = true});
+  EXPECT_EQ(AskForAnswer(relay_.address()), absl::OkStatus());
+  EXPECT_EQ(relay_.passed_on(), 1);
 }
 
 TEST_F(RelayedHandshakeTest, AForwardedPortThatIsNoTasksLeadsToTheServer) {

@@ -99,7 +99,8 @@ void TcpChannel::OnDialed(absl::StatusOr<Socket> socket) {
   proven_ = false;
   const Endpoint server = RemoteEndpoint(socket->fd());
   HandshakeIdentity identity = identity_;
-  identity.destination = {.address = dialed_, .endpoint = server.ToString()};
+  identity.destination = {.address = dialed_,
+                          .ends = {.client = LocalEndpoint(socket->fd()).ToString(), .server = server.ToString()}};
   auto handshake = std::make_unique<ClientHandshake>(std::move(identity), RandomNonce(),
                                                      [server] { return FindPortSecret(server); });
   connection_ = std::make_shared<TcpConnection>(loop_, *std::move(socket), options_, std::move(handshake),

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/log.h"
-#include "muster/base/net/this_host.h"
 #include "muster/base/os/descriptor_limit.h"
 #include "muster/base/status_macros.h"
 #include "muster/transport/tcp/moved_addresses.h"
@@ -111,20 +110,13 @@ void TcpListener::OnAccepted(Socket socket) {
   auto connection = std::make_shared<TcpServerConnection>(
       loop_, options_, handler_, static_cast<TcpServerConnection::Host&>(*this), port_.get(), ConnectionId{id}, peer);
   connections_[id] = connection;
-  auto is_for_another = [this, endpoint = LocalEndpoint(socket.fd()).ToString()](const Destination& destination) {
-    return IsForAnother(destination, endpoint);
+  auto ask_reached = [this, ends = ConnectionEnds{.client = peer, .server = LocalEndpoint(socket.fd()).ToString()}](
+                         const Destination& destination) {
+    const JobToken& token = identity_.token;
+    return WhoIsReached(token.tasks, ClusterFileText(token.cluster_file), destination, ends);
   };
   connection->Start(std::move(socket),
-                    std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy, std::move(is_for_another)));
-}
-
-bool TcpListener::IsForAnother(const Destination& destination, const std::string& endpoint) const {
-  const JobToken& token = identity_.token;
-  if (IsElsewhere(token.tasks, ClusterFileText(token.cluster_file), destination.address)) return true;
-  // A name with several addresses of this host, as localhost, may have led to one that is somebody else's. Where the
-  // address is another host's, something between translates addresses.
-  return destination.address == token.tasks.own && !destination.address.empty() && destination.endpoint != endpoint &&
-         IsThisHost(destination.endpoint);
+                    std::make_unique<ServerHandshake>(identity_, RandomNonce(), busy, std::move(ask_reached)));
 }
 
 bool TcpListener::MakeRoom(const Socket& socket, const std::string& address) {

@@ -41,8 +41,6 @@ class TcpListener final : public Listener, private TcpServerConnection::Host {
   absl::Status Bind(const Endpoint& endpoint, const std::string& address);
   void KeepSecretLater();
   void OnAccepted(Socket socket);
-  // Returns whether a client that arrived at `endpoint` of this host meant another server.
-  bool IsForAnother(const Destination& destination, const std::string& endpoint) const;
   // Ends older connections in the handshake, as far as a new one from `address` needs their place. False: there is no
   // place for a client, but for telling it so.
   bool MakeRoom(const Socket& socket, const std::string& address);

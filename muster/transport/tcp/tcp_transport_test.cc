@@ -341,6 +341,11 @@ TEST_F(TcpTransportTest, NamesAndIPv6) {
     EXPECT_NE(listener_->address(), address);
   }
   EXPECT_THAT(handler_.peers[1], ::testing::StartsWith("[::1]:"));
+  Start("[::]:0");  // serves both families
+  const std::string port = listener_->address().substr(listener_->address().rfind(':'));
+  channel_ = transport_->Connect("127.0.0.1" + port);
+  EXPECT_TRUE(Works());
+  EXPECT_THAT(handler_.peers.back(), ::testing::StartsWith("127.0.0.1:")) << "as the client names itself";
   channel_ = transport_->Connect("no-such-host.invalid:2222");
   const absl::Status status = Ask(*channel_, Method::kEcho, "", absl::Seconds(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;

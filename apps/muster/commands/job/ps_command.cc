@@ -61,7 +61,8 @@ int Serve(std::vector<std::string> arguments, const std::string& apply, const st
   SetUpLog(environment.run_id ? "" : task->task().ToString());
   if (!task->notice().empty()) LogInfo(task->notice());
   auto node = Node::Create(*task, {.token = {.secret = environment.job_token.value_or(""),
-                                             .cluster_file = environment.cluster_file.value_or("")},
+                                             .cluster_file = environment.cluster_file.value_or(""),
+                                             .tasks = {.allow_proxy = environment.allow_proxy}},
                                    .apply = ParseApplyChoice(apply).value(),
                                    .transport = ParseTransportChoice(transport).value(),
                                    .arena_fd = environment.arena_fd.value_or(""),
