@@ -176,6 +176,7 @@ TEST_F(JobCollectorTest, ASupervisorThatEndsWithoutAWordIsNotAKill) {
 }
 
 TEST_F(JobCollectorTest, ARunThatGoesOnInAnotherJobIsSentThere) {
+  played_.terms.max_requeues = 1;
   ASSERT_TRUE(Step().ok());
   JobOfRun job = **ReadJobFile(far_.job(id_));
   job.wants_another = true;
