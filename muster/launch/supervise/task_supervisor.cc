@@ -107,7 +107,7 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   absl::Duration pause = life.short_lives == 1 ? absl::ZeroDuration()
                                                : std::min(std::max(kLongestPause, policy.pause),
                                                           policy.pause * (1 << std::min(life.short_lives - 2, 10)));
-  if (status.ShellCode() == 128 + SIGTERM) pause = std::max(pause, options_.pause_after_sigterm);
+  if (status.at_signal || status.ShellCode() == 128 + SIGTERM) pause = std::max(pause, options_.pause_after_sigterm);
   report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
                        counts ? absl::StrCat(" (restart ", life.restarts, " of ", policy.limit, ")")
