@@ -26,8 +26,8 @@ struct ExitStatus {
   std::string lost_host = {};
 
   bool ok() const { return code == 0 && signal == 0 && !at_signal; }
-  // Returns what a shell has in $?: 128 + the signal for a process that was killed. Who has exited with 0 at a signal
-  // counts as ended by SIGTERM.
+  // Returns what a shell has in $?: 128 + the signal for a process that was killed. A process that has exited with 0 at
+  // a signal counts as ended by SIGTERM.
   int ShellCode() const { return signal != 0 ? 128 + signal : at_signal && code == 0 ? 128 + 15 : code; }
   // Returns whether SIGKILL killed it, or its program if it is a shell, which says so by 137.
   bool WasKilled() const { return signal == 9 || code == 137; }
