@@ -270,6 +270,7 @@ TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgainBeforeItsTasksRun) {
   EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
   EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("the supervisor of experiment 1 was killed (signal 9)"));
+  EXPECT_THAT(Out({"logs", "1"}), HasSubstr("its supervisor was killed; another one begins the run once more"));
 }
 
 // Slurm forgets jobs after two seconds here, and there is no accounting.
@@ -313,6 +314,8 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   train->WaitForOut("start 2\n");
   EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
+  AwaitState([this] { return StateOf("1"); }, "RUNNING");
+  EXPECT_EQ(Json({"status", "1"})["reason"], "") << "it goes on already";
   EXPECT_EQ(JobOf("1"), job);
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   EXPECT_NE(train->Wait(), 0);
