@@ -30,7 +30,8 @@ TEST(UnsharedModelFolderLines, SayWhatWorksWhenPsAreElsewhere) {
               ElementsAre("unless h2 shares /data/model with h1, worker:0 alone writes to h1 and restores from there, "
                           "for all parameter servers: training works; without h1 there are no checkpoints"));
   for (const int index : {2, 3}) request.hosts[{kPsJob, index}] = "h3";
-  EXPECT_THAT(UnsharedModelFolderLines(request, ""), ElementsAre(HasSubstr("unless h2, h3 share /data/model with h1, ")));
+  EXPECT_THAT(UnsharedModelFolderLines(request, ""),
+              ElementsAre(HasSubstr("unless h2, h3 share /data/model with h1, ")));
   request.hosts[{kEvaluatorJob, 0}] = "h3";
   EXPECT_THAT(UnsharedModelFolderLines(request, ""), SizeIs(2));
   request.chiefs = 1;

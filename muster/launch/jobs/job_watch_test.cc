@@ -119,8 +119,8 @@ TEST_F(JobWatchTest, AHostThatSeesNothingOfTheHomeIsNamed) {
   scratch_.Write("experiments/1/job_over", "");  // as a supervisor leaves it
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
   Look();
-  EXPECT_EQ(Get(*registry_, id).reason, absl::StrCat("h1 doesn't see MUSTER_HOME (", home_.path(),
-                                                     "): put it into a folder that all nodes see"));
+  EXPECT_EQ(Get(*registry_, id).reason,
+            absl::StrCat("h1 doesn't see MUSTER_HOME (", home_.path(), "): put it into a folder that all nodes see"));
   EXPECT_EQ(Get(*registry_, id).exit_code, 2);
 }
 

@@ -73,7 +73,7 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
                .chain = place.chain,
                .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
-  // Of a job before: one whose script was killed while it waited, or that couldn't start a supervisor.
+  // A job before may have left them: its script was killed while it waited, or couldn't start a supervisor.
   for (const std::string& before : {order.home.job_waits(id), order.home.job_over(id)}) unlink(before.c_str());
   // Before there is a job, so that none is without a collector, which ends one that this process couldn't write down.
   const bool is_far = HasFarHomes(engine);

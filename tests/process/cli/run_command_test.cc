@@ -401,7 +401,8 @@ TEST(RunCommand, EachTaskOfAStepOfSrunWouldStartARunOfItsOwn) {
   // It may be meant, for runs that have nothing to do with each other.
   MusterRun here({"--ps", "0", "--", "true"}, {.environment = environment});
   EXPECT_EQ(here.Wait(), 0) << here.err;
-  EXPECT_THAT(here.err, HasSubstr("this is task 0 of 2 of Slurm's step 17.0, and each of them starts a run of its own"));
+  EXPECT_THAT(here.err,
+              HasSubstr("this is task 0 of 2 of Slurm's step 17.0, and each of them starts a run of its own"));
 }
 
 TEST(RunCommand, LogDirHasAFileForEachTask) {

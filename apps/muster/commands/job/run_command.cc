@@ -388,9 +388,10 @@ absl::Status CheckStartedOnce(const RunFlags& flags) {
   const std::string task = OneOfSeveral(ReadEnvironment().roles.slurm);
   if (task.empty()) return absl::OkStatus();
   if (flags.hosts.on == kSlurmEngine)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--on slurm: this is ", task, ", and each of them would start a whole run on all nodes; accepted: without "
-        "srun, or with srun -n 1, and --pty for a terminal"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--on slurm: this is ", task,
+                     ", and each of them would start a whole run on all nodes; accepted: without "
+                     "srun, or with srun -n 1, and --pty for a terminal"));
   std::fprintf(stderr, "muster run: this is %s, and each of them starts a run of its own\n", task.c_str());
   return absl::OkStatus();
 }
