@@ -51,7 +51,8 @@ struct JobRequest {
   std::string home;          // MUSTER_HOME
   std::string folder;        // the run's own, in which the script runs
   std::string output_file;   // what the script prints, one attempt behind the other
-  std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died
+  std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died; what the
+                             // script itself writes there is why it can't start one
   std::string waits_file;    // Home::job_waits, where the script says why it waits
   std::string notice_file;   // made when the engine announces the end of the job's time
   mode_t users_umask = 022;  // muster's own files have another one
@@ -74,6 +75,8 @@ struct JobNews {
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  // The host that couldn't open the script's output file, so that nothing of the script was run; "": it isn't that.
+  std::string opened_nothing = "";
   bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/experiment/handover.h"
+#include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
@@ -29,10 +31,11 @@ namespace muster {
 namespace {
 
 constexpr off_t kMostLastWords = 4 << 10;  // bytes of the end of a job's output that are read
-constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits
+constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits, or can't begin
 constexpr absl::Duration kFetchPatience = absl::Seconds(3);
 constexpr int kExitAsked = 128 + SIGTERM;
 constexpr int kExitKilled = 128 + SIGKILL;
+constexpr int kExitNotBegun = 2;
 
 std::string JobText(const JobOfRun& job, const std::string& title) {
   return absl::StrCat("job ", job.id, " of ", title);
@@ -45,6 +48,14 @@ bool MayGiveBack(RunState state) {
 
 std::string GoesOnBy(const ExperimentId& id) {
   return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
+}
+
+// For whoever reads the log: no supervisor has said it. Only while the run's lock is held, as nobody else writes then.
+void SayInLog(const Home& home, const ExperimentId& id, const LostEnd& end, const Clock& clock) {
+  TaskLogs logs({.folder = home.logs(id)}, clock);
+  logs.Say(end.reason);
+  logs.AddState(end.state);
+  logs.Flush();
 }
 
 }  // namespace
@@ -322,6 +333,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
     end = {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitAsked};
   } else if (run.news.cancelled) {
     end = {.state = RunState::kKilled, .reason = absl::StrCat("its ", job, " was cancelled"), .exit_code = kExitAsked};
+  } else if (const std::string why = WhyNotBegun(id, run); !why.empty()) {
+    end = {.reason = why, .exit_code = kExitNotBegun};
   } else {
     end = {.state = RunState::kFailed,
            .reason = absl::StrCat("its ", job, " has ended",
@@ -332,7 +345,20 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
   }
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
+  if (!IsFar(home_, id)) SayInLog(home_, id, end, clock_);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
+}
+
+std::string JobWatch::WhyNotBegun(const ExperimentId& id, const RunInJob& run) const {
+  const std::string over = PosixFileSystem().ReadShortFile(home_.job_over(id), kMostWaits).value_or("");
+  const std::string said = OneLine(std::string(absl::StripAsciiWhitespace(over)));
+  if (!said.empty()) return said;
+  const std::string output = home_.job_output(id);
+  if (run.news.opened_nothing.empty() || PosixFileSystem().Exists(output)) return "";
+  // The user may have named another file.
+  if (!absl::StrContains(PosixFileSystem().ReadFile(home_.job_script(id)).value_or(""), output)) return "";
+  return absl::StrCat(run.news.opened_nothing, " doesn't see MUSTER_HOME (", home_.path(),
+                      "): put it into a folder that all nodes see");
 }
 
 std::string JobWatch::LastWords(const ExperimentId& id) const {

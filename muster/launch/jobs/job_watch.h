@@ -77,6 +77,8 @@ class JobWatch {
   absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
+  // Returns why a job that has ended has never had a supervisor, as far as its script or the engine says it; else "".
+  std::string WhyNotBegun(const ExperimentId& id, const RunInJob& run) const;
   std::string LastWords(const ExperimentId& id) const;
 
   const Home home_;

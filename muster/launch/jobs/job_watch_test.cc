@@ -102,6 +102,42 @@ TEST_F(JobWatchTest, ARunWhoseJobHasEndedHasFailedForThatReason) {
   EXPECT_EQ(watch_.Find(id), nullptr);
 }
 
+TEST_F(JobWatchTest, WhyAScriptCouldStartNoSupervisorIsTheRunsReasonAndInItsLog) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  scratch_.Write("experiments/1/job_over", "h1 has no /tmp/muster: put muster into a folder\n");
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (NonZeroExitCode)"};
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: h1 has no /tmp/muster: put muster into a folder"));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).exit_code, 2);
+  EXPECT_THAT(scratch_.Read("experiments/1/logs/experiment/000001.log"),
+              MatchesRegex(".* m h1 has no /tmp/muster: put muster into a folder\n.* s FAILED\n"));
+}
+
+TEST_F(JobWatchTest, AHostThatSeesNothingOfTheHomeIsNamed) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  scratch_.Write("experiments/1/job.sh", absl::StrCat("#SBATCH --output=", home_.job_output(id), "\n"));
+  scratch_.Write("experiments/1/job_over", "");  // as a supervisor leaves it
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
+  Look();
+  EXPECT_EQ(Get(*registry_, id).reason,
+            absl::StrCat("h1 doesn't see MUSTER_HOME (", home_.path(), "): put it into a folder that all nodes see"));
+  EXPECT_EQ(Get(*registry_, id).exit_code, 2);
+}
+
+TEST_F(JobWatchTest, AHostThatHasOpenedTheOutputOrHadToOpenAnotherFileIsntCalledBlind) {
+  for (const bool has_output : {false, true}) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    const std::string folder = absl::StrCat("experiments/", id.number);
+    const std::string output = has_output ? home_.job_output(id) : "/users/own";
+    scratch_.Write(folder + "/job.sh", absl::StrCat("#SBATCH --output=", output, "\n"));
+    if (has_output) scratch_.Write(folder + "/job.out", "");
+    engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
+    Look();
+    EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended: FAILED (JobLaunchFailure)");
+    EXPECT_EQ(Get(*registry_, id).exit_code, 137);
+  }
+}
+
 TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};

@@ -67,7 +67,8 @@ class LifeInJob {
   Registry& registry_;
   OwnJob own_;
   JobOfRun job_;
-  bool begun_anew_ = false;  // by the engine, since the last life
+  bool begun_anew_ = false;   // by the engine, since the last life
+  std::string begins_again_;  // JobLimits::begins_again
 };
 
 absl::Status LifeInJob::Join() {
@@ -158,8 +159,9 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
     while (!engine_.EndLeftSteps(own_.id) && registry_.SinceRenewal(id_).value_or(patience) < patience)
       poll(nullptr, 0, 10 * kPauseMs);
   }
-  return registry_.StartOver(id_, begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
-                                              : "its supervisor was killed, and began anew");
+  begins_again_ = begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
+                              : "its supervisor was killed; another one begins the run once more";
+  return registry_.StartOver(id_, begins_again_);
 }
 
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
@@ -180,7 +182,8 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                          return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
                                         : EndingOf(engine_, own_, RealClock(), absl::SleepFor);
                        },
-                   .left = std::move(left)};
+                   .left = std::move(left),
+                   .begins_again = begins_again_};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Time began = RealClock().Now();
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, terms, job_.ending_seconds);

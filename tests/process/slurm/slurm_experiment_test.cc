@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "tests/process/slurm/slurm_experiments.h"
 
@@ -84,6 +85,24 @@ TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
   job_ = "partition: null";
   WriteExperiment("run: 'true'");
   EXPECT_THAT(Out({"train", "--dry-run"}), ContainsRegex("Slurm says: sbatch: Job [0-9]+ to start at "));
+}
+
+TEST_F(SlurmExperiment, ANodeThatDoesntSeeMusterOrTheHomeIsNamed) {
+  const ScratchFolder own;  // the nodes have a /tmp of their own
+  std::filesystem::copy_file(BinFolder() + "/muster", own / "muster");
+  job_ = "nodes: 1, nodelist: h1";
+  WriteExperiment("run: 'true'");
+  const auto expect = [this](const std::vector<std::string>& words, const std::string& why) {
+    Process train(slurm().On("h0", Joined(words, {"train"})), Options());
+    EXPECT_EQ(train.Wait(), 2) << train.err;
+    EXPECT_THAT(train.err, HasSubstr(why));
+  };
+  const std::string no_muster =
+      absl::StrCat("h1 has no ", own / "muster", ": put muster into a folder that all nodes see");
+  expect({own / "muster"}, no_muster);
+  EXPECT_THAT(Out({"logs", "1"}), HasSubstr(no_muster));
+  expect({"env", "MUSTER_HOME=" + own / "home", BinFolder() + "/muster"},
+         absl::StrCat("h1 doesn't see MUSTER_HOME (", own / "home", "): put it into a folder that all nodes see"));
 }
 
 TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {
@@ -270,6 +289,7 @@ TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgainBeforeItsTasksRun) {
   EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
   EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("the supervisor of experiment 1 was killed (signal 9)"));
+  EXPECT_THAT(Out({"logs", "1"}), HasSubstr("its supervisor was killed; another one begins the run once more"));
 }
 
 // Slurm forgets jobs after two seconds here, and there is no accounting.
@@ -313,6 +333,8 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   train->WaitForOut("start 2\n");
   EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
+  AwaitState([this] { return StateOf("1"); }, "RUNNING");
+  EXPECT_EQ(Json({"status", "1"})["reason"], "") << "it goes on already";
   EXPECT_EQ(JobOf("1"), job);
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   EXPECT_NE(train->Wait(), 0);

@@ -94,7 +94,8 @@ Examples:
 
 Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed; 138 if
 the connection to the host that supervises broke, where it goes on;
-2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
+2 wrong file or usage, this machine has less than the file asks for, or the first node of its job sees no muster or no
+MUSTER_HOME: nothing was started.)";
 
 struct TrainFlags {
   std::string file;

@@ -75,7 +75,7 @@ TEST_F(SlurmJobsTest, AJobGetsNothingOfTheJobAroundIt) {
 }
 
 TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
-  Command("squeue", "printf '1|PENDING|Resources\\n2|RUNNING|None\\n3|COMPLETING|NodeDown\\n'");
+  Command("squeue", "printf '1|PENDING|n/a|Resources\\n2|RUNNING|h1|None\\n3|COMPLETING|h1|NodeDown\\n'");
   Command("sacct",
           "[ \"$*\" = '--allocations --noheader --parsable2 --format=JobIDRaw,State --jobs=4,5,6' ] || exit 9; "
           "printf '4|CANCELLED by 1000\\n5|TIMEOUT\\n'");
@@ -84,7 +84,7 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   EXPECT_EQ(news->at("1").phase, JobPhase::kWaits);
   EXPECT_EQ(news->at("1").text, "PENDING (Resources)");
   EXPECT_FALSE(news->at("1").stuck);
-  EXPECT_TRUE(ParseQueue("1|PENDING|PartitionTimeLimit\n").at("1").stuck);
+  EXPECT_TRUE(ParseQueue("1|PENDING|n/a|PartitionTimeLimit\n").at("1").stuck);
   EXPECT_EQ(news->at("2").phase, JobPhase::kRuns);
   EXPECT_EQ(news->at("2").text, "RUNNING");
   EXPECT_TRUE(news->at("3").ending);
@@ -173,6 +173,15 @@ TEST_F(SlurmJobsTest, ARequeuedJobBeginsAtOnce) {
   Noting("scontrol", "exit 1");  // which costs two minutes, and nothing else
   Jobs().Hasten("7");
   EXPECT_EQ(Told(), "update JobId=7 StartTime=now\n");
+}
+
+TEST(ParseQueueTest, TheHostThatCantOpenTheOutputOfTheScriptIsNamed) {
+  const JobNews news = ParseQueue("1|FAILED|h1|JobLaunchFailure\n").at("1");
+  EXPECT_EQ(news.opened_nothing, "h1");
+  EXPECT_EQ(news.text, "FAILED (JobLaunchFailure)");
+  EXPECT_EQ(ParseQueue("1|FAILED|n/a|JobLaunchFailure\n").at("1").opened_nothing, "the job's first node");
+  EXPECT_EQ(ParseQueue("1|FAILED|h1|NonZeroExitCode\n").at("1").opened_nothing, "");
+  EXPECT_EQ(ParseQueue("1|PENDING|n/a|JobLaunchFailure\n").at("1").opened_nothing, "") << "it is tried again";
 }
 
 TEST(ParseQueueTest, LinesOfAnotherFormAreSkipped) {
