@@ -80,7 +80,11 @@ TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
               HasSubstr("muster train: sbatch: error: invalid partition specified: nope; sbatch: error: Batch "
                         "job submission failed: Invalid partition name specified; nothing was submitted"));
   EXPECT_THAT(Muster({"ls"}).out, Not(HasSubstr("toy")));
-  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("Slurm says: sbatch: error: invalid partition specified: nope"));
+  const Said dry = Muster({"train", "--dry-run"});
+  EXPECT_EQ(dry.exit_code, 2);
+  EXPECT_THAT(dry.out, HasSubstr("#SBATCH --partition=nope"));
+  EXPECT_THAT(dry.err, HasSubstr("muster train: it can't run as it is: Slurm says: sbatch: error: invalid partition "
+                                 "specified: nope"));
   job_ = "partition: null";
   WriteExperiment("run: 'true'");
   EXPECT_THAT(Out({"train", "--dry-run"}), ContainsRegex("Slurm says: sbatch: Job [0-9]+ to start at "));

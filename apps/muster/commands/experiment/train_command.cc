@@ -72,8 +72,8 @@ machine; --spark nodes=N says in how many of its tasks. docs/spark.md has more.
 image=IMAGE names, made by your own kubectl; docs/kubernetes.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
-the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
-with exit code 2.
+the environment over the file, the file over the default. What keeps it from running on this machine, or what
+the engine says against it, follows on stderr, with exit code 2.
 
 Examples:
   muster train --dry-run
@@ -365,8 +365,10 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
   const auto words = engine->WouldTake(script);
-  std::printf("\n%s says: %s\n", engine->title().c_str(),
-              words.ok() ? words->c_str() : std::string(words.status().message()).c_str());
+  if (!words.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("it can't run as it is: ", engine->title(), " says: ", std::string(words.status().message())));
+  std::printf("\n%s says: %s\n", engine->title().c_str(), words->c_str());
   return 0;
 }
 
