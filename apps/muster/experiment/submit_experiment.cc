@@ -180,14 +180,14 @@ int ExitCodeOf(const RunRecord& run) {
   return run.exit_code != 0 ? run.exit_code : 1;
 }
 
-std::string EndText(const RunRecord& run) {
+std::string EndText(Registry& registry, const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   // A run that hasn't begun has no output.
   const std::string output = run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir);
   const std::string on_host = output.empty() || ShownHost().empty() ? "" : " on " + ShownHost();
   return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), output, on_host, "\n");
+                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(registry, run), output, on_host, "\n");
 }
 
 // `why`: Home::refused.
@@ -245,7 +245,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
     return kExitUsage;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
-  std::fputs(EndText(run).c_str(), stderr);
+  std::fputs(EndText(*opened.registry, run).c_str(), stderr);
   return ExitCodeOf(run);
 }
 

@@ -8,13 +8,10 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/spec/go_on_command.h"
 
 namespace muster {
 namespace {
-
-std::string GoesOnIn(const ExperimentId& id) {
-  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
-}
 
 // Between two questions when the job ends.
 constexpr absl::Duration kAskAgain = absl::Minutes(10);
@@ -49,7 +46,7 @@ void ExperimentRun::NoteInterruption() {
   job_failed_ = ending.what == EndingOfJob::What::kEnded;
   if (job_failed_ || ending.what == EndingOfJob::What::kCancelled) {
     run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason,
-                              job_failed_ ? GoesOnIn(run.id) : "");
+                              job_failed_ ? GoesOnBy(run.id.ToString(), order_.file.name) : "");
     return;
   }
   end_.begun_anew = ending.what == EndingOfJob::What::kBegunAnew;
@@ -61,7 +58,7 @@ void ExperimentRun::NoteInterruption() {
                                               : " was sent SIGTERM");
   time_is_over_ = true;
   end_.goes_on = job.goes_on || end_.begun_anew;
-  if (!end_.goes_on) absl::StrAppend(&run.reason, GoesOnIn(run.id));
+  if (!end_.goes_on) absl::StrAppend(&run.reason, GoesOnBy(run.id.ToString(), order_.file.name));
   logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on") : run.reason);
 }
 

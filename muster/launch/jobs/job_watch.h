@@ -77,6 +77,7 @@ class JobWatch {
   absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
+  std::string GoesOn(const ExperimentId& id);
   std::string LastWords(const ExperimentId& id) const;
 
   const Home home_;
