@@ -36,6 +36,13 @@ void ExperimentRun::MindTheJob() {
   kill(getpid(), SIGTERM);
 }
 
+// What has ended the job itself, if it was that, is asked for later, as the engine may not know it yet.
+std::string ExperimentRun::WhyInterrupted() const {
+  if (!order_.setting.job.has_value() || pulse_.was_asked_to_end() || order_.setting.job->was_killed()) return "killed";
+  const bool over = time_is_over_ || PosixFileSystem().Exists(order_.setting.job->notice_file);
+  return over ? "the job's time is over" : "";
+}
+
 void ExperimentRun::NoteInterruption() {
   RunRecord& run = progress_.run();
   run.reason = "it was killed";

@@ -316,6 +316,7 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
   const std::string job = JobOf("1");
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   train->WaitForOut("start 2\n");
+  EXPECT_THAT(train->out, HasSubstr("the job's time is over: ending master"));
   EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
   EXPECT_EQ(JobOf("1"), job);
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
