@@ -237,7 +237,9 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
+    const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts,
+                                        /*has_begun=*/run.state != RunState::kCreated);
+    std::fputs(absl::StrCat("\n", text).c_str(), stderr);
     return 0;
   }
   if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {
@@ -291,10 +293,10 @@ std::string SleepText(const std::string& host, const HostSetting& hosts) {
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
 }
 
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, bool has_begun) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
   const std::string sleep = SleepText(host, hosts);
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted",
+  return absl::StrCat("experiment ", name, hosts.job_engine().empty() || has_begun ? " is running" : " is submitted",
                       host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
@@ -328,7 +330,7 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts, /*has_begun=*/false));
     return 0;
   }
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
