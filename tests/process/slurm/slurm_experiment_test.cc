@@ -365,7 +365,7 @@ TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
   EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_THAT(said.err, HasSubstr("output: " + home() + "/experiments/1/"));
-  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of slurm"));
+  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of Slurm"));
   EXPECT_THAT(Out({"show", "1.2"}), HasSubstr("experiments/1/runs/2/job.sh\n"));
 }
 

@@ -16,6 +16,7 @@
 #include "apps/muster/experiment/experiment_json.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/results/metrics.h"
 
 namespace muster {
@@ -140,11 +141,11 @@ void Append(std::string& text, const std::string& heading,
   }
 }
 
-// "17 of slurm, begun anew 2 times"; "" outside jobs.
+// "17 of Slurm, begun anew 2 times"; "" outside jobs.
 std::string JobText(const Shown& shown, const ExperimentId& id) {
   const auto job = shown.jobs.find(id);
   if (job == shown.jobs.end()) return "";
-  return absl::StrCat(job->second.id, " of ", job->second.engine,
+  return absl::StrCat(job->second.id, " of ", JobEngineTitle(job->second.engine),
                       job->second.requeues == 0   ? ""
                       : job->second.requeues == 1 ? ", begun anew once"
                                                   : absl::StrCat(", begun anew ", job->second.requeues, " times"));
