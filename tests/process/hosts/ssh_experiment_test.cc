@@ -94,8 +94,10 @@ TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
   WriteExperiment("run: echo attempt >> $OUTPUT_DIR/log; echo written; sleep 1000");
   const auto train = StartMuster({"train"});
   train->WaitForOut("written");
+  EXPECT_THAT(Out({"show", "1"}), ContainsRegex("output now +on h1 in /run/home/.muster/output/.* until the end\n"));
   EXPECT_EQ(Muster({"kill", "--now", "1"}).exit_code, 0);
   train->Wait();
+  EXPECT_THAT(Out({"show", "1"}), ContainsRegex("output now +on h1 in .*: it never came here\n"));
   // The kill comes before the output is fetched, or meanwhile.
   EXPECT_THAT(train->out,
               ContainsRegex("the output on h1 (stays there|couldn't be brought here).* in /run/home/.muster/output/"));
