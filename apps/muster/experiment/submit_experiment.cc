@@ -180,14 +180,25 @@ int ExitCodeOf(const RunRecord& run) {
   return run.exit_code != 0 ? run.exit_code : 1;
 }
 
+// Returns whether it has failed before any task began for hosts that can't be used. The log, which has just been shown,
+// has a line for each of them then.
+bool LogHasReason(Registry& registry, const RunRecord& run) {
+  const auto tasks = registry.Tasks(run.id);
+  return run.state == RunState::kFailed && run.exit_code == kExitUsage && tasks.ok() && !tasks->empty() &&
+         std::none_of(tasks->begin(), tasks->end(), [](const TaskRecord& task) { return task.exit.has_value(); });
+}
+
 std::string EndText(Registry& registry, const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   // A run that hasn't begun has no output.
   const std::string output = run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir);
   const std::string on_host = output.empty() || ShownHost().empty() ? "" : " on " + ShownHost();
-  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(registry, run), output, on_host, "\n");
+  const std::string reason = run.reason.empty()            ? ""
+                             : LogHasReason(registry, run) ? ": nothing was started; its log says why"
+                                                           : absl::StrCat(": ", run.reason);
+  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after, reason,
+                      GoOnText(registry, run), output, on_host, "\n");
 }
 
 // `why`: Home::refused.

@@ -158,7 +158,9 @@ TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {
   const Said said = Muster({"train"});
   EXPECT_EQ(said.exit_code, 2) << said.err;
   EXPECT_THAT(said.out, AllOf(ContainsRegex("1 +\\| nowhere .*name"), ContainsRegex("1 +\\| elsewhere .*name")));
-  EXPECT_THAT(said.err, AllOf(HasSubstr("experiment 1: FAILED"), HasSubstr("; elsewhere ")));
+  EXPECT_THAT(said.err, AllOf(HasSubstr("experiment 1: FAILED"), HasSubstr(": nothing was started; its log says why"),
+                              Not(HasSubstr("elsewhere "))));
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("; elsewhere "));
   EXPECT_FALSE(std::filesystem::exists(Aside("installed")));
 }
 
