@@ -180,14 +180,25 @@ int ExitCodeOf(const RunRecord& run) {
   return run.exit_code != 0 ? run.exit_code : 1;
 }
 
-std::string EndText(const RunRecord& run) {
+// Returns whether it has failed before any task began for hosts that can't be used. The log, which has just been shown,
+// has a line for each of them then.
+bool LogHasReason(Registry& registry, const RunRecord& run) {
+  const auto tasks = registry.Tasks(run.id);
+  return run.state == RunState::kFailed && run.exit_code == kExitUsage && tasks.ok() && !tasks->empty() &&
+         std::none_of(tasks->begin(), tasks->end(), [](const TaskRecord& task) { return task.exit.has_value(); });
+}
+
+std::string EndText(Registry& registry, const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   // A run that hasn't begun has no output.
   const std::string output = run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir);
   const std::string on_host = output.empty() || ShownHost().empty() ? "" : " on " + ShownHost();
-  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), output, on_host, "\n");
+  const std::string reason = run.reason.empty()            ? ""
+                             : LogHasReason(registry, run) ? ": nothing was started; its log says why"
+                                                           : absl::StrCat(": ", run.reason);
+  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after, reason,
+                      GoOnText(registry, run), output, on_host, "\n");
 }
 
 // `why`: Home::refused.
@@ -237,7 +248,9 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
+    const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts,
+                                        /*has_begun=*/run.state != RunState::kCreated);
+    std::fputs(absl::StrCat("\n", text).c_str(), stderr);
     return 0;
   }
   if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {
@@ -245,7 +258,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
     return kExitUsage;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
-  std::fputs(EndText(run).c_str(), stderr);
+  std::fputs(EndText(*opened.registry, run).c_str(), stderr);
   return ExitCodeOf(run);
 }
 
@@ -291,10 +304,10 @@ std::string SleepText(const std::string& host, const HostSetting& hosts) {
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
 }
 
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, bool has_begun) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
   const std::string sleep = SleepText(host, hosts);
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted",
+  return absl::StrCat("experiment ", name, hosts.job_engine().empty() || has_begun ? " is running" : " is submitted",
                       host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
@@ -328,7 +341,7 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts, /*has_begun=*/false));
     return 0;
   }
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));

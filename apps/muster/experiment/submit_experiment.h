@@ -44,8 +44,8 @@ std::string OwnProgram();
 std::string SleepText(const std::string& host, const HostSetting& hosts);
 
 // Returns the line about an experiment that goes on. `host`: the one that supervises it; empty: this machine. `hosts`:
-// where its tasks run.
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts);
+// where its tasks run. `has_begun`: if these give it a job, that has.
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, bool has_begun);
 
 // Shows a started experiment's lines, from `since` on, as Submit does. Returns what Submit returns.
 absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,

@@ -115,8 +115,8 @@ class JobEngine {
   // it may take the job later. NotFound: this machine has no such engine. Unavailable: it can't be asked.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
-  // Returns the engine's own words about whether and when it would begin this script; submits nothing. A refusal is
-  // such words, too. NotFound, Unavailable: it can't be asked.
+  // Returns the engine's own words about whether and when it would begin this script; submits nothing.
+  // InvalidArgument has its refusal. NotFound, Unavailable: it can't be asked.
   virtual absl::StatusOr<std::string> WouldTake(const std::string& script_text) = 0;
   // Returns news of each of these jobs. An error: the engine can't be asked now.
   virtual absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) = 0;

@@ -26,6 +26,7 @@
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/run_lock.h"
+#include "muster/launch/spec/go_on_command.h"
 
 namespace muster {
 namespace {
@@ -46,8 +47,11 @@ bool MayGiveBack(RunState state) {
   return state == RunState::kCreated || state == RunState::kBuilding || state == RunState::kPending;
 }
 
-std::string GoesOnBy(const ExperimentId& id) {
-  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
+std::string WhatToDoIfStuck(const ExperimentId& id, const std::string& engine) {
+  return absl::StrCat(", which waiting alone doesn't change: muster kill ", id.ToString(),
+                      " ends it; then ask for something else, or for less (its options are in job.sh), and let muster "
+                      "train --dry-run ask ",
+                      engine, " beforehand");
 }
 
 // For whoever reads the log: no supervisor has said it. Only while the run's lock is held, as nobody else writes then.
@@ -130,8 +134,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
     FetchFar(id, run, engine);
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
-      absl::StrAppend(&run.text, ": ", run.news.text,
-                      run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
+      absl::StrAppend(&run.text, ": ", run.news.text, run.news.stuck ? WhatToDoIfStuck(id, engine.title()) : "");
     else if (run.news.phase == JobPhase::kRuns && !run.news.reason.empty())
       absl::StrAppend(&run.text, ": ", run.news.reason);
   }
@@ -340,7 +343,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
            .reason = absl::StrCat("its ", job, " has ended",
                                   run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
                                                         : absl::StrCat(": ", run.news.text),
-                                  run.job.wants_another || run.news.taken_away ? GoesOnBy(id) : LastWords(id)),
+                                  run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
@@ -359,6 +362,11 @@ std::string JobWatch::WhyNotBegun(const ExperimentId& id, const RunInJob& run) c
   if (!absl::StrContains(PosixFileSystem().ReadFile(home_.job_script(id)).value_or(""), output)) return "";
   return absl::StrCat(run.news.opened_nothing, " doesn't see MUSTER_HOME (", home_.path(),
                       "): put it into a folder that all nodes see");
+}
+
+std::string JobWatch::GoesOn(const ExperimentId& id) {
+  const absl::StatusOr<NewExperiment> experiment = registry_.Specification(id.number);
+  return GoesOnBy(id.ToString(), experiment.ok() ? experiment->file_name : "");
 }
 
 std::string JobWatch::LastWords(const ExperimentId& id) const {

@@ -79,6 +79,7 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
   // Returns why a job that has ended has never had a supervisor, as far as its script or the engine says it; else "".
   std::string WhyNotBegun(const ExperimentId& id, const RunInJob& run) const;
+  std::string GoesOn(const ExperimentId& id);
   std::string LastWords(const ExperimentId& id) const;
 
   const Home home_;

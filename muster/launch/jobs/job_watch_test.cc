@@ -57,6 +57,16 @@ TEST_F(JobWatchTest, SaysWhyAJobWaits) {
   EXPECT_THAT(registry_->Reconcile().value(), IsEmpty()) << "nobody holds its lock, which says nothing";
 }
 
+TEST_F(JobWatchTest, SaysWhatToDoWhenWaitingAloneChangesNothing) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (PartitionConfig)", .stuck = true};
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->text,
+            "job 17 of Slurm: PENDING (PartitionConfig), which waiting alone doesn't change: muster kill 1 ends it; "
+            "then ask for something else, or for less (its options are in job.sh), and let muster train --dry-run ask "
+            "Slurm beforehand");
+}
+
 TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   Bring(*registry_, id, RunState::kRunning);
@@ -146,6 +156,16 @@ TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
   EXPECT_EQ(Get(*registry_, id).reason,
             "its job 17 of Slurm has ended: Evicted; muster train --experiment 1 goes on with it, from its last "
             "checkpoint");
+}
+
+TEST_F(JobWatchTest, AnotherFileThanTheUsualOneIsPartOfHowARunGoesOn) {
+  NewExperiment experiment = Single();
+  experiment.file_name = "tl.yml";
+  const ExperimentId id = {.number = Create(*registry_, experiment)};
+  Put(id, {.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};
+  Look();
+  EXPECT_THAT(Get(*registry_, id).reason, HasSubstr("; muster train -f tl.yml --experiment 1 goes on with it"));
 }
 
 TEST_F(JobWatchTest, ACancelledJobIsAKill) {

@@ -130,6 +130,17 @@ void ReadKubernetes(const YamlNode& node, KubernetesSetting& kubernetes, FileMis
   }
 }
 
+// The hosts of these are those that the engine gives the job.
+void RefuseHostsOfJob(const YamlNode& tree, const std::string& engine, FileMistakes& mistakes) {
+  if (engine != kSlurmEngine && engine != kRayEngine && engine != kKubernetesEngine && engine != kSparkEngine) return;
+  for (const char* key : {"hosts", "host_file", "ssh_config"})
+    if (const YamlNode* node = tree.Find(key); node != nullptr)
+      mistakes.Add(node->line, key,
+                   absl::StrCat("is there beside on: ", engine, ", where the hosts are those of the job, and ", engine,
+                                ".nodes says how many"),
+                   "one of them");
+}
+
 }  // namespace
 
 HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
@@ -142,6 +153,7 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
     if (const YamlNode* file = tree.Find("host_file"); file != nullptr)
       mistakes.Add(file->line, "host_file", "is there beside hosts", "one of them");
   }
+  RefuseHostsOfJob(tree, spec.on, mistakes);
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
   if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
   if (const YamlNode* kubernetes = tree.Find("kubernetes"); kubernetes != nullptr)

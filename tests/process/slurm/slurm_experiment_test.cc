@@ -81,7 +81,11 @@ TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
               HasSubstr("muster train: sbatch: error: invalid partition specified: nope; sbatch: error: Batch "
                         "job submission failed: Invalid partition name specified; nothing was submitted"));
   EXPECT_THAT(Muster({"ls"}).out, Not(HasSubstr("toy")));
-  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("Slurm says: sbatch: error: invalid partition specified: nope"));
+  const Said dry = Muster({"train", "--dry-run"});
+  EXPECT_EQ(dry.exit_code, 2);
+  EXPECT_THAT(dry.out, HasSubstr("#SBATCH --partition=nope"));
+  EXPECT_THAT(dry.err, HasSubstr("muster train: it can't run as it is: Slurm says: sbatch: error: invalid partition "
+                                 "specified: nope"));
   job_ = "partition: null";
   WriteExperiment("run: 'true'");
   EXPECT_THAT(Out({"train", "--dry-run"}), ContainsRegex("Slurm says: sbatch: Job [0-9]+ to start at "));
@@ -332,6 +336,7 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
   const std::string job = JobOf("1");
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   train->WaitForOut("start 2\n");
+  EXPECT_THAT(train->out, HasSubstr("the job's time is over: ending master"));
   EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
   AwaitState([this] { return StateOf("1"); }, "RUNNING");
   EXPECT_EQ(Json({"status", "1"})["reason"], "") << "it goes on already";
@@ -382,7 +387,7 @@ TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
   EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_THAT(said.err, HasSubstr("output: " + home() + "/experiments/1/"));
-  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of slurm"));
+  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of Slurm"));
   EXPECT_THAT(Out({"show", "1.2"}), HasSubstr("experiments/1/runs/2/job.sh\n"));
 }
 

@@ -79,7 +79,8 @@ nlohmann::json JsonWithJob(const OpenedHome& opened, const RunRecord& run) {
 
 // Returns why a run ended so, where it is, what is left of it, and how it goes on.
 std::string WhyText(const OpenedHome& opened, const RunRecord& run) {
-  return absl::StrCat(run.reason, ElsewhereText(opened, run), GoOnText(run), LeftText(opened, run.id));
+  return absl::StrCat(run.reason, ElsewhereText(opened, run), GoOnText(*opened.registry, run),
+                      LeftText(opened, run.id));
 }
 
 // Returns the experiments that haven't ended and the newest of the others, in order.

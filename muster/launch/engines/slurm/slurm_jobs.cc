@@ -167,6 +167,7 @@ absl::StatusOr<std::string> SlurmJobs::WouldTake(const std::string& script_text)
   const std::string path = absl::StrCat("/proc/", getpid(), "/fd/", script.fd());
   ASSIGN_OR_RETURN(const ProgramOutput output,
                    RunSbatch({"sbatch", "--test-only", path}, WithoutOptionsOf(script_text, environment_), kPatience));
+  if (!output.status.ok()) return absl::InvalidArgumentError(WordsOf(output));
   return WordsOf(output);
 }
 

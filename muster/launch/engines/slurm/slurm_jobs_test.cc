@@ -60,7 +60,8 @@ TEST_F(SlurmJobsTest, WhatSlurmWouldDoWithAScriptIsAskedWithoutSubmittingIt) {
   Command("sbatch", "[ $1 = --test-only ] || exit 9; echo \"sbatch: Job 7 to start for $(tail -n 1 $2)\" >&2");
   EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\necho me\n"), "sbatch: Job 7 to start for echo me");
   Command("sbatch", "echo 'allocation failure: Invalid account' >&2; exit 1");
-  EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\n"), "allocation failure: Invalid account");
+  EXPECT_EQ(Jobs().WouldTake("#!/bin/bash\n").status(),
+            absl::InvalidArgumentError("allocation failure: Invalid account"));
 }
 
 TEST_F(SlurmJobsTest, WithoutSbatchItSaysWhereToSubmit) {
