@@ -72,8 +72,8 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 }
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
-  for (const std::string& file :
-       {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
+  RemoveJobFile(opened.home.job(id));
+  for (const std::string& file : {opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
     unlink(file.c_str());
   RemoveHandover(opened.home, id);
 }

@@ -252,9 +252,6 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   if (IsFar(home_, id)) RETURN_IF_ERROR(MarkFar(home_, id, run.job));
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
   const absl::StatusOr<std::string> submitted = engine.Submit(script, "");
-  // Somebody may have asked for its end meanwhile.
-  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
-  run.job.killed = now.has_value() && now->killed;
   if (!submitted.ok()) return AfterNoJob(id, run, terms, submitted.status());
   run.job.id = *submitted;
   run.job.again_at = 0;
@@ -263,9 +260,20 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   run.news = {.phase = JobPhase::kWaits};
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
-  if (run.job.killed) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kCancel));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{
       absl::StrCat("experiment ", id.ToString(), " is job ", run.job.id, " of ", engine.title(), " now")};
+}
+
+// Whoever asks for the end notes it and reads then which job there is: either it finds the one that has just been
+// written, or the note is found here.
+absl::StatusOr<bool> JobWatch::EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
+  run.job.killed = now.has_value() && now->killed;
+  // One that can't be told now finds that its run has ended, and a collector goes on telling it.
+  if (run.job.killed) static_cast<void>(engine.End(run.job.id, JobEnd::kCancel));
+  return run.job.killed;
 }
 
 absl::StatusOr<std::vector<std::string>> JobWatch::AfterNoJob(const ExperimentId& id, RunInJob& run,
@@ -310,6 +318,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::SubmitAgain(const ExperimentI
   ++run.job.requeues;
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": the time of job ", before,
                                                " was over; it goes on in job ", run.job.id, " of ", engine.title())};
 }

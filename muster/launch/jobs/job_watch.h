@@ -76,6 +76,8 @@ class JobWatch {
                                                       const absl::Status& why);
   absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // Ends the job that was just submitted if somebody has asked for the run's end. Returns whether that is so.
+  absl::StatusOr<bool> EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
   std::string LastWords(const ExperimentId& id) const;
 

@@ -1,5 +1,7 @@
 #include "muster/launch/registry/files/job_file.h"
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostJobBytes = 16 << 10;
+
+std::string KilledFile(const std::string& path) { return absl::StrCat(path, "_killed"); }
 
 }  // namespace
 
@@ -30,7 +34,7 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
                                     .restarts = object.at("restarts").get<int>(),
                                     .wants_another = object.at("wants_another").get<bool>(),
                                     .doubtful = object.value("doubtful", false),
-                                    .killed = object.at("killed").get<bool>(),
+                                    .killed = object.at("killed").get<bool>() || PosixFileSystem().Exists(KilledFile(path)),
                                     .no_room = object.value("no_room", ""),
                                     .again_at = object.value("again_at", 0.0),
                                     .tries = object.value("tries", 0),
@@ -58,6 +62,13 @@ absl::Status WriteJobFile(const std::string& path, const JobOfRun& job) {
                                  {"turn", job.turn},
                                  {"ending_seconds", job.ending_seconds}};
   return ReplaceFile(path, object.dump() + "\n", Durability::kDisk);
+}
+
+absl::Status NoteKilled(const std::string& path) { return ReplaceFile(KilledFile(path), "", Durability::kDisk); }
+
+void RemoveJobFile(const std::string& path) {
+  unlink(path.c_str());
+  unlink(KilledFile(path).c_str());
 }
 
 }  // namespace muster
