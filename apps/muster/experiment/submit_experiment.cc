@@ -20,6 +20,7 @@
 #include "apps/muster/experiment/submit_jobs.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
@@ -27,6 +28,7 @@
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -94,6 +96,15 @@ absl::Status AwaitOutput(const OpenedHome& opened, const RunRecord& former) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOutputsAreFound(const OpenedHome& opened, const RunRecord& former, const NewExperiment& experiment) {
+  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
+  const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
+  if (former.runs == 0) return CheckOutputIsFound(opened.home, former, file, engine.get());
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(former.id.number));
+  for (const RunRecord& run : runs) RETURN_IF_ERROR(CheckOutputIsFound(opened.home, run, file, engine.get()));
+  return absl::OkStatus();
+}
+
 // Starts the supervisor, or submits the job that will start it.
 absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock lock, const NewExperiment& experiment,
                            const SupervisorStart& supervisor) {
@@ -144,6 +155,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   RETURN_IF_ERROR(AwaitOutput(opened, former));
+  RETURN_IF_ERROR(CheckOutputsAreFound(opened, former, submission.experiment));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());
