@@ -29,6 +29,7 @@
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -249,7 +250,9 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
+    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts,
+                                              WaitsForSubmission(opened.home, run)))
+                   .c_str(), stderr);
     return 0;
   }
   if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {
@@ -292,10 +295,12 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
-std::string SleepText(const std::string& host, const HostSetting& hosts) {
+std::string SleepText(const std::string& host, const HostSetting& hosts, bool has_no_job) {
   if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
   if (hosts.spark.has_value())
     return "the job's driver and its supervisor are on this machine, which must stay on; this terminal may go";
+  if (has_no_job)
+    return "this machine must stay on until all of it is submitted, which a process here does; this terminal may go";
   if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
   if (!hosts.is_elsewhere()) return "";
   return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",
@@ -303,10 +308,11 @@ std::string SleepText(const std::string& host, const HostSetting& hosts) {
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
 }
 
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, bool has_no_job) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
-  const std::string sleep = SleepText(host, hosts);
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted",
+  const std::string sleep = SleepText(host, hosts, has_no_job);
+  const char* const state = has_no_job ? " waits to be submitted" : " is submitted";
+  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : state,
                       host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
@@ -330,20 +336,21 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
   const absl::Time submitted = RealClock().Now();
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
   const ExperimentId& id = started.id;
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  const bool waits = WaitsForSubmission(opened.home, run);
   if (!flags.detach) {
     if (submission.experiment.grid && !flags.json) {
       ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, submission.concurrency));
       Print(title);
     }
-    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts);
+    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts, waits);
     if (!sleep.empty() && !flags.json) std::fputs(absl::StrCat("muster: ", sleep, "\n").c_str(), stderr);
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts, waits));
     return 0;
   }
-  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   nlohmann::json object = JsonOf(run);
   object["submitted_micros"] = absl::ToUnixMicros(submitted);
   Print(OneLineJson(object) + "\n");
