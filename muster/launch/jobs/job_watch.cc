@@ -120,7 +120,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
       absl::StrAppend(&run.text, ": ", run.news.text,
-                      run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
+                      run.news.stuck ? ". Waiting alone doesn't change that: the job's options are in job.sh" : "");
     else if (run.news.phase == JobPhase::kRuns && !run.news.reason.empty())
       absl::StrAppend(&run.text, ": ", run.news.reason);
   }

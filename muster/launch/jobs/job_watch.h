@@ -24,7 +24,10 @@ struct RunInJob {
   JobNews news;
   std::string text;  // "job 17 of Slurm: PENDING (Resources)"
   // What stays the same while it waits, so that it needn't be said again.
-  const std::string& lasting_text() const { return job.again_at > 0 ? news.text : text; }
+  const std::string& lasting_text() const {
+    if (job.again_at > 0) return news.text;
+    return news.lasting.empty() ? text : news.lasting;
+  }
 };
 
 class JobWatch {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/testing/played_job_engine.h"
@@ -55,6 +56,15 @@ TEST_F(JobWatchTest, SaysWhyAJobWaits) {
   EXPECT_EQ(watch_.Find(id)->text, "job 17 of Slurm: PENDING (Resources)");
   EXPECT_THAT(engine_.hastened, IsEmpty());
   EXPECT_THAT(registry_->Reconcile().value(), IsEmpty()) << "nobody holds its lock, which says nothing";
+}
+
+TEST_F(JobWatchTest, WhatWaitingDoesntChangeIsASentenceOfItsOwn) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "1 of 2; h1: no image", .stuck = true, .lasting = "no image"};
+  Look();
+  EXPECT_EQ(watch_.Find(id)->text,
+            "job 17 of Slurm: 1 of 2; h1: no image. Waiting alone doesn't change that: the job's options are in job.sh");
+  EXPECT_EQ(watch_.Find(id)->lasting_text(), "no image");
 }
 
 TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
@@ -328,6 +338,9 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
                            .experiment = grid};
   EXPECT_EQ(SubmitGrid(engine, *registry_, order, {number, 0}, [](int) {}).value(), 5);
   EXPECT_THAT(engine_.after, ElementsAre("", ""));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 0})));
+  EXPECT_FALSE(WaitsForSubmission(home_, Get(*registry_, {number, 1})));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 3})));
   engine_.news["101"] = engine_.news["102"] = {.phase = JobPhase::kRuns};
   EXPECT_THAT(Look(), IsEmpty());
   EXPECT_EQ(watch_.Find({number, 3})->text,
