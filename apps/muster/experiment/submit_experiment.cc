@@ -251,8 +251,9 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
     std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts,
-                                              WaitsForSubmission(opened.home, run)))
-                   .c_str(), stderr);
+                                             WaitsForSubmission(opened.home, run)))
+                   .c_str(),
+               stderr);
     return 0;
   }
   if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {

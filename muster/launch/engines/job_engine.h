@@ -76,7 +76,7 @@ struct JobNews {
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
   std::string lasting = "";  // what of `text` is worth saying again when it has changed; empty: all of it
-  bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
+  bool in_part = false;      // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 

@@ -266,8 +266,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
       absl::StrCat("experiment ", id.ToString(), " is job ", run.job.id, " of ", engine.title(), " now")};
 }
 
-// Whoever asks for the end notes it and reads then which job there is: either it finds the one that has just been
-// written, or the note is found here.
+// A kill writes its note and reads then which job there is: either it finds the one that has just been written, or the
+// note is found here.
 absl::StatusOr<bool> JobWatch::EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
   ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
   run.job.killed = now.has_value() && now->killed;

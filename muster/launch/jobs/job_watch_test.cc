@@ -60,10 +60,12 @@ TEST_F(JobWatchTest, SaysWhyAJobWaits) {
 
 TEST_F(JobWatchTest, WhatWaitingDoesntChangeIsASentenceOfItsOwn) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
-  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "1 of 2; h1: no image", .stuck = true, .lasting = "no image"};
+  engine_.news["17"] = {
+      .phase = JobPhase::kWaits, .text = "1 of 2; h1: no image", .stuck = true, .lasting = "no image"};
   Look();
-  EXPECT_EQ(watch_.Find(id)->text,
-            "job 17 of Slurm: 1 of 2; h1: no image. Waiting alone doesn't change that: the job's options are in job.sh");
+  EXPECT_EQ(
+      watch_.Find(id)->text,
+      "job 17 of Slurm: 1 of 2; h1: no image. Waiting alone doesn't change that: the job's options are in job.sh");
   EXPECT_EQ(watch_.Find(id)->lasting_text(), "no image");
 }
 

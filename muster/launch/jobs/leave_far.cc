@@ -49,7 +49,7 @@ absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, 
 
 absl::Status CheckOutputIsFound(const Home& home, const RunRecord& former, const ExperimentFile& file,
                                 JobEngine* engine) {
-  // Of a grid only what hasn't finished runs again.
+  // Another attempt of a grid runs only what hasn't finished.
   if (former.id.run > 0 && former.state == RunState::kFinished) return absl::OkStatus();
   const std::string left = FarFile(home, former.id, kFarLeftName);
   if (PosixFileSystem().Exists(left))
@@ -60,9 +60,10 @@ absl::Status CheckOutputIsFound(const Home& home, const RunRecord& former, const
   const std::string& here = home.output(former.id);
   if (engine == nullptr || !file.output.empty() || !HasFiles(here) || !HasFarHomes(*engine)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "what the last attempt of experiment ", former.id.ToString(), " has written is in ", here, " here, which a job of ",
-      engine->title(), " doesn't see, and this one would begin anew. Accepted: `output: DIR` in section `train` of ",
-      file.name, ", DIR on a volume that all hosts of the job see and where you copy that folder to DIR/",
+      "what the last attempt of experiment ", former.id.ToString(), " has written is in ", here,
+      " here, which a job of ", engine->title(),
+      " doesn't see, and this one would begin anew. Accepted: `output: DIR` in section `train` of ", file.name,
+      ", DIR on a volume that all hosts of the job see and where you copy that folder to DIR/",
       former.id.run == 0 ? absl::StrCat(former.id.number) : absl::StrCat(former.id.number, "/", former.id.run),
       "; --on local; muster rerun begins anew"));
 }

@@ -28,7 +28,7 @@ constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
-constexpr absl::Duration kTellPatience = absl::Seconds(5);  // a node that is gone doesn't keep the job from its end
+constexpr absl::Duration kTellPatience = absl::Seconds(5);    // a node that is gone doesn't keep the job from its end
 constexpr absl::Duration kStuckPatience = absl::Seconds(40);  // a registry may be wrong for a moment
 constexpr size_t kSuffixBytes = 4;
 constexpr size_t kJobsInSelector = 100;
@@ -210,10 +210,12 @@ void KubernetesJobs::NoteIfLate(const PodFacts& supervisor, JobNews& news) {
     return;
   }
   if (!news.stuck) stuck_since_.erase(supervisor.job);
-  const bool is_stuck = news.stuck && clock_.Now() - stuck_since_.try_emplace(supervisor.job, clock_.Now()).first->second >=
-                                          kStuckPatience;
+  const bool is_stuck =
+      news.stuck &&
+      clock_.Now() - stuck_since_.try_emplace(supervisor.job, clock_.Now()).first->second >= kStuckPatience;
   if (is_stuck || news.hopeless) {
-    news.late = absl::StrCat("its pods can't start, which waiting doesn't change (", news.text, "), and were given back");
+    news.late =
+        absl::StrCat("its pods can't start, which waiting doesn't change (", news.text, "), and were given back");
     return;
   }
   const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;

@@ -33,7 +33,8 @@ struct PodFacts {
 absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
 
 // Pods that can't pull their images are described by a failed pull, which says why, and by the pause before the next
-// one, which mostly doesn't. Gives each pod the words that say most of those that it has had since its image is missing.
+// one, which mostly doesn't. Gives each pod the words that say most of those that it has had since its image is
+// missing.
 class ImageTroubles {
  public:
   void SteadyWords(std::vector<PodFacts>& pods);

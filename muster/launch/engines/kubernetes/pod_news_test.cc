@@ -81,7 +81,8 @@ TEST(PodNewsTest, APodThatHasEndedDoesntRun) {
 TEST(PodNewsTest, WhatOnlyAPersonChangesIsStuck) {
   const JobNews news = News({Pod("supervisor", kNoImage), Pod("h0", kNoImage)});
   EXPECT_TRUE(news.stuck);
-  EXPECT_THAT(news.text, HasSubstr("the supervisor, h0: ErrImagePull: failed to pull: registry.example/a:1: not found"));
+  EXPECT_THAT(news.text,
+              HasSubstr("the supervisor, h0: ErrImagePull: failed to pull: registry.example/a:1: not found"));
   EXPECT_FALSE(news.hopeless);
   EXPECT_FALSE(News({Pod("supervisor", kBackOff)}).stuck) << "the registry may be down";
   EXPECT_TRUE(News({Pod("supervisor", kBadName)}).hopeless);

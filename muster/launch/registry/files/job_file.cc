@@ -25,21 +25,22 @@ absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path) {
   RETURN_IF_ERROR(text.status());
   const nlohmann::json object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   try {
-    return std::optional<JobOfRun>({.engine = object.at("engine").get<std::string>(),
-                                    .id = object.at("id").get<std::string>(),
-                                    .at = object.value("at", ""),
-                                    .host = object.at("host").get<std::string>(),
-                                    .chain = object.at("chain").get<int>(),
-                                    .requeues = object.at("requeues").get<int>(),
-                                    .restarts = object.at("restarts").get<int>(),
-                                    .wants_another = object.at("wants_another").get<bool>(),
-                                    .doubtful = object.value("doubtful", false),
-                                    .killed = object.at("killed").get<bool>() || PosixFileSystem().Exists(KilledFile(path)),
-                                    .no_room = object.value("no_room", ""),
-                                    .again_at = object.value("again_at", 0.0),
-                                    .tries = object.value("tries", 0),
-                                    .turn = object.value("turn", 0),
-                                    .ending_seconds = object.at("ending_seconds").get<double>()});
+    return std::optional<JobOfRun>(
+        {.engine = object.at("engine").get<std::string>(),
+         .id = object.at("id").get<std::string>(),
+         .at = object.value("at", ""),
+         .host = object.at("host").get<std::string>(),
+         .chain = object.at("chain").get<int>(),
+         .requeues = object.at("requeues").get<int>(),
+         .restarts = object.at("restarts").get<int>(),
+         .wants_another = object.at("wants_another").get<bool>(),
+         .doubtful = object.value("doubtful", false),
+         .killed = object.at("killed").get<bool>() || PosixFileSystem().Exists(KilledFile(path)),
+         .no_room = object.value("no_room", ""),
+         .again_at = object.value("again_at", 0.0),
+         .tries = object.value("tries", 0),
+         .turn = object.value("turn", 0),
+         .ending_seconds = object.at("ending_seconds").get<double>()});
   } catch (const nlohmann::json::exception&) {
     return absl::DataLossError(absl::StrCat(path, " isn't what muster writes; without it the run counts as lost"));
   }

@@ -1,6 +1,7 @@
 // The file `job` of a run whose supervisor is in a job of an engine, as one of Slurm: which job that is
 // (docs/slurm_jobs.md). Written by the process that submits it and then by the supervisor. That somebody has asked for
-// its end is a file of its own beside it, so that neither of them takes it back by what it has read before. Thread-safe.
+// its end is a file of its own beside it, so that neither of them takes it back by what it has read before.
+// Thread-safe.
 #pragma once
 
 #include <optional>
