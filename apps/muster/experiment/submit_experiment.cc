@@ -20,6 +20,7 @@
 #include "apps/muster/experiment/submit_jobs.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
@@ -27,6 +28,8 @@
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -72,8 +75,8 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 }
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
-  for (const std::string& file :
-       {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
+  RemoveJobFile(opened.home.job(id));
+  for (const std::string& file : {opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
     unlink(file.c_str());
   RemoveHandover(opened.home, id);
 }
@@ -91,6 +94,15 @@ absl::Status AwaitOutput(const OpenedHome& opened, const RunRecord& former) {
   for (int i = 0; i <= former.runs; ++i)
     RETURN_IF_ERROR(LeaveFar(opened.home, *opened.jobs, i == 0 ? former.id : ExperimentId{former.id.number, i},
                              RealClock(), absl::SleepFor));
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutputsAreFound(const OpenedHome& opened, const RunRecord& former, const NewExperiment& experiment) {
+  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
+  const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
+  if (former.runs == 0) return CheckOutputIsFound(opened.home, former, file, engine.get());
+  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(former.id.number));
+  for (const RunRecord& run : runs) RETURN_IF_ERROR(CheckOutputIsFound(opened.home, run, file, engine.get()));
   return absl::OkStatus();
 }
 
@@ -144,6 +156,7 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   RETURN_IF_ERROR(AwaitOutput(opened, former));
+  RETURN_IF_ERROR(CheckOutputsAreFound(opened, former, submission.experiment));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());
@@ -248,8 +261,11 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts,
-                                        /*has_begun=*/run.state != RunState::kCreated);
+    const bool waits = WaitsForSubmission(opened.home, run);
+    const JobStage stage = waits                               ? JobStage::kNone
+                           : run.state == RunState::kCreated ? JobStage::kSubmitted
+                                                             : JobStage::kBegun;
+    const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts, stage);
     std::fputs(absl::StrCat("\n", text).c_str(), stderr);
     return 0;
   }
@@ -293,10 +309,12 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
-std::string SleepText(const std::string& host, const HostSetting& hosts) {
+std::string SleepText(const std::string& host, const HostSetting& hosts, bool has_no_job) {
   if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
   if (hosts.spark.has_value())
     return "the job's driver and its supervisor are on this machine, which must stay on; this terminal may go";
+  if (has_no_job)
+    return "this machine must stay on until all of it is submitted, which a process here does; this terminal may go";
   if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
   if (!hosts.is_elsewhere()) return "";
   return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",
@@ -304,10 +322,14 @@ std::string SleepText(const std::string& host, const HostSetting& hosts) {
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
 }
 
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, bool has_begun) {
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, JobStage stage) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
-  const std::string sleep = SleepText(host, hosts);
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() || has_begun ? " is running" : " is submitted",
+  const std::string sleep = SleepText(host, hosts, stage == JobStage::kNone);
+  const bool runs = hosts.job_engine().empty() || stage == JobStage::kBegun;
+  return absl::StrCat("experiment ", name,
+                      runs                       ? " is running"
+                      : stage == JobStage::kNone ? " waits to be submitted"
+                                                 : " is submitted",
                       host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
@@ -331,20 +353,22 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
   const absl::Time submitted = RealClock().Now();
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
   const ExperimentId& id = started.id;
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  const bool waits = WaitsForSubmission(opened.home, run);
   if (!flags.detach) {
     if (submission.experiment.grid && !flags.json) {
       ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, submission.concurrency));
       Print(title);
     }
-    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts);
+    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts, waits);
     if (!sleep.empty() && !flags.json) std::fputs(absl::StrCat("muster: ", sleep, "\n").c_str(), stderr);
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts, /*has_begun=*/false));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts,
+                     waits ? JobStage::kNone : JobStage::kSubmitted));
     return 0;
   }
-  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   nlohmann::json object = JsonOf(run);
   object["submitted_micros"] = absl::ToUnixMicros(submitted);
   Print(OneLineJson(object) + "\n");

@@ -16,6 +16,7 @@
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/job_resources.h"
 #include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -30,6 +31,14 @@ absl::Status WithPlaces(const absl::Status& status, const std::string& engine, c
   return absl::InvalidArgumentError(absl::StrCat(status.message(),
                                                  "; nothing was submitted. Its options are those of `", engine, "` in ",
                                                  file, " and of --", engine, "; muster train --dry-run shows them"));
+}
+
+// They are waited for and held all the same.
+void SayWhichHostsAreIdle(const ExperimentFile& file, int hosts, const std::string& title) {
+  const absl::StatusOr<int> idle = HostsWithoutTask(file, hosts);
+  if (!idle.ok() || *idle == 0) return;
+  std::fprintf(stderr, "muster: %d of the %d nodes that %s is asked for get no task; nodes: %d would do\n", *idle,
+               hosts, title.c_str(), hosts - *idle);
 }
 
 }  // namespace
@@ -64,6 +73,7 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
                         .users_umask = setting.users_umask,
                         .file = file,
                         .experiment = experiment};
+  SayWhichHostsAreIdle(file, engine->TermsOf(experiment.options.hosts).hosts, engine->title());
   const bool of_grid = experiment.grid && id.run == 0;
   const SupervisorStart collectors = {.muster_command = setting.muster, .users_umask = setting.users_umask};
   if (!of_grid) {

@@ -70,6 +70,7 @@ struct JobNews {
   std::string text;        // in the engine's words: "PENDING (Resources)", "NODE_FAIL"; empty if it is unknown
   bool cancelled = false;  // somebody has ended it
   bool stuck = false;      // it waits for what waiting alone doesn't bring, as an option to change
+  bool hopeless = false;   // likewise, and nothing is even tried again
   bool ending = false;     // the engine ends it just now, for `reason`
   std::string reason;  // why it waits or ends, or what it has lost, in the engine's words: "Resources"; empty: unknown
   bool time_over = false;  // because its time is over
@@ -77,7 +78,8 @@ struct JobNews {
   bool taken_away = false;
   // The host that couldn't open the script's output file, so that nothing of the script was run; "": it isn't that.
   std::string opened_nothing = "";
-  bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
+  std::string lasting = "";  // what of `text` is worth saying again when it has changed; empty: all of it
+  bool in_part = false;      // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 

@@ -325,6 +325,41 @@ TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+TEST_F(JobCollectorTest, AnotherAttemptThatWouldNotFindTheOutputIsRefused) {
+  const auto file = [](const std::string& output) {
+    return ParseExperimentFile(absl::StrCat("project: toaster\ntrain: {framework: any, ", output, "run: x}\n"), "m.yml")
+        .value();
+  };
+  const auto check = [&](JobEngine* engine, const std::string& output = "") {
+    return CheckOutputIsFound(home_, Get(*near_, id_), file(output), engine);
+  };
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "it has written nothing";
+  scratch_.Write("experiments/1/output/ckpt-2400", "");
+  const absl::Status refused = check(&engine_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("output here, which a job of Slurm doesn't see"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("copy that folder to DIR/1;"));
+  EXPECT_EQ(check(&engine_, "output: /claim, "), absl::OkStatus());
+  EXPECT_EQ(check(nullptr), absl::OkStatus()) << "a supervisor here sees it";
+  played_.ask = nullptr;
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "so do jobs that share the folder";
+  scratch_.Write("experiments/1/far_left", "ckpt-2500\n");
+  for (JobEngine* const engine : {static_cast<JobEngine*>(&engine_), static_cast<JobEngine*>(nullptr)})
+    EXPECT_THAT(std::string(check(engine).message()), HasSubstr("experiments/1/far_left names the rest"));
+}
+
+TEST_F(JobCollectorTest, ARunOfAGridThatHasFinishedNeedsNoOutputAgain) {
+  const int64_t grid = Create(*near_, Grid(1));
+  const ExperimentId run = {grid, 1};
+  const auto file = ParseExperimentFile("project: toaster\ntrain: {framework: any, run: x}\n", "m.yml");
+  const auto check = [&] { return CheckOutputIsFound(home_, Get(*near_, run), *file, &engine_); };
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output(run)).ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output(run) + "/ckpt").ok());
+  EXPECT_THAT(std::string(check().message()), HasSubstr("copy that folder to DIR/2/1;"));
+  Bring(*near_, run, RunState::kFinished);
+  EXPECT_EQ(check(), absl::OkStatus());
+}
+
 class FarJobWatchTest : public JobCollectorTest {
  protected:
   JobWatch looks_{home_, *near_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {

@@ -48,6 +48,14 @@ void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now) {
   job.again_at = SecondsOf(now + PauseBeforeTry(job.tries, terms.start_pause, RandomChance()));
 }
 
+bool WaitsForSubmission(const Home& home, const RunRecord& run) {
+  for (int i = run.runs > 0 ? 1 : 0; i <= run.runs; ++i) {
+    const auto job = ReadJobFile(home.job(i == 0 ? run.id : ExperimentId{run.id.number, i}));
+    if (job.ok() && job->has_value() && HasNoJob(**job)) return true;
+  }
+  return false;
+}
+
 bool MayTryAgain(const JobOfRun& job, const JobTerms& terms) {
   return !terms.start_tries.has_value() || job.tries < *terms.start_tries;
 }

@@ -48,7 +48,7 @@ bool MayGiveBack(RunState state) {
 }
 
 std::string WhatToDoIfStuck(const ExperimentId& id, const std::string& engine) {
-  return absl::StrCat(", which waiting alone doesn't change: muster kill ", id.ToString(),
+  return absl::StrCat(". Waiting alone doesn't change that: muster kill ", id.ToString(),
                       " ends it; then ask for something else, or for less (its options are in job.sh), and let muster "
                       "train --dry-run ask ",
                       engine, " beforehand");
@@ -266,9 +266,6 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   if (IsFar(home_, id)) RETURN_IF_ERROR(MarkFar(home_, id, run.job));
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
   const absl::StatusOr<std::string> submitted = engine.Submit(script, "");
-  // Somebody may have asked for its end meanwhile.
-  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
-  run.job.killed = now.has_value() && now->killed;
   if (!submitted.ok()) return AfterNoJob(id, run, terms, submitted.status());
   run.job.id = *submitted;
   run.job.again_at = 0;
@@ -277,9 +274,20 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   run.news = {.phase = JobPhase::kWaits};
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
-  if (run.job.killed) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kCancel));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{
       absl::StrCat("experiment ", id.ToString(), " is job ", run.job.id, " of ", engine.title(), " now")};
+}
+
+// A kill writes its note and reads then which job there is: either it finds the one that has just been written, or the
+// note is found here.
+absl::StatusOr<bool> JobWatch::EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
+  run.job.killed = now.has_value() && now->killed;
+  // One that can't be told now finds that its run has ended, and a collector goes on telling it.
+  if (run.job.killed) static_cast<void>(engine.End(run.job.id, JobEnd::kCancel));
+  return run.job.killed;
 }
 
 absl::StatusOr<std::vector<std::string>> JobWatch::AfterNoJob(const ExperimentId& id, RunInJob& run,
@@ -324,6 +332,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::SubmitAgain(const ExperimentI
   ++run.job.requeues;
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": the time of job ", before,
                                                " was over; it goes on in job ", run.job.id, " of ", engine.title())};
 }

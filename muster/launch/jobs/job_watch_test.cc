@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/testing/played_job_engine.h"
@@ -62,9 +63,18 @@ TEST_F(JobWatchTest, SaysWhatToDoWhenWaitingAloneChangesNothing) {
   engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (PartitionConfig)", .stuck = true};
   EXPECT_THAT(Look(), IsEmpty());
   EXPECT_EQ(watch_.Find(id)->text,
-            "job 17 of Slurm: PENDING (PartitionConfig), which waiting alone doesn't change: muster kill 1 ends it; "
+            "job 17 of Slurm: PENDING (PartitionConfig). Waiting alone doesn't change that: muster kill 1 ends it; "
             "then ask for something else, or for less (its options are in job.sh), and let muster train --dry-run ask "
             "Slurm beforehand");
+}
+
+TEST_F(JobWatchTest, SaysWhatOfItsReasonLasts) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {
+      .phase = JobPhase::kWaits, .text = "1 of 2; h1: no image", .stuck = true, .lasting = "no image"};
+  Look();
+  EXPECT_THAT(watch_.Find(id)->text, StartsWith("job 17 of Slurm: 1 of 2; h1: no image. Waiting alone"));
+  EXPECT_EQ(watch_.Find(id)->lasting_text(), "no image");
 }
 
 TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
@@ -384,6 +394,9 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
                            .experiment = grid};
   EXPECT_EQ(SubmitGrid(engine, *registry_, order, {number, 0}, [](int) {}).value(), 5);
   EXPECT_THAT(engine_.after, ElementsAre("", ""));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 0})));
+  EXPECT_FALSE(WaitsForSubmission(home_, Get(*registry_, {number, 1})));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 3})));
   engine_.news["101"] = engine_.news["102"] = {.phase = JobPhase::kRuns};
   EXPECT_THAT(Look(), IsEmpty());
   EXPECT_EQ(watch_.Find({number, 3})->text,

@@ -1,9 +1,12 @@
 #include "muster/launch/jobs/leave_far.h"
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/far_home/far_places.h"
 #include "muster/launch/jobs/far_jobs.h"
@@ -21,6 +24,12 @@ absl::Status StillFetched(const Home& home, const ExperimentId& id, const JobOfR
       " there, and what isn't here yet is lost; ", FarFile(home, id, kFarLogName), " says what can't be fetched"));
 }
 
+bool HasFiles(const std::string& folder) {
+  std::error_code none;
+  const std::filesystem::directory_iterator first(folder, none);
+  return !none && first != std::filesystem::directory_iterator();
+}
+
 }  // namespace
 
 absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, const Clock& clock,
@@ -36,6 +45,27 @@ absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, 
   if (engine != nullptr) static_cast<void>(engine->End(job->id, JobEnd::kCancel));
   UnmarkFar(home, id);
   return absl::OkStatus();
+}
+
+absl::Status CheckOutputIsFound(const Home& home, const RunRecord& former, const ExperimentFile& file,
+                                JobEngine* engine) {
+  // Another attempt of a grid runs only what hasn't finished.
+  if (former.id.run > 0 && former.state == RunState::kFinished) return absl::OkStatus();
+  const std::string left = FarFile(home, former.id, kFarLeftName);
+  if (PosixFileSystem().Exists(left))
+    return absl::FailedPreconditionError(absl::StrCat(
+        "not all that the last attempt of experiment ", former.id.ToString(), " has written was fetched from its job, ",
+        "and this one would not find it: ", left, " names the rest. Accepted: without that file, this one begins with ",
+        "what is here; muster rerun begins anew; `output` on a volume that outlives jobs keeps all"));
+  const std::string& here = home.output(former.id);
+  if (engine == nullptr || !file.output.empty() || !HasFiles(here) || !HasFarHomes(*engine)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "what the last attempt of experiment ", former.id.ToString(), " has written is in ", here,
+      " here, which a job of ", engine->title(),
+      " doesn't see, and this one would begin anew. Accepted: `output: DIR` in section `train` of ", file.name,
+      ", DIR on a volume that all hosts of the job see and where you copy that folder to DIR/",
+      former.id.run == 0 ? absl::StrCat(former.id.number) : absl::StrCat(former.id.number, "/", former.id.run),
+      "; --on local; muster rerun begins anew"));
 }
 
 }  // namespace muster

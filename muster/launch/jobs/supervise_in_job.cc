@@ -102,10 +102,7 @@ bool LifeInJob::WasKilled() {
   return job_.killed;
 }
 
-absl::Status LifeInJob::Write() {
-  static_cast<void>(WasKilled());  // which stays
-  return WriteJobFile(home_.job(id_), job_);
-}
+absl::Status LifeInJob::Write() { return WriteJobFile(home_.job(id_), job_); }
 
 absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
   const absl::Time until = RealClock().Now() + kLockPatience;

@@ -53,7 +53,7 @@ TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
 
   SetFaults(R"({"images": ["other:*"]})");
   const auto without_image = StartMuster({"train"});
-  AwaitStatus("2", "which waiting alone doesn't change");
+  AwaitStatus("2", "Waiting alone doesn't change that");
   EXPECT_THAT(Muster({"status", "2"}).out, AnyOf(HasSubstr("ErrImagePull"), HasSubstr("ImagePullBackOff")));
   EXPECT_EQ(Muster({"kill", "2"}).exit_code, 0);
   EXPECT_EQ(without_image->Wait(), 130) << without_image->err;

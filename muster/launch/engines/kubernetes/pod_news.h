@@ -20,6 +20,8 @@ struct PodFacts {
   bool succeeded = false;
   bool being_deleted = false;
   bool stuck = false;        // waiting alone doesn't bring what it waits for
+  bool hopeless = false;     // likewise, and Kubernetes won't even try again
+  bool lacks_image = false;  // its image couldn't be pulled; it alternates between two reasons for that
   bool lost = false;         // its node isn't heard any more, and nobody knows whether it runs
   bool over_memory = false;  // it was killed because it used more than its limit
   bool disrupted = false;    // Kubernetes has taken it away: evicted, preempted, its node lost
@@ -29,6 +31,21 @@ struct PodFacts {
 
 // Unavailable: it isn't such a list.
 absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
+
+// Pods that can't pull their images are described by a failed pull, which says why, and by the pause before the next
+// one, which mostly doesn't. Gives each pod the words that say most of those that it has had since its image is
+// missing.
+class ImageTroubles {
+ public:
+  void SteadyWords(std::vector<PodFacts>& pods);
+
+ private:
+  struct Words {
+    bool stuck = false;
+    std::string text;
+  };
+  std::map<std::string, Words> words_;  // by the pod's job and host
+};
 
 // Returns news of each job of which there is a pod. It is cancelled while the supervisor's pod is being deleted without
 // a disruption; a pod that is gone doesn't say why.
