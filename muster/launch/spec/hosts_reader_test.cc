@@ -39,6 +39,20 @@ TEST(HostsReaderTest, MistakesOfRayAreNamed) {
                                    HasSubstr("ray.resources.CPU: resources.CPU is '-1'; accepted: a number from 0")));
 }
 
+TEST(HostsReaderTest, AKeyWithAMapIsCheckedAsAnyOther) {
+  const std::string rest = "\nproject: p\ntrain: {run: x}";
+  EXPECT_THAT(MistakesIn("ray: {resource: {CPU: 2}}" + rest),
+              HasSubstr("muster.yml:1: ray.resource: 'resource' is unknown (nearest: resources)"));
+  EXPECT_THAT(MistakesIn("spark: {config: {spark.task.cpus: 2}}" + rest),
+              HasSubstr("muster.yml:1: spark.config: 'config' is unknown (nearest: conf)"));
+  EXPECT_THAT(MistakesIn("kubernetes: {resource: {cpu: 2}}" + rest),
+              HasSubstr("muster.yml:1: kubernetes.resource: 'resource' is unknown"));
+  EXPECT_THAT(MistakesIn("ray: {nodes: {CPU: 2}}" + rest), HasSubstr("ray.nodes: nodes is '{\"CPU\":2}'"));
+  EXPECT_THAT(MistakesIn("ray: {resources: 2}" + rest), HasSubstr("ray.resources: resources is '2'; accepted: a map"));
+  EXPECT_THAT(MistakesIn("spark: {conf: a}" + rest), HasSubstr("spark.conf: conf is 'a'; accepted: a map"));
+  EXPECT_EQ(Read("ray: {resources: null}\nspark: {conf: {}}" + rest).ray, RaySetting());
+}
+
 TEST(HostsReaderTest, SparkHasItsOwnSettings) {
   const SparkSetting spark = Read(
                                  "on: spark\nspark:\n  nodes: 2\n  address: spark://h1:7077\n  start_timeout: 1h\n  "
