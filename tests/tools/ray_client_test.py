@@ -102,7 +102,9 @@ class ClientTest(unittest.TestCase):
         ended = "failed:\nlast\nRunning entrypoint for job x: sh\n"
         self.answers("GET", "/api/jobs/a", 200, self.job("a", "FAILED", ended))
         self.assertEqual(ray_client.answer(["look", self.address, "a", "gone"]),
-                         {"jobs": {"a": {"status": "FAILED", "message": "failed:\nlast"}}})
+                         {"jobs": {"a": {"status": "FAILED", "message": "failed:\nlast", "exit_code": None}}})
+        self.answers("GET", "/api/jobs/a", 200, {**self.job("a", "FAILED"), "driver_exit_code": -9})
+        self.assertEqual(ray_client.answer(["look", self.address, "a"])["jobs"]["a"]["exit_code"], -9)
         self.answers("GET", "/api/jobs/", 200, [self.job("a"), self.job("other"), {"submission_id": None, "status": "RUNNING"}])
         self.assertEqual(list(ray_client.answer(["look", self.address, *"abcde"])["jobs"]), ["a"])
 

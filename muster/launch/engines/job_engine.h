@@ -74,6 +74,8 @@ struct JobNews {
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  // The script's, as a shell has it: 137 if it was killed. nullopt: it hasn't ended, or the engine doesn't say it.
+  std::optional<int> exit_code = std::nullopt;
   bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };

@@ -102,6 +102,28 @@ TEST_F(JobWatchTest, ARunWhoseJobHasEndedHasFailedForThatReason) {
   EXPECT_EQ(watch_.Find(id), nullptr);
 }
 
+TEST_F(JobWatchTest, ARunWithoutARecordHasTheExitCodeOfItsJobAsFarAsItIsKnown) {
+  struct Case {
+    JobNews news;
+    int exit_code;
+  };
+  const Case cases[] = {
+      {{.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)"}, 1},
+      {{.phase = JobPhase::kEnded, .text = "no muster", .exit_code = 127}, 127},
+      {{.phase = JobPhase::kEnded, .text = "SUCCEEDED", .exit_code = 0}, 1},
+      {{.phase = JobPhase::kEnded, .text = "OOMKilled", .exit_code = 137}, 137},
+      {{.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true}, 137},
+      {{.phase = JobPhase::kWaits, .text = "no image", .stuck = true, .late = "its pods didn't start"}, 1},
+  };
+  for (const Case& one : cases) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    engine_.news["17"] = one.news;
+    Look();
+    EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed) << one.news.text;
+    EXPECT_EQ(Get(*registry_, id).exit_code, one.exit_code) << one.news.text;
+  }
+}
+
 TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};

@@ -2,7 +2,8 @@
 
     ray_client.py version ADDRESS          {"version": "2.60.0"}
     ray_client.py submit ADDRESS SCRIPT [AFTER]  {"id": "muster-1-0a1b2c3d"}; AFTER: jobs, "A:B", in place of the script's
-    ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "..."}}}; unknown ones are left out
+    ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "...", "exit_code": null}}}; unknown
+                                           ones are left out; exit_code is that of the job's process, -9: killed
     ray_client.py stop ADDRESS ID          {"stopped": true}; also of a job that has ended, or that Ray doesn't know
     ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
@@ -182,6 +183,7 @@ class RaysClient:
             "status": str(job.status.value),
             "message": job.message,
             "metadata": job.metadata,
+            "driver_exit_code": job.driver_exit_code,
         }
 
     def job(self, job):
@@ -226,13 +228,20 @@ def own_lines(message):
     return "\n".join(lines[-LINES_OF_MESSAGE:])
 
 
+def news_of(job):
+    return {
+        "status": job["status"],
+        "message": own_lines(job.get("message") or ""),
+        "exit_code": job.get("driver_exit_code"),
+    }
+
+
 def look(client, ids):
     if len(ids) > FEW_JOBS:
         found = {job["submission_id"]: job for job in client.jobs() if job.get("submission_id") in ids}
     else:
         found = {one: job for one in ids if (job := client.job(one)) is not None}
-    jobs = {one: {"status": job["status"], "message": own_lines(job.get("message") or "")} for one, job in found.items()}
-    return {"jobs": jobs}
+    return {"jobs": {one: news_of(job) for one, job in found.items()}}
 
 
 def free(client, job):

@@ -44,11 +44,13 @@ std::vector<std::string> ClientEnvironment(const std::vector<std::string>& envir
   return own;
 }
 
-JobNews NewsOfRay(const std::string& status, const std::string& message) {
+// `exit_code`: null, or that of Python's subprocess, -9 after SIGKILL.
+JobNews NewsOfRay(const std::string& status, const std::string& message, const nlohmann::json& exit_code) {
   JobNews news{.phase = JobPhase::kEnded, .text = status};
   if (status == "PENDING") news.phase = JobPhase::kWaits;
   if (status == "RUNNING") news.phase = JobPhase::kRuns;
   news.cancelled = status == "STOPPED";
+  if (exit_code.is_number_integer()) news.exit_code = exit_code < 0 ? 128 - exit_code.get<int>() : exit_code.get<int>();
   const std::string said = status == "FAILED" ? LastLineSaid(message) : "";
   if (!said.empty()) absl::StrAppend(&news.text, " (", said, ")");
   return news;
@@ -83,7 +85,8 @@ absl::StatusOr<std::map<std::string, JobNews>> ParseRayJobs(std::string_view ans
   std::map<std::string, JobNews> news;
   try {
     for (const auto& [id, job] : object.at("jobs").items())
-      news[id] = NewsOfRay(job.at("status").get<std::string>(), job.at("message").get<std::string>());
+      news[id] = NewsOfRay(job.at("status").get<std::string>(), job.at("message").get<std::string>(),
+                           job.value("exit_code", nlohmann::json()));
   } catch (const nlohmann::json::exception&) {
     return absl::UnavailableError("Ray's client has answered something else than expected");
   }
