@@ -153,6 +153,13 @@ class ClientTest(unittest.TestCase):
         self.assertIn("isn't a dashboard of Ray", text)
         self.assertEqual(self.failure("version", "http://127.0.0.1:1"), ("unreachable", "[Errno 111] Connection refused"))
         self.assertEqual(self.failure("version", "http://no host")[0], "unreachable")
+        self.assertEqual(self.failure("submit", "http://127.0.0.1:1", self.script())[0], "unreachable")
+
+    def test_a_dashboard_that_is_lost_while_it_is_told_of_a_job_may_have_taken_it(self):
+        with mock.patch.object(ray_client.Dashboard, "submit", side_effect=ray_client.Failure("unreachable", "reset")):
+            kind, text = self.failure("submit", self.address, self.script())
+        self.assertEqual(kind, "failed")
+        self.assertRegex(text, "^it may have taken job muster-1.2-[0-9a-f]{8}, and hasn't answered: reset$")
 
     def test_versions(self):
         self.assertEqual(ray_client.version_of("2.60.0rc1"), (2, 60))

@@ -111,7 +111,8 @@ class JobEngine {
   // Returns the same script for another job, for engines in whose scripts the job's name stands.
   virtual std::string ScriptAnew(const std::string& script_text) const { return script_text; }
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. ResourceExhausted: so has this, and
-  // it may take the job later. NotFound: this machine has no such engine. Unavailable: it can't be asked.
+  // it may take the job later. NotFound: there is no such engine, here or where it should answer.
+  // Unavailable: it can't be asked, and may have taken it.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
   // Returns the engine's own words about whether and when it would begin this script; submits nothing. A refusal is

@@ -7,8 +7,8 @@
     ray_client.py stop ADDRESS ID          {"stopped": true}; also of a job that has ended, or that Ray doesn't know
     ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
-It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable, refused
-or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
+It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable (then
+nothing was submitted), refused or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
 client, which takes a second to load.
 """
 
@@ -214,7 +214,12 @@ def submit(client, script, after):
         "muster_project": asked["project"],
         "muster_folder": asked["folder"],
     }
-    client.submit(job, entrypoint(asked, job, after), metadata)
+    try:
+        client.submit(job, entrypoint(asked, job, after), metadata)
+    except (Failure, OSError) as error:
+        if getattr(error, "kind", "unreachable") != "unreachable":
+            raise
+        raise Failure("failed", f"it may have taken job {job}, and hasn't answered: {error}") from error
     return {"id": job}
 
 

@@ -67,6 +67,8 @@ TEST_F(RayJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_THAT(WhyNot(), AllOf(HasSubstr("has no Ray: pip install 'ray[default]'"), HasSubstr("No module named ray")));
   Python("echo '{\"error\": \"unreachable\", \"text\": \"refused\"}'; exit 1");
   EXPECT_THAT(WhyNot(), HasSubstr("no dashboard of Ray answers at http://h1:8265 (refused); accepted: its address"));
+  EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"a"}).status())) << "a job that is there may be found later";
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was submitted";
   Python("echo '{\"error\": \"refused\", \"text\": \"status code 403\"}'; exit 1");
   EXPECT_TRUE(absl::IsInvalidArgument(Jobs().Look({"a"}).status()));
   Python("echo oops >&2; exit 3");
