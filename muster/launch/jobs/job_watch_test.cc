@@ -315,7 +315,7 @@ TEST_F(JobWithoutRoomTest, AJobWithAPartOfItsHostsIsGivenBackAndSubmittedAgain) 
   EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack)));
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated) << "its supervisor begins once more";
   EXPECT_THAT(watch_.Find(id)->text,
-              MatchesRegex("no job of Slurm now: not all .* given back; tried 1 time; again in [0-9]+ s"));
+              MatchesRegex("no job of Slurm now: not all .* given back; tried once; again in [0-9]+ s"));
   EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
   // Nobody asks about a job that the run doesn't have, whatever is left of it.
   const int looks = engine_.looks;

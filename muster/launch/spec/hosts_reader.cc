@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/text/nearest_name.h"
@@ -92,8 +93,12 @@ void ReadSettings(const YamlNode& node, const std::string& engine, const std::st
   const auto read = [&](const std::string& name, const YamlNode& item) {
     std::optional<std::string> value;
     if (item.kind != YamlKind::kEmpty) value = item.kind == YamlKind::kScalar ? item.text : JsonText(item);
-    if (const absl::Status set = take(name, value); !set.ok())
-      mistakes.Add(item.line, absl::StrCat(engine, ".", name), set);
+    const absl::Status set = take(name, value);
+    if (set.ok()) return;
+    // The key stands before it already.
+    std::string text(set.message());
+    if (absl::StartsWith(text, name + " is ")) text.erase(0, name.size() + 1);
+    mistakes.Add(item.line, absl::StrCat(engine, ".", name), absl::InvalidArgumentError(text));
   };
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& item = node.items[i];
