@@ -262,7 +262,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
     const bool waits = WaitsForSubmission(opened.home, run);
-    const JobStage stage = waits                               ? JobStage::kNone
+    const JobStage stage = waits                             ? JobStage::kNone
                            : run.state == RunState::kCreated ? JobStage::kSubmitted
                                                              : JobStage::kBegun;
     const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts, stage);

@@ -79,7 +79,9 @@ struct JobNews {
   // The host that couldn't open the script's output file, so that nothing of the script was run; "": it isn't that.
   std::string opened_nothing = "";
   std::string lasting = "";  // what of `text` is worth saying again when it has changed; empty: all of it
-  bool in_part = false;      // it waits for some of its hosts, while its supervisor runs
+  // The script's, as a shell has it: 137 if it was killed. nullopt: it hasn't ended, or the engine doesn't say it.
+  std::optional<int> exit_code = std::nullopt;
+  bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
 
@@ -114,7 +116,8 @@ class JobEngine {
   // Returns the same script for another job, for engines in whose scripts the job's name stands.
   virtual std::string ScriptAnew(const std::string& script_text) const { return script_text; }
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. ResourceExhausted: so has this, and
-  // it may take the job later. NotFound: this machine has no such engine. Unavailable: it can't be asked.
+  // it may take the job later. NotFound: there is no such engine, here or where it should answer.
+  // Unavailable: it can't be asked, and may have taken it.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
   // Returns the engine's own words about whether and when it would begin this script; submits nothing.

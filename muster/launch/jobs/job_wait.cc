@@ -64,13 +64,14 @@ bool IsDue(const JobOfRun& job, absl::Time now) { return job.again_at <= Seconds
 
 std::string WhyNoJob(const JobOfRun& job) {
   if (job.turn > 0) return job.no_room;
-  return absl::StrCat(job.no_room, "; tried ", job.tries, job.tries == 1 ? " time" : " times");
+  return absl::StrCat(job.no_room, "; tried ", job.tries == 1 ? "once" : absl::StrCat(job.tries, " times"));
 }
 
 std::string WhenAgain(const JobOfRun& job, absl::Time now) {
   if (job.turn > 0) return "once one of them has ended";
   const double left = std::max(0.0, std::ceil(job.again_at - SecondsOf(now)));
-  return left == 0 ? "again now" : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
+  return left == 0 ? "it is tried again now"
+                   : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
 }
 
 }  // namespace muster

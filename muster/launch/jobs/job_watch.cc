@@ -62,6 +62,12 @@ void SayInLog(const Home& home, const ExperimentId& id, const LostEnd& end, cons
   logs.Flush();
 }
 
+// Returns the exit code of a run whose supervisor has left no record: 1 if nobody knows more.
+int ExitCodeOf(const JobNews& news) {
+  if (news.exit_code.value_or(0) != 0) return *news.exit_code;
+  return news.taken_away ? kExitKilled : 1;
+}
+
 }  // namespace
 
 JobEngine* JobWatch::EngineOf(const JobOfRun& job) {
@@ -354,7 +360,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
                                   run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
                                                         : absl::StrCat(": ", run.news.text),
                                   run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
-           .exit_code = kExitKilled};
+           .exit_code = ExitCodeOf(run.news)};
   }
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);

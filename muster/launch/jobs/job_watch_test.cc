@@ -154,7 +154,29 @@ TEST_F(JobWatchTest, AHostThatHasOpenedTheOutputOrHadToOpenAnotherFileIsntCalled
     engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
     Look();
     EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended: FAILED (JobLaunchFailure)");
-    EXPECT_EQ(Get(*registry_, id).exit_code, 137);
+    EXPECT_EQ(Get(*registry_, id).exit_code, 1);
+  }
+}
+
+TEST_F(JobWatchTest, ARunWithoutARecordHasTheExitCodeOfItsJobAsFarAsItIsKnown) {
+  struct Case {
+    JobNews news;
+    int exit_code;
+  };
+  const Case cases[] = {
+      {{.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)"}, 1},
+      {{.phase = JobPhase::kEnded, .text = "no muster", .exit_code = 127}, 127},
+      {{.phase = JobPhase::kEnded, .text = "SUCCEEDED", .exit_code = 0}, 1},
+      {{.phase = JobPhase::kEnded, .text = "OOMKilled", .exit_code = 137}, 137},
+      {{.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true}, 137},
+      {{.phase = JobPhase::kWaits, .text = "no image", .stuck = true, .late = "its pods didn't start"}, 1},
+  };
+  for (const Case& one : cases) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    engine_.news["17"] = one.news;
+    Look();
+    EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed) << one.news.text;
+    EXPECT_EQ(Get(*registry_, id).exit_code, one.exit_code) << one.news.text;
   }
 }
 
@@ -359,7 +381,7 @@ TEST_F(JobWithoutRoomTest, AJobWithAPartOfItsHostsIsGivenBackAndSubmittedAgain) 
   EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack)));
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated) << "its supervisor begins once more";
   EXPECT_THAT(watch_.Find(id)->text,
-              MatchesRegex("no job of Slurm now: not all .* given back; tried 1 time; again in [0-9]+ s"));
+              MatchesRegex("no job of Slurm now: not all .* given back; tried once; again in [0-9]+ s"));
   EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
   // Nobody asks about a job that the run doesn't have, whatever is left of it.
   const int looks = engine_.looks;

@@ -36,8 +36,23 @@ TEST(HostsReaderTest, MistakesOfRayAreNamed) {
   EXPECT_THAT(std::vector<std::string>(absl::StrSplit(
                   MistakesIn("ray: {node: 1, nodes: 0, resources: {CPU: -1}}\nproject: p\ntrain: {run: x}"), '\n')),
               UnorderedElementsAre(HasSubstr("muster.yml:1: ray.node: 'node' is unknown (nearest: nodes)"),
-                                   HasSubstr("ray.nodes: nodes is '0'; accepted: a whole number from 1"),
-                                   HasSubstr("ray.resources.CPU: resources.CPU is '-1'; accepted: a number from 0")));
+                                   HasSubstr("ray.nodes: is '0'; accepted: a whole number from 1"),
+                                   HasSubstr("ray.resources.CPU: is '-1'; accepted: a number from 0")));
+}
+
+TEST(HostsReaderTest, AKeyWithAMapIsCheckedAsAnyOther) {
+  const std::string rest = "\nproject: p\ntrain: {run: x}";
+  EXPECT_THAT(MistakesIn("ray: {resource: {CPU: 2}}" + rest),
+              HasSubstr("muster.yml:1: ray.resource: 'resource' is unknown (nearest: resources)"));
+  EXPECT_THAT(MistakesIn("spark: {config: {spark.task.cpus: 2}}" + rest),
+              HasSubstr("muster.yml:1: spark.config: 'config' is unknown (nearest: conf)"));
+  EXPECT_THAT(MistakesIn("kubernetes: {resource: {cpu: 2}}" + rest),
+              HasSubstr("muster.yml:1: kubernetes.resource: 'resource' is unknown"));
+  EXPECT_THAT(MistakesIn("ray: {nodes: {CPU: 2}}" + rest), HasSubstr("ray.nodes: is '{\"CPU\":2}'"));
+  EXPECT_THAT(MistakesIn("kubernetes: {shm: lots}" + rest), HasSubstr("kubernetes.shm: is 'lots'; accepted: a number"));
+  EXPECT_THAT(MistakesIn("ray: {resources: 2}" + rest), HasSubstr("ray.resources: is '2'; accepted: a map"));
+  EXPECT_THAT(MistakesIn("spark: {conf: a}" + rest), HasSubstr("spark.conf: is 'a'; accepted: a map"));
+  EXPECT_EQ(Read("ray: {resources: null}\nspark: {conf: {}}" + rest).ray, RaySetting());
 }
 
 TEST(HostsReaderTest, SparkHasItsOwnSettings) {
@@ -56,8 +71,8 @@ TEST(HostsReaderTest, SparkHasItsOwnSettings) {
       std::vector<std::string>(absl::StrSplit(
           MistakesIn("spark: {nodes: 0, conf: {spark.submit.deployMode: cluster}}\nproject: p\ntrain: {run: x}"),
           '\n')),
-      UnorderedElementsAre(HasSubstr("muster.yml:1: spark.nodes: nodes is '0'; accepted: a whole number from 1"),
-                           HasSubstr("spark.conf.spark.submit.deployMode: conf.spark.submit.deployMode is 'cluster'")));
+      UnorderedElementsAre(HasSubstr("muster.yml:1: spark.nodes: is '0'; accepted: a whole number from 1"),
+                           HasSubstr("spark.conf.spark.submit.deployMode: is 'cluster'")));
 }
 
 TEST(HostsReaderTest, AnEngineThatGivesAJobItsHostsTakesNone) {

@@ -209,7 +209,9 @@ std::string ToText(const Shown& shown) {
                            {"code", shown.run.tree}});
   if (shown.jobs.contains(shown.run.id)) {
     rows.emplace_back("the job's script", shown.job_script);
-    rows.emplace_back("the job's output", shown.job_output);
+    // It may be where the job was alone: in its pod, or with Ray.
+    std::error_code gone;
+    if (fs::exists(shown.job_output, gone)) rows.emplace_back("the job's output", shown.job_output);
   }
   Append(text, "where it is", rows);
   return text;

@@ -34,6 +34,13 @@ TEST(ManifestTest, IsAsUsersReadIt) {
   EXPECT_EQ(ManifestText(Manifest(setting)), kGoldenManifest);
 }
 
+TEST(ManifestTest, APodLearnsNoFileOfTheMachineThatSubmitsIt) {
+  JobManifest manifest = Manifest();
+  manifest.place.kubeconfig = "/home/me/.kube/config";
+  manifest.place.kubectl = "/home/me/bin/kubectl";
+  EXPECT_THAT(ManifestText(manifest), AllOf(Not(HasSubstr("/home/me")), HasSubstr("\\\"context\\\":\\\"c\\\"")));
+}
+
 TEST(ManifestTest, IsTakenApartAndFilledIn) {
   const std::string text = ManifestText(Manifest());
   const auto manifest = ParseManifest(text);

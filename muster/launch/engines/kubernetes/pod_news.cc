@@ -104,6 +104,14 @@ std::string HowItEnded(const Json& pod) {
   return TextAt(status, "phase");
 }
 
+std::optional<int> ExitCodeIn(const Json& status) {
+  for (const Json& container : At(status, "containerStatuses")) {
+    const Json& code = At(At(At(container, "state"), "terminated"), "exitCode");
+    if (TextAt(container, "name") == kMusterContainer && code.is_number_integer()) return code.get<int>();
+  }
+  return std::nullopt;
+}
+
 // "EvictionByEvictionAPI"; "" for a pod that nothing has taken away.
 std::string Disruption(const Json& status) {
   for (const Json& condition : At(status, "conditions"))
@@ -144,6 +152,7 @@ PodFacts FactsOf(const Json& pod) {
   } else if (phase == "Succeeded" || phase == "Failed") {
     facts.phase = JobPhase::kEnded;
     facts.text = HowItEnded(pod);
+    facts.exit_code = ExitCodeIn(status);
     facts.over_memory = absl::StartsWith(facts.text, kOverMemory);
   } else {
     facts.text = phase == "Pending" || phase.empty() ? WhyWaiting(pod) : phase;
@@ -198,7 +207,8 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   if (its.phase == JobPhase::kEnded)
     return {.phase = JobPhase::kEnded,
             .text = absl::StrCat("the supervisor's pod: ", its.text),
-            .taken_away = its.disrupted};
+            .taken_away = its.disrupted,
+            .exit_code = its.exit_code};
   std::vector<const PodFacts*> waiting, gone;
   for (const PodFacts* pod : pods) {
     if (pod->phase == JobPhase::kWaits && !pod->is_again && !pod->being_deleted) waiting.push_back(pod);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ struct PodFacts {
   bool over_memory = false;  // it was killed because it used more than its limit
   bool disrupted = false;    // Kubernetes has taken it away: evicted, preempted, its node lost
   absl::Duration start_timeout = absl::InfiniteDuration();  // a supervisor's that waits longer is given up
+  std::optional<int> exit_code = std::nullopt;              // of muster in it, once that has ended
   std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
 };
 

@@ -72,6 +72,13 @@ TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
               HasSubstr("h2: ContainerCreating; and 2 others"));
 }
 
+TEST(PodNewsTest, AJobHasTheExitCodeOfItsSupervisorsPod) {
+  EXPECT_EQ(News({Pod("supervisor", kNoMuster)}).exit_code, 127);
+  EXPECT_EQ(News({Pod("supervisor", kOutOfMemory), Pod("h0", kFailed)}).exit_code, 137);
+  EXPECT_EQ(News({Pod("supervisor", kEvicted)}).exit_code, std::nullopt);
+  EXPECT_EQ(News({Pod("supervisor", kRunning), Pod("h0", kFailed)}).exit_code, std::nullopt);
+}
+
 TEST(PodNewsTest, APodThatHasEndedDoesntRun) {
   EXPECT_THAT(
       News({Pod("supervisor", kRunning), Pod("h0", kFailed), Deleted("h1", kRunning), Pod("h2", kCreating)}).text,

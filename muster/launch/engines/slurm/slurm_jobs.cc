@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -51,6 +52,12 @@ bool IsWaiting(absl::string_view state) {
          state == "RESV_DEL_HOLD";
 }
 
+// States of a job that Slurm has ended, or its node.
+bool IsOfKilledJob(absl::string_view state) {
+  constexpr absl::string_view kKilled[] = {"OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "TIMEOUT", "DEADLINE"};
+  return std::find(std::begin(kKilled), std::end(kKilled), state) != std::end(kKilled);
+}
+
 // Reasons that go away when somebody changes something, not when other jobs end.
 bool IsStuck(absl::string_view reason) {
   constexpr absl::string_view kStuck[] = {"AccountNotAllowed", "BadConstraints",     "DependencyNeverSatisfied",
@@ -77,6 +84,7 @@ JobNews NewsOfState(absl::string_view state, absl::string_view host, absl::strin
                .time_over = reason == "TimeLimit" || state == "TIMEOUT"};
   if (news.phase == JobPhase::kEnded && reason == kLaunchFailure)
     news.opened_nothing = host.empty() || host == "n/a" ? "the job's first node" : std::string(host);
+  if (IsOfKilledJob(state)) news.exit_code = 128 + SIGKILL;
   return news;
 }
 
