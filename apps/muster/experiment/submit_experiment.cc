@@ -97,15 +97,6 @@ absl::Status AwaitOutput(const OpenedHome& opened, const RunRecord& former) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOutputsAreFound(const OpenedHome& opened, const RunRecord& former, const NewExperiment& experiment) {
-  ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
-  const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
-  if (former.runs == 0) return CheckOutputIsFound(opened.home, former, file, engine.get());
-  ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, opened.registry->Runs(former.id.number));
-  for (const RunRecord& run : runs) RETURN_IF_ERROR(CheckOutputIsFound(opened.home, run, file, engine.get()));
-  return absl::OkStatus();
-}
-
 // Starts the supervisor, or submits the job that will start it.
 absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock lock, const NewExperiment& experiment,
                            const SupervisorStart& supervisor) {
@@ -156,7 +147,8 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   RETURN_IF_ERROR(AwaitOutput(opened, former));
-  RETURN_IF_ERROR(CheckOutputsAreFound(opened, former, submission.experiment));
+  const std::unique_ptr<JobEngine> engine = JobEngineOf(submission.experiment.options.hosts, OwnEnvironment());
+  RETURN_IF_ERROR(CheckOutputIsFound(opened.home, *opened.registry, former, submission.experiment, engine.get()));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());

@@ -326,12 +326,10 @@ TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
 }
 
 TEST_F(JobCollectorTest, AnotherAttemptThatWouldNotFindTheOutputIsRefused) {
-  const auto file = [](const std::string& output) {
-    return ParseExperimentFile(absl::StrCat("project: toaster\ntrain: {framework: any, ", output, "run: x}\n"), "m.yml")
-        .value();
-  };
   const auto check = [&](JobEngine* engine, const std::string& output = "") {
-    return CheckOutputIsFound(home_, Get(*near_, id_), file(output), engine);
+    NewExperiment next = Single();
+    next.file_text = absl::StrCat("project: toaster\ntrain: {framework: any, ", output, "run: x}\n");
+    return CheckOutputIsFound(home_, *near_, Get(*near_, id_), next, engine);
   };
   EXPECT_EQ(check(&engine_), absl::OkStatus()) << "it has written nothing";
   scratch_.Write("experiments/1/output/ckpt-2400", "");
@@ -348,16 +346,21 @@ TEST_F(JobCollectorTest, AnotherAttemptThatWouldNotFindTheOutputIsRefused) {
     EXPECT_THAT(std::string(check(engine).message()), HasSubstr("experiments/1/far_left names the rest"));
 }
 
-TEST_F(JobCollectorTest, ARunOfAGridThatHasFinishedNeedsNoOutputAgain) {
-  const int64_t grid = Create(*near_, Grid(1));
-  const ExperimentId run = {grid, 1};
-  const auto file = ParseExperimentFile("project: toaster\ntrain: {framework: any, run: x}\n", "m.yml");
-  const auto check = [&] { return CheckOutputIsFound(home_, Get(*near_, run), *file, &engine_); };
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output(run)).ok());
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output(run) + "/ckpt").ok());
-  EXPECT_THAT(std::string(check().message()), HasSubstr("copy that folder to DIR/2/1;"));
-  Bring(*near_, run, RunState::kFinished);
-  EXPECT_EQ(check(), absl::OkStatus());
+TEST_F(JobCollectorTest, WhatHasFinishedOfAGridNeedsItsOutputOnlyWhenItRunsAgain) {
+  NewExperiment next = Grid(2);
+  next.file_text = "project: toaster\ntrain: {framework: any, run: x}\n";
+  const int64_t grid = Create(*near_, next);
+  const auto check = [&](int run) {
+    return CheckOutputIsFound(home_, *near_, Get(*near_, {grid, run}), next, &engine_);
+  };
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1})).ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1}) + "/ckpt").ok());
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("copy that folder to DIR/2/1;"));
+  Bring(*near_, {grid, 1}, RunState::kFinished);
+  EXPECT_EQ(check(0), absl::OkStatus());
+  EXPECT_THAT(std::string(check(1).message()), HasSubstr("DIR/2/1;")) << "it was named";
+  next.runs[0]["learning-rate"] = "7";
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("DIR/2/1;")) << "another run";
 }
 
 class FarJobWatchTest : public JobCollectorTest {
