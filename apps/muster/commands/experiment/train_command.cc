@@ -92,9 +92,9 @@ Examples:
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
-Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed, 1
-if nobody knows it, 137 if what ran it was killed; 130 if somebody killed it; 138 if the connection to the host that supervises
-broke, where it goes on; 2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
+Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed, 1 if
+nobody knows it, 137 if what ran it was killed; 130 if somebody killed it; 138 if the connection to the host that
+supervises broke, where it goes on; 2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
 
 struct TrainFlags {
   std::string file;

@@ -36,9 +36,9 @@ TEST(ManifestTest, IsAsUsersReadIt) {
 
 TEST(ManifestTest, APodLearnsNoFileOfTheMachineThatSubmitsIt) {
   JobManifest manifest = Manifest();
-  manifest.place.kubeconfig = "/home/me/.kube/config";
-  manifest.place.kubectl = "/home/me/bin/kubectl";
-  EXPECT_THAT(ManifestText(manifest), AllOf(Not(HasSubstr("/home/me")), HasSubstr("\\\"context\\\":\\\"c\\\"")));
+  manifest.place.kubeconfig = "/u/me/.kube/config";
+  manifest.place.kubectl = "/u/me/bin/kubectl";
+  EXPECT_THAT(ManifestText(manifest), AllOf(Not(HasSubstr("/u/me")), HasSubstr("\\\"context\\\":\\\"c\\\"")));
 }
 
 TEST(ManifestTest, IsTakenApartAndFilledIn) {
