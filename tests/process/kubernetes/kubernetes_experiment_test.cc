@@ -60,6 +60,17 @@ TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
   EXPECT_EQ(StateOf("2"), "KILLED");
 }
 
+TEST_F(KubernetesExperiment, AnImageWithoutMusterEndsItWithTheCodeOfItsPod) {
+  WriteExperiment("run: 'true'");
+  const Said said = Muster({"train", "--kubernetes", "muster=/opt/nowhere/muster"});
+  EXPECT_EQ(said.exit_code, 127) << said.out << said.err;
+  EXPECT_THAT(said.err, HasSubstr("exit code 127: the image has no muster in its PATH"));
+  const Said logs = Muster({"logs", "1"});
+  EXPECT_EQ(logs.out, "");
+  EXPECT_THAT(logs.err, HasSubstr("no task of experiment 1 has run: it is FAILED: its job "));
+  EXPECT_THAT(Out({"show", "1"}), Not(HasSubstr("the job's output"))) << "its pod had that";
+}
+
 TEST_F(KubernetesWaitsLong, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
                   R"({"pods": "4"}}})");

@@ -95,8 +95,8 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   EXPECT_EQ(news->at("5").text, "TIMEOUT");
   EXPECT_TRUE(news->at("5").time_over);
   EXPECT_EQ(news->at("5").exit_code, 137);
-  EXPECT_EQ(ParseQueue("1|NODE_FAIL|None\n").at("1").exit_code, 137);
-  EXPECT_EQ(ParseQueue("1|FAILED|JobLaunchFailure\n").at("1").exit_code, std::nullopt);
+  EXPECT_EQ(ParseQueue("1|NODE_FAIL|h1|None\n").at("1").exit_code, 137);
+  EXPECT_EQ(ParseQueue("1|FAILED|h1|JobLaunchFailure\n").at("1").exit_code, std::nullopt);
   EXPECT_EQ(news->at("6").phase, JobPhase::kUnknown);
 }
 
