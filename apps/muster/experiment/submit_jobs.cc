@@ -77,7 +77,7 @@ void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
 
 absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExperiment& experiment,
                         const JobsSetting& setting) {
-  const std::unique_ptr<JobEngine> engine = JobEngineOf(experiment.options.hosts, OwnEnvironment());
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine, JobEngineOf(experiment.options.hosts, OwnEnvironment()));
   ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
   const JobsOrder order{.home = opened.home,
                         .muster = setting.muster,

@@ -75,7 +75,13 @@ void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes
           mistakes.Add(item.line, "slurm.extra", taken);
       continue;
     }
-    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) continue;
+    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) {
+      SlurmSetting unused;
+      absl::Status wrong = TakeSlurmSetting(unused, name, "");
+      if (wrong.ok()) wrong = absl::InvalidArgumentError("is a list or a map; accepted: one value");
+      mistakes.Add(item.line, absl::StrCat("slurm.", name), wrong);
+      continue;
+    }
     std::optional<std::string> value;
     if (item.kind == YamlKind::kScalar) value = item.text;
     if (const std::optional<bool> truth = TruthOf(item); truth.has_value())

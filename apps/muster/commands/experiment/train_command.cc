@@ -369,7 +369,7 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
                   .file = file};
   order.experiment.project = file.project;
   order.experiment.options = options;
-  const std::unique_ptr<JobEngine> engine = JobEngineOf(options.hosts, OwnEnvironment());
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine, JobEngineOf(options.hosts, OwnEnvironment()));
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
   const auto words = engine->WouldTake(script);

@@ -56,6 +56,8 @@ class KubernetesJobs final : public JobEngine {
 
  private:
   void NoteIfLate(const PodFacts& supervisor, JobNews& news);
+  // Returns why a job has no pods; "": unknown.
+  std::string WhyNoPods() const;
   void NoteCancellation(const std::string& id, JobNews& news);
   absl::Status RunBesideSupervisor(const std::string& id, const std::string& program, absl::Duration patience) const;
 
@@ -69,7 +71,8 @@ class KubernetesJobs final : public JobEngine {
 };
 
 // Returns where a job with this setting is, as JobEngine::at: with the context and namespace that kubectl has now.
-// Blocks for a moment; asks no API.
-std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vector<std::string>& environment);
+// Blocks for a moment; asks no API. Errors are those of Kubectl::Resolve.
+absl::StatusOr<std::string> PlaceOfKubernetes(const KubernetesSetting& setting,
+                                              const std::vector<std::string>& environment);
 
 }  // namespace muster
