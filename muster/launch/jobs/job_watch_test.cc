@@ -443,6 +443,22 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
   EXPECT_THAT(engine_.ended, IsEmpty()) << "there was nothing";
 }
 
+TEST_F(JobWithoutRoomTest, ARunWhoseTurnHasComeDoesNotSayThatOthersComeFirst) {
+  JobOfRun job = {.engine = "slurm", .id = "17", .host = MachineId::This().host};
+  NoteTurn(job, 1);
+  const ExperimentId id = InJob(job);
+  scratch_.Write("experiments/1/job.sh", "script\n");
+  engine_.refusal = absl::UnavailableError("nothing within 2m");
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(watch_.Find(id)->text,
+              MatchesRegex("no job of Slurm now: its turn has come, and it couldn't be submitted "
+                           "yet; again in [0-9]+ s: nothing within 2m"));
+  engine_.refusal = absl::OkStatus();
+  AwaitTry();
+  EXPECT_THAT(Look(), ElementsAre(StartsWith("experiment 1 is job ")));
+  EXPECT_EQ(Job(id).no_room, "");
+}
+
 TEST_F(JobWithoutRoomTest, AJobWhoseTasksHaveBegunIsKept) {
   const ExperimentId id = Late();
   Bring(*registry_, id, RunState::kRunning);

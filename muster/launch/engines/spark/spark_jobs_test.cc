@@ -98,8 +98,8 @@ TEST_F(SparkJobsTest, TheProgramStartsTheScriptWithTheDriverBesideIt) {
               AllOf(HasSubstr(absl::StrCat(" submit spark://h1:7077 ", scratch_ / "job.sh", "\n")),
                     HasSubstr(absl::StrCat(" submit - ", scratch_ / "job.sh", " h1-1-2:h1-3-4\n"))));
   EXPECT_THAT(scratch_.Read("driver/spark_cluster.py"), HasSubstr("barrier()"));
-  for (const char* file : {"driver_server", "host_process", "spark_client", "spark_driver", "spark_links", "spark_task",
-                           "spark_texts", "spark_wire"})
+  for (const char* file : {"driver_server", "host_process", "spark_client", "spark_driver", "spark_jvm", "spark_links",
+                           "spark_task", "spark_texts", "spark_wire"})
     EXPECT_TRUE(scratch_.Has(absl::StrCat("driver/", file, ".py"))) << file;
 }
 
