@@ -147,7 +147,8 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   RETURN_IF_ERROR(AwaitOutput(opened, former));
-  const std::unique_ptr<JobEngine> engine = JobEngineOf(submission.experiment.options.hosts, OwnEnvironment());
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine,
+                   JobEngineOf(submission.experiment.options.hosts, OwnEnvironment()));
   RETURN_IF_ERROR(CheckOutputIsFound(opened.home, *opened.registry, former, submission.experiment, engine.get()));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
