@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import queue
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +27,7 @@ import host_process  # noqa: E402
 import spark_client  # noqa: E402
 import spark_cluster  # noqa: E402
 import spark_driver  # noqa: E402
+import spark_jvm  # noqa: E402
 import spark_links  # noqa: E402
 import spark_task  # noqa: E402
 import spark_texts  # noqa: E402
@@ -92,11 +95,8 @@ class SettingsTest(unittest.TestCase):
 
     def test_secrets_are_no_words_of_a_process(self):
         wants = asked(conf={"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass", "spark.yarn.queue": "a b"})
-        words = spark_texts.submit_words(wants, {})
-        self.assertIn("--master spark://h1:7077", words)
-        self.assertIn("--conf 'spark.yarn.queue=a b'", words)
-        self.assertTrue(words.startswith("--deploy-mode client ") and words.endswith(" pyspark-shell"), words)
-        self.assertNotIn("s3cret", words)
+        self.assertEqual(spark_texts.submit_words(wants, {}), ["--deploy-mode", "client", "--master", "spark://h1:7077", "--conf",
+                                                               "spark.yarn.queue=a b", "pyspark-shell"])
         self.assertEqual(spark_texts.secret_settings(wants),
                          {"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass"})
 
@@ -137,8 +137,6 @@ class CauseTest(unittest.TestCase):
         self.assertEqual(spark_texts.why_failed(denied), "AccessControlException: User a cannot submit to queue root.b")
         self.assertEqual(spark_texts.why_failed(Exception("a\nb")), "a b")
         self.assertEqual(spark_texts.why_failed(ValueError()), "ValueError")
-        self.assertIn("spark.log in the experiment's folder says why",
-                      spark_texts.why_failed(Exception("[JAVA_GATEWAY_EXITED] Java gateway process exited")))
 
 
 class WireTest(unittest.TestCase):
@@ -641,9 +639,11 @@ class ClusterTest(unittest.TestCase):
             cluster.hosts()
         self.assertEqual(str(raised.exception), "Spark has ended it")
 
-    def connect(self, cluster, settings, begin=lambda _settings: None):
-        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.dict(os.environ), \
-                mock.patch.object(cluster, "launch", return_value=types.SimpleNamespace(getAll=lambda: list(settings.items()))), \
+    def connect(self, cluster, settings, begin=lambda _settings: None, attach=None):
+        its = types.SimpleNamespace(getAll=lambda: list(settings.items()))
+        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.object(spark_cluster, "find_home"), \
+                mock.patch.dict(os.environ), mock.patch.object(cluster.jvm, "start", return_value=(5000, "s3cret")), \
+                mock.patch.object(cluster, "attach", side_effect=attach or (lambda _port, _secret: its)), \
                 mock.patch.object(cluster, "begin", side_effect=begin) as began:
             try:
                 cluster.connect()
@@ -656,13 +656,13 @@ class ClusterTest(unittest.TestCase):
         self.assertIn("barrier mode takes no dynamic allocation", why)
         self.assertEqual(began, 0)
         self.assertEqual(self.connect(self.cluster(), {"spark.master": "yarn"}), ("", 1))
-        self.assertEqual(self.waited, ["waits for Spark at spark://h1:7077 to begin the job's application"])
+        self.assertEqual(self.waited, ["waits for Spark's JVM to start", "waits for Spark at spark://h1:7077 to begin the job's application"])
 
     def test_what_spark_refuses_is_said_with_its_words(self):
         cluster = self.cluster()
 
         def refuse(_settings):
-            cluster.failed = Exception(": org.apache.hadoop.security.AccessControlException: no permission\n\tat x")
+            raise Exception(": org.apache.hadoop.security.AccessControlException: no permission\n\tat x")
 
         why, _ = self.connect(cluster, {"spark.master": "yarn"}, refuse)
         self.assertEqual(why, "Spark refuses it: AccessControlException: no permission")
@@ -670,14 +670,25 @@ class ClusterTest(unittest.TestCase):
     def test_a_queue_that_never_begins_ends_it(self):
         free = threading.Event()
         self.addCleanup(free.set)
-        why, _ = self.connect(self.cluster(start_timeout=0), {"spark.master": "yarn"}, lambda _settings: free.wait())
-        self.assertIn("hasn't begun the job's application within 0 s (spark: start_timeout)", why)
+        cluster = self.cluster()
+
+        def wait(*_):
+            cluster.until = 0
+            free.wait()
+
+        why, _ = self.connect(cluster, {"spark.master": "yarn"}, begin=wait)
+        self.assertIn("hasn't begun the job's application within 60 s (spark: start_timeout)", why)
+        cluster = self.cluster()
+        why, began = self.connect(cluster, {}, attach=wait)
+        self.assertIn("Spark's JVM hasn't started within 60 s (spark: start_timeout)", why)
+        self.assertEqual(began, 0)
 
     def test_the_workers_have_the_jobs_python(self):
-        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.dict(os.environ, {"SPARK_REMOTE": "sc://x"}):
+        with mock.patch.object(spark_cluster, "find_pyspark"), mock.patch.object(spark_cluster, "find_home"), \
+                mock.patch.dict(os.environ, {"SPARK_REMOTE": "sc://x"}):
             os.environ.pop("PYSPARK_PYTHON", None)
             cluster = self.cluster(python="/opt/python", conf={})
-            with mock.patch.object(cluster, "launch", side_effect=Exception("a")), self.assertRaises(driver_server.NoHosts):
+            with mock.patch.object(cluster.jvm, "start", side_effect=OSError("a")), self.assertRaises(driver_server.NoHosts):
                 cluster.connect()
             self.assertEqual(os.environ["PYSPARK_PYTHON"], "/opt/python")
             self.assertNotIn("SPARK_REMOTE", os.environ)
@@ -692,6 +703,101 @@ class ClusterTest(unittest.TestCase):
         with mock.patch.object(spark_cluster, "END_PATIENCE", 0):
             cluster.end()
         self.assertEqual(spark.calls, ["cancel", "stop"])
+
+
+class JvmTest(unittest.TestCase):
+    """A spark-submit that holds a pipe for as long as it, or a child of it, lives."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = folder.name
+        os.mkdir(self.home + "/bin")
+        os.mkfifo(self.home + "/lives")
+        self.pipe = os.open(self.home + "/lives", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, self.pipe)
+        self.jvm = spark_jvm.Jvm()
+
+    def submits(self, script):
+        path = pathlib.Path(self.home, "bin/spark-submit")
+        path.write_text(f"#!/bin/sh\nexec 9>{self.home}/lives\n{script}\n", encoding="utf-8")
+        path.chmod(0o700)
+
+    def next(self):
+        """Returns what has been written into the pipe; empty: nobody is left that could."""
+        self.assertTrue(select.select([self.pipe], [], [], HANG)[0], "something is left of it")
+        return os.read(self.pipe, 100)
+
+    def start(self, now=time.monotonic):
+        with mock.patch.object(spark_jvm, "time", types.SimpleNamespace(monotonic=now, sleep=lambda _: None)):
+            return self.jvm.start(self.home, ["--master", "yarn"], HANG, 60)
+
+    def why_not(self, **more):
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            self.start(**more)
+        return str(raised.exception)
+
+    def test_one_that_tells_where_it_listens_ends_with_its_stdin(self):
+        self.submits("told=$_PYSPARK_DRIVER_CONN_INFO_PATH; printf '\\000\\000\\023\\210\\000\\000\\000\\003abc' >$told.new; "
+                     "mv $told.new $told; read line; echo $* >&9")
+        self.assertEqual(self.start(now=lambda: 0), (5000, "abc"))
+        self.jvm.end(HANG)
+        self.assertEqual(self.next(), b"--master yarn\n")
+        self.assertEqual(self.next(), b"")
+
+    def test_one_that_hangs_ends_with_its_children(self):
+        self.submits("sleep 1000 & echo hangs >&9; wait")
+        times = [0]
+
+        def now():
+            if times[0] == 0 and select.select([self.pipe], [], [], 0)[0]:
+                times[0] = HANG
+            return times[0]
+
+        self.assertEqual(self.why_not(now=now), spark_texts.why_jvm_late(60))
+        self.jvm.end(0)
+        self.assertEqual(self.next(), b"hangs\n")
+        self.assertEqual(self.next(), b"")
+
+    def test_one_that_ends_at_once_leaves_nothing(self):
+        self.submits("sleep 1000 & exit 1")
+        self.assertEqual(self.why_not(now=lambda: 0), spark_texts.NO_JVM)
+        self.jvm.end(0)
+        self.assertEqual(self.next(), b"")
+
+    def driver(self):
+        """Starts the driver of a job whose spark-submit hangs."""
+        wants = asked(start_timeout=HANG, output=self.home + "/out", folder=self.home, waits=self.home + "/waits", umask=0o22)
+        program = (f"import json, sys; sys.path[:0] = {sys.path[:2]!r}; import spark_cluster, spark_driver;"
+                   "spark_cluster.find_pyspark = lambda: ''; spark_driver.Driver(json.loads(sys.argv[1]), 'h-1-1', None).run()")
+        process = subprocess.Popen([sys.executable, "-Bc", program, json.dumps(wants)], stdout=subprocess.DEVNULL,
+                                   env={**os.environ, "SPARK_HOME": self.home})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(self.poll().startswith(b"hangs"))
+        return process
+
+    def poll(self):
+        poll = select.poll()
+        poll.register(self.pipe, select.POLLIN)  # without the end that a pipe has before anybody writes
+        while (found := poll.poll(HANG * 1000)) and not found[0][1] & select.POLLIN:
+            pass
+        return os.read(self.pipe, 100)
+
+    def test_a_driver_that_is_told_to_end_while_it_hangs_ends_it(self):
+        self.submits("sleep 1000 & echo hangs >&9; trap '' TERM; wait; wait")
+        driver = self.driver()
+        self.assertEqual(pathlib.Path(self.home, "waits").read_text(encoding="utf-8"), "waits for Spark's JVM to start")
+        driver.send_signal(signal.SIGTERM)
+        self.assertEqual(driver.wait(HANG), 128 + signal.SIGTERM)
+        self.assertEqual(self.next(), b"")
+
+    def test_it_ends_with_a_driver_that_is_killed(self):
+        self.submits("echo hangs >&9; exec sleep 1000")
+        driver = self.driver()
+        driver.kill()
+        driver.wait(HANG)
+        self.assertEqual(self.next(), b"")
 
 
 class ClientTest(unittest.TestCase):
@@ -762,9 +868,25 @@ class ClientTest(unittest.TestCase):
         (package / "version.py").write_text('__version__: str = "3.5.1"\n', encoding="utf-8")
         pathlib.Path(self.folder.name, "python/lib").mkdir()
         pathlib.Path(self.folder.name, "python/lib/py4j-0.10.9-src.zip").touch()
+        submit = pathlib.Path(self.folder.name, "bin/spark-submit")
+        submit.parent.mkdir()
         with mock.patch.dict(os.environ, {"SPARK_HOME": self.folder.name}), mock.patch.object(sys, "path", list(sys.path)):
             found = spark_client.find_pyspark()
+            kind, text = self.why_not(spark_client.find_home, found)
+            self.assertEqual(kind, "refused")
+            self.assertIn(f"SPARK_HOME ({self.folder.name}) is no installation of Spark, as it has no bin/spark-submit", text)
+            submit.touch(mode=0o700)
+            self.assertEqual(spark_client.find_home(found), self.folder.name)
         self.assertEqual((found, spark_client.version_of(found)), (str(package), "3.5.1"))
+
+    def test_sparks_own_programs_belong_to_the_pyspark_that_is_found(self):
+        package = os.path.join(self.folder.name, "python/pyspark")
+        with mock.patch.dict(os.environ, {"SPARK_HOME": ""}):
+            self.assertEqual(self.why_not(spark_client.find_home, package)[0], "no_spark")
+            for home in (self.folder.name, package, package + "/spark-distribution"):
+                os.makedirs(home + "/bin")
+                pathlib.Path(home, "bin/spark-submit").touch(mode=0o700)
+                self.assertEqual(spark_client.find_home(package), home)
 
     def test_a_job_is_a_process_of_its_own_that_is_found_by_its_id(self):
         script = pathlib.Path(self.folder.name, "job.sh")

@@ -32,7 +32,9 @@ absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work, const std::functi
   }
 }
 
-absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work) { return AwaitRoom(work, absl::SleepFor, IsAskedToEnd); }
+absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work, absl::Time until) {
+  return AwaitRoom(work, absl::SleepFor, [until] { return RealClock().Now() >= until || IsAskedToEnd(); });
+}
 
 absl::StatusOr<std::unique_ptr<Registry>> OpenOnceThereIsRoom(const Home& home) {
   std::unique_ptr<Registry> registry;

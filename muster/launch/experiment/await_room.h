@@ -21,8 +21,9 @@ inline constexpr absl::Duration kRoomPause = absl::Seconds(1);
 [[nodiscard]] absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work,
                                      const std::function<void(absl::Duration)>& pause,
                                      const std::function<bool()>& gives_up);
-// The same, by real time, for a supervisor that has SIGINT and SIGTERM blocked: gives up once one of them waits.
-[[nodiscard]] absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work);
+// The same, by real time, for a supervisor that has SIGINT and SIGTERM blocked: gives up once one of them waits, or at
+// `until`.
+[[nodiscard]] absl::Status AwaitRoom(absl::FunctionRef<absl::Status()> work, absl::Time until = absl::InfiniteFuture());
 // Opens the registry so, as Registry::Open with ToRead::kOpen.
 absl::StatusOr<std::unique_ptr<Registry>> OpenOnceThereIsRoom(const Home& home);
 

@@ -50,5 +50,11 @@ TEST_F(AwaitRoomTest, WhoIsAskedToEndDoesNotWait) {
   EXPECT_THAT(said_, HasSubstr("no room"));
 }
 
+TEST_F(AwaitRoomTest, ATimeThatHasPassedEndsIt) {
+  const auto work = [this] { return ++tries_ == 2 ? absl::OkStatus() : absl::ResourceExhaustedError("no room"); };
+  EXPECT_TRUE(absl::IsResourceExhausted(AwaitRoom(work, absl::InfinitePast())));
+  EXPECT_EQ(tries_, 1);
+}
+
 }  // namespace
 }  // namespace muster::await_room_test

@@ -326,6 +326,84 @@ TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+TEST_F(JobCollectorTest, AnotherAttemptThatWouldNotFindTheOutputIsRefused) {
+  const auto check = [&](JobEngine* engine, const std::string& output = "") {
+    NewExperiment next = Single();
+    next.file_text = absl::StrCat("project: toaster\ntrain: {framework: any, ", output, "run: x}\n");
+    return CheckOutputIsFound(home_, *near_, Get(*near_, id_), next, engine);
+  };
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "it has written nothing";
+  scratch_.Write("experiments/1/output/ckpt-2400", "");
+  const absl::Status refused = check(&engine_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("output here, which a job of Slurm doesn't see"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("copy that folder to DIR/1;"));
+  EXPECT_EQ(check(&engine_, "output: /claim, "), absl::OkStatus());
+  EXPECT_EQ(check(nullptr), absl::OkStatus()) << "a supervisor here sees it";
+  played_.ask = nullptr;
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "so do jobs that share the folder";
+  scratch_.Write("experiments/1/far_left", "ckpt-2500\n");
+  for (JobEngine* const engine : {static_cast<JobEngine*>(&engine_), static_cast<JobEngine*>(nullptr)})
+    EXPECT_THAT(std::string(check(engine).message()), HasSubstr("experiments/1/far_left names the rest"));
+}
+
+TEST_F(JobCollectorTest, WhatHasFinishedOfAGridNeedsItsOutputOnlyWhenItRunsAgain) {
+  NewExperiment next = Grid(2);
+  next.file_text = "project: toaster\ntrain: {framework: any, run: x}\n";
+  const int64_t grid = Create(*near_, next);
+  const auto check = [&](int run) {
+    return CheckOutputIsFound(home_, *near_, Get(*near_, {grid, run}), next, &engine_);
+  };
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1})).ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1}) + "/ckpt").ok());
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("copy that folder to DIR/2/1;"));
+  Bring(*near_, {grid, 1}, RunState::kFinished);
+  EXPECT_EQ(check(0), absl::OkStatus());
+  EXPECT_THAT(std::string(check(1).message()), HasSubstr("DIR/2/1;")) << "it was named";
+  next.runs[0]["learning-rate"] = "7";
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("DIR/2/1;")) << "another run";
+}
+
+// The second run of a grid waits for its turn while the first one has a job.
+class TurnOfJobTest : public JobCollectorTest {
+ protected:
+  TurnOfJobTest() {
+    Put(first_, {.engine = "slurm", .id = "first", .host = waits_.host});
+    Put(second_, waits_);
+    scratch_.Write("experiments/2/runs/2/job.sh", "script\n");
+    played_.news["first"] = {.phase = JobPhase::kRuns};
+    EXPECT_EQ(collector_of_second_.Step().value(), false);
+  }
+  void Put(const ExperimentId& id, const JobOfRun& job) const {
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
+    ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
+  }
+
+  const int64_t grid_ = Create(*near_, Grid(2));
+  const ExperimentId first_ = {grid_, 1}, second_ = {grid_, 2};
+  JobOfRun waits_ = {.engine = "slurm", .id = "second", .host = MachineId::This().host, .again_at = 1, .turn = 1};
+  JobCollector collector_of_second_{means_, second_};
+};
+
+TEST_F(TurnOfJobTest, WhileOtherRunsComeFirstNobodyIsAsked) {
+  const int looks = played_.looks;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_EQ(played_.looks, looks);
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_EQ(played_.looks, looks + 1) << "the first one's collector may have been killed";
+  Bring(*near_, first_, RunState::kFinished);
+  EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_THAT(played_.submitted, SizeIs(1));
+}
+
+TEST_F(TurnOfJobTest, AKilledRunEndsBeforeItsTurn) {
+  waits_.killed = true;
+  Put(second_, waits_);
+  EXPECT_EQ(collector_of_second_.Step().value(), true);
+  EXPECT_EQ(Get(*near_, second_).state, RunState::kKilled);
+}
+
 class FarJobWatchTest : public JobCollectorTest {
  protected:
   JobWatch looks_{home_, *near_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {

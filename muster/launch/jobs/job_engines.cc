@@ -28,6 +28,11 @@ absl::StatusOr<std::unique_ptr<JobEngine>> JobEngineOf(const HostSetting& settin
   return MakeJobEngine(setting.job_engine(), at, environment);
 }
 
+std::string JobEngineTitle(const std::string& name) {
+  const std::unique_ptr<JobEngine> engine = MakeJobEngine(name, "", {});
+  return engine == nullptr ? name : engine->title();
+}
+
 std::vector<std::string> JobEngineNames() { return {kSlurmEngine, kRayEngine, kSparkEngine, kKubernetesEngine}; }
 
 }  // namespace muster

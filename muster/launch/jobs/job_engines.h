@@ -20,6 +20,9 @@ std::unique_ptr<JobEngine> MakeJobEngine(const std::string& name, const std::str
 absl::StatusOr<std::unique_ptr<JobEngine>> JobEngineOf(const HostSetting& setting,
                                                        const std::vector<std::string>& environment);
 
+// Returns JobEngine::title of the engine with this name; for a name that no engine has, the name.
+std::string JobEngineTitle(const std::string& name);
+
 // Returns the names of all engines of jobs.
 std::vector<std::string> JobEngineNames();
 

@@ -24,7 +24,10 @@ struct RunInJob {
   JobNews news;
   std::string text;  // "job 17 of Slurm: PENDING (Resources)"
   // What stays the same while it waits, so that it needn't be said again.
-  const std::string& lasting_text() const { return job.again_at > 0 ? news.text : text; }
+  const std::string& lasting_text() const {
+    if (job.again_at > 0) return news.text;
+    return news.lasting.empty() ? text : news.lasting;
+  }
 };
 
 class JobWatch {
@@ -39,6 +42,9 @@ class JobWatch {
   // Without such runs it asks nobody. Returns lines for the user about what it has done; what can't be asked or written
   // now is in the runs' texts, and is tried again the next time.
   std::vector<std::string> Look(int64_t number = 0);
+
+  // Whether a run without a job may be submitted, as far as its grid goes. Asks nobody. True for any other run.
+  bool IsItsTurn(const ExperimentId& id);
 
   // For the process that fetches anyway from jobs that share no folder with this host: Look doesn't.
   void LeaveFetching() { fetches_ = false; }
@@ -66,7 +72,6 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
   bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
-  // Whether a run without a job may be submitted, as far as its grid goes.
   bool IsItsTurn(const ExperimentId& id, const JobOfRun& job) const;
   // Gives a job back that has only a part of its hosts.
   absl::StatusOr<std::vector<std::string>> GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine);
@@ -76,7 +81,12 @@ class JobWatch {
                                                       const absl::Status& why);
   absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // Ends the job that was just submitted if somebody has asked for the run's end. Returns whether that is so.
+  absl::StatusOr<bool> EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
+  // Returns why a job that has ended has never had a supervisor, as far as its script or the engine says it; else "".
+  std::string WhyNotBegun(const ExperimentId& id, const RunInJob& run) const;
+  std::string GoesOn(const ExperimentId& id);
   std::string LastWords(const ExperimentId& id) const;
 
   const Home home_;

@@ -49,7 +49,8 @@ class LifeInJob {
   std::string JobName() const { return absl::StrCat("job ", own_.id, " of ", engine_.title()); }
   // Returns what an earlier life has left that can be gone on with. An error may go away.
   absl::StatusOr<std::optional<Handover>> FindLeft();
-  std::optional<Handover> AwaitLeft();
+  // Waits for room until `until`.
+  std::optional<Handover> AwaitLeft(absl::Time until);
   // Lets the run begin once more if an earlier life has begun it.
   absl::Status BeginAgainIfDue(const NewExperiment& experiment);
   absl::Status GoOn(const ExperimentEnd& end, const NewExperiment& experiment, const SupervisorSetting& setting);
@@ -67,7 +68,8 @@ class LifeInJob {
   Registry& registry_;
   OwnJob own_;
   JobOfRun job_;
-  bool begun_anew_ = false;  // by the engine, since the last life
+  bool begun_anew_ = false;   // by the engine, since the last life
+  std::string begins_again_;  // JobLimits::begins_again
 };
 
 absl::Status LifeInJob::Join() {
@@ -101,10 +103,7 @@ bool LifeInJob::WasKilled() {
   return job_.killed;
 }
 
-absl::Status LifeInJob::Write() {
-  static_cast<void>(WasKilled());  // which stays
-  return WriteJobFile(home_.job(id_), job_);
-}
+absl::Status LifeInJob::Write() { return WriteJobFile(home_.job(id_), job_); }
 
 absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
   const absl::Time until = RealClock().Now() + kLockPatience;
@@ -134,21 +133,32 @@ absl::StatusOr<std::optional<Handover>> LifeInJob::FindLeft() {
   return *std::move(left);
 }
 
-// What can't be read for a moment must not cost the tasks that run.
-std::optional<Handover> LifeInJob::AwaitLeft() {
-  for (const absl::Time until = RealClock().Now() + kReadPatience;; poll(nullptr, 0, kPauseMs)) {
-    absl::StatusOr<std::optional<Handover>> left = FindLeft();
-    if (left.ok()) return *std::move(left);
-    if (RealClock().Now() < until) continue;
-    std::fprintf(stderr, "muster: can't go on with the tasks of the earlier supervisor: %s\n",
-                 std::string(left.status().message()).c_str());
-    return std::nullopt;
+// What can't be read or written for a moment must not cost the tasks that run.
+std::optional<Handover> LifeInJob::AwaitLeft(absl::Time until) {
+  std::optional<Handover> left;
+  const auto find = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(left, FindLeft());
+    return absl::OkStatus();
+  };
+  const absl::Time until_read = RealClock().Now() + kReadPatience;
+  absl::Status found = AwaitRoom(find, until);
+  while (!found.ok() && !absl::IsResourceExhausted(found) && RealClock().Now() < until_read) {
+    poll(nullptr, 0, kPauseMs);
+    found = AwaitRoom(find, until);
   }
+  if (!found.ok())
+    std::fprintf(stderr, "muster: can't go on with the tasks of the earlier supervisor: %s\n",
+                 std::string(found.message()).c_str());
+  return left;
 }
 
 absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
   RemoveHandover(home_, id_);
-  ASSIGN_OR_RETURN(const RunRecord run, registry_.Run(id_));
+  RunRecord run;
+  RETURN_IF_ERROR(AwaitRoom([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(run, registry_.Run(id_));  // which may freshen the index
+    return absl::OkStatus();
+  }));
   if (run.state == RunState::kCreated) return absl::OkStatus();
   if (!HasEnded(run.state)) {
     std::fprintf(stderr, "muster: an earlier supervisor of experiment %s was killed: ending what it has left\n",
@@ -158,17 +168,20 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
     while (!engine_.EndLeftSteps(own_.id) && registry_.SinceRenewal(id_).value_or(patience) < patience)
       poll(nullptr, 0, 10 * kPauseMs);
   }
-  return registry_.StartOver(id_, begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
-                                              : "its supervisor was killed, and began anew");
+  begins_again_ = begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
+                              : "its supervisor was killed; another one begins the run once more";
+  return AwaitRoom([&] { return registry_.StartOver(id_, begins_again_); });
 }
 
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
+  const absl::Time began = RealClock().Now();
   ASSIGN_OR_RETURN(RunLock lock, TakeLock());
   RETURN_IF_ERROR(AwaitRoom([this] { return Join(); }));
   if (own_.hosts.empty()) return absl::InvalidArgumentError(absl::StrCat(JobName(), " has no hosts"));
   ASSIGN_OR_RETURN(const NewExperiment experiment, registry_.Specification(id_.number));
-  std::optional<Handover> left = AwaitLeft();
-  if (!left.has_value()) RETURN_IF_ERROR(AwaitRoom([&] { return BeginAgainIfDue(experiment); }));
+  // Its agents must still hear from it within their grace.
+  std::optional<Handover> left = AwaitLeft(began + experiment.options.hosts.grace - kReadPatience);
+  if (!left.has_value()) RETURN_IF_ERROR(BeginAgainIfDue(experiment));
   const JobTerms terms = engine_.TermsOf(experiment.options.hosts);
   JobLimits limits{.name = JobName(),
                    .run_id = own_.run,
@@ -180,11 +193,11 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                          return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
                                         : EndingOf(engine_, own_, RealClock(), absl::SleepFor);
                        },
-                   .left = std::move(left)};
+                   .left = std::move(left),
+                   .begins_again = begins_again_};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
-  const absl::Time began = RealClock().Now();
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, terms, job_.ending_seconds);
-  limits.end_at = [this, began, notice] {
+  limits.end_at = [this, began = RealClock().Now(), notice] {
     const absl::Time end = engine_.EndTime(own_.id).value_or(absl::InfiniteFuture());
     // A job with little time isn't all notice.
     return end - std::min(notice, (end - began) / 3);

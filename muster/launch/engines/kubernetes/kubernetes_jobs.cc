@@ -28,7 +28,8 @@ constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
-constexpr absl::Duration kTellPatience = absl::Seconds(5);  // a node that is gone doesn't keep the job from its end
+constexpr absl::Duration kTellPatience = absl::Seconds(5);    // a node that is gone doesn't keep the job from its end
+constexpr absl::Duration kStuckPatience = absl::Seconds(40);  // a registry may be wrong for a moment
 constexpr size_t kSuffixBytes = 4;
 constexpr size_t kJobsInSelector = 100;
 
@@ -172,6 +173,7 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
   if (const auto own = ReadPodVariables(environment_); own.ok() && ids == std::vector<std::string>{own->job})
     return std::map<std::string, JobNews>{{own->job, NewsOfOwnPod(environment_)}};
   std::map<std::string, JobNews> news;
+  std::vector<PodFacts> pods;
   for (size_t begin = 0; begin < ids.size(); begin += kJobsInSelector) {
     const std::vector<std::string> some(
         ids.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -179,11 +181,13 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     const std::string selector = absl::StrCat("--selector=", kJobLabel, " in (", absl::StrJoin(some, ","), ")");
     ASSIGN_OR_RETURN(const std::string list,
                      kubectl_.Run({"get", "pods", selector, "--output=json"}, "", kPodLookPatience));
-    ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
-    for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
-    for (const PodFacts& pod : pods)
-      if (pod.is_supervisor) NoteIfLate(pod, news[pod.job]);
+    ASSIGN_OR_RETURN(const std::vector<PodFacts> parsed, ParsePods(list));
+    pods.insert(pods.end(), parsed.begin(), parsed.end());
   }
+  images_.SteadyWords(pods);
+  for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
+  for (const PodFacts& pod : pods)
+    if (pod.is_supervisor) NoteIfLate(pod, news[pod.job]);
   if (std::any_of(ids.begin(), ids.end(), [&news](const std::string& id) { return !news.contains(id); })) {
     RETURN_IF_ERROR(kubectl_.CheckSamePlace());
     const std::string why = WhyNoPods();
@@ -216,6 +220,16 @@ void KubernetesJobs::NoteCancellation(const std::string& id, JobNews& news) {
 void KubernetesJobs::NoteIfLate(const PodFacts& supervisor, JobNews& news) {
   if (news.phase != JobPhase::kWaits || news.ending) {
     waits_since_.erase(supervisor.job);
+    stuck_since_.erase(supervisor.job);
+    return;
+  }
+  if (!news.stuck) stuck_since_.erase(supervisor.job);
+  const bool is_stuck =
+      news.stuck &&
+      clock_.Now() - stuck_since_.try_emplace(supervisor.job, clock_.Now()).first->second >= kStuckPatience;
+  if (is_stuck || news.hopeless) {
+    news.late =
+        absl::StrCat("its pods can't start, which waiting doesn't change (", news.text, "), and were given back");
     return;
   }
   const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;

@@ -283,6 +283,38 @@ TEST_F(KubernetesJobsTest, AJobIsLateWhoseFirstPodsDontAllStartInTime) {
                              Not(HasSubstr("exec "))));
 }
 
+TEST_F(KubernetesJobsTest, AJobWhosePodsWaitingDoesntHelpIsLateSoon) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  const auto wait_for = [this](const std::string& reason, const std::string& message) {
+    scratch_.Write("answer",
+                   absl::StrCat(R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": )"
+                                R"("supervisor"}, "annotations": {"muster/start-timeout": "600"}}, "status": )"
+                                R"({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {)"
+                                R"("reason": ")",
+                                reason, R"(", "message": ")", message, R"("}}}]}}]})"));
+  };
+  SimulatedClock clock;
+  KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
+                      {"PATH=/usr/bin:/bin"}, clock);
+  const auto late = [&jobs] { return jobs.Look({"a"})->at("a").late; };
+  for (int seconds = 0; seconds < 40; seconds += 10) {
+    wait_for(seconds % 20 == 0 ? "ErrImagePull" : "ImagePullBackOff",
+             seconds % 20 == 0 ? "nope:9: not found" : "later");
+    EXPECT_EQ(late(), "") << seconds;
+    clock.Advance(absl::Seconds(10));
+  }
+  EXPECT_EQ(
+      late(),
+      "its pods can't start, which waiting doesn't change (0 of 1 pods run; the supervisor: ErrImagePull: nope:9: "
+      "not found), and were given back");
+  wait_for("ContainerCreating", "");
+  EXPECT_EQ(late(), "");
+  wait_for("ErrImagePull", "nope:9: not found");
+  EXPECT_EQ(late(), "") << "a new trouble";
+  wait_for("InvalidImageName", "a b");
+  EXPECT_THAT(late(), HasSubstr("InvalidImageName: a b")) << "at once";
+}
+
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   KubernetesJobs jobs = Jobs();
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());

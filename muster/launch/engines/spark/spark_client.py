@@ -20,6 +20,7 @@ import threading
 
 LEAST_VERSION = (3, 4)  # of Spark: older ones are never tried
 PATIENCE = 5.0  # seconds for a master to take a connection, and for its name to be known
+SUBMIT = "bin/spark-submit"
 FORMS = "spark://HOST:PORT, yarn, k8s://https://HOST:PORT, local-cluster[N,CORES,MB] or local[N]"
 
 
@@ -44,6 +45,19 @@ def find_pyspark():
     if spec is None or not spec.submodule_search_locations:
         raise Failure("no_spark", f"{sys.executable} has no pyspark" + (f", nor has SPARK_HOME ({home})" if home else ""))
     return spec.submodule_search_locations[0]
+
+
+def find_home(folder):
+    """Returns where Spark's own programs are: SPARK_HOME, or what belongs to the pyspark in this folder."""
+    stated = os.environ.get("SPARK_HOME", "")
+    above = os.path.dirname(os.path.dirname(folder))  # a distribution whose python/ is in PYTHONPATH
+    for home in [stated] if stated else [os.path.join(folder, "spark-distribution"), folder, above]:
+        if os.access(os.path.join(home, SUBMIT), os.X_OK):
+            return home
+    if stated:
+        raise Failure("refused", f"SPARK_HOME ({stated}) is no installation of Spark, as it has no {SUBMIT}; accepted: the folder "
+                                 "of one, or without SPARK_HOME that of pip's pyspark")
+    raise Failure("no_spark", f"the pyspark of {sys.executable} in {folder} has no {SUBMIT}")
 
 
 def version_of(folder):
@@ -115,6 +129,7 @@ def check(address):
     folder = find_pyspark()
     version = version_of(folder)
     check_version(version)
+    find_home(folder)
     java = find_java()
     check_address(address)
     return {"spark": version, "java": java}

@@ -10,7 +10,8 @@ import time
 import spark_texts
 from driver_server import NoHosts, different_names
 from host_process import digest_of
-from spark_client import Failure, find_pyspark
+from spark_client import Failure, find_home, find_pyspark
+from spark_jvm import Jvm
 from spark_links import Host, Links
 from spark_task import Part
 
@@ -21,16 +22,20 @@ STEADY = 600.0  # seconds after which the end of a life is none in a row
 END_PATIENCE = 15.0  # seconds for the stage to end by itself
 
 
+class TooLate(Exception):
+    """Something takes longer than the start may."""
+
+
 class Cluster:
     def __init__(self, asked, say, waits):
         self.asked = asked
         self.say = say
         self.waits = waits  # says why the job waits
+        self.jvm = Jvm()
         self.context = None
         self.gateway = None
         self.links = None
         self.stage = None
-        self.failed = None  # what the application's start has raised
         self.until = 0.0
 
     # --- the application ---
@@ -39,51 +44,83 @@ class Cluster:
         """Starts Spark's JVM by the installation's spark-submit, checks what is set there, and begins the application."""
         self.until = time.monotonic() + self.asked["start_timeout"]
         try:
-            find_pyspark()
+            home = find_home(find_pyspark())
         except Failure as failure:
             raise NoHosts(failure.text) from failure
         # It stands for a client of another server, and for a JVM of somebody else.
-        for name in ("SPARK_REMOTE", "SPARK_API_MODE", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        for name in ("SPARK_REMOTE", "SPARK_API_MODE"):
             os.environ.pop(name, None)
+        self.forget_gateway()
         conf = self.asked["conf"]
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["PYSPARK_PYTHON"] = (conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
                                         or self.asked["python"])
         own = spark_texts.own_settings(self.asked, self.asked["address"])
-        os.environ["PYSPARK_SUBMIT_ARGS"] = spark_texts.submit_words(self.asked, own)
+        seconds = self.asked["start_timeout"]
+        self.waits(spark_texts.WAITS_FOR_JVM)
         try:
-            settings = self.launch()
+            told = self.jvm.start(home, spark_texts.submit_words(self.asked, own), self.until, seconds)
+            settings = self.in_time(lambda: self.attach(*told))
+        except NoHosts:
+            raise
+        except TooLate as late:
+            raise NoHosts(spark_texts.why_jvm_late(seconds)) from late
         except Exception as error:  # PySpark has its own kinds
             raise NoHosts(f"Spark: {spark_texts.why_failed(error)}") from error
         if why := spark_texts.why_never(dict(settings.getAll()), self.asked["nodes"], self.asked["address"]):
             raise NoHosts(why)
-        starter = threading.Thread(target=self.begin, args=(settings,), daemon=True)
-        starter.start()
         self.waits(spark_texts.why_not_yet(self.asked["address"]))
-        while starter.is_alive() and time.monotonic() < self.until:
-            starter.join(LOOK)
-        if self.failed is not None:
-            raise NoHosts(f"Spark refuses it: {spark_texts.why_failed(self.failed)}")
-        if starter.is_alive():
-            raise NoHosts(spark_texts.why_not_accepted(self.asked["address"], self.asked["start_timeout"]))
+        try:
+            self.in_time(lambda: self.begin(settings))
+        except TooLate as late:
+            raise NoHosts(spark_texts.why_not_accepted(self.asked["address"], seconds)) from late
+        except Exception as error:  # of Java, of PySpark, of the operating system
+            raise NoHosts(f"Spark refuses it: {spark_texts.why_failed(error)}") from error
 
-    def launch(self):
-        """Returns Spark's settings: those of spark-defaults.conf, and in their place the job's."""
+    def in_time(self, work):
+        """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread."""
+        ends = []
+
+        def run():
+            try:
+                ends.append((work(), None))
+            except Exception as error:  # for the caller
+                ends.append((None, error))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while not ends and time.monotonic() < self.until:
+            thread.join(LOOK)
+        if not ends:
+            raise TooLate
+        result, error = ends[0]
+        if error is not None:
+            raise error
+        return result
+
+    def attach(self, port, secret):
+        """Connects to the JVM. Returns Spark's settings: those of spark-defaults.conf, and in their place the job's."""
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
 
-        self.gateway = launch_gateway()
+        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+        try:
+            self.gateway = launch_gateway()
+        finally:
+            self.forget_gateway()  # no process that begins here may have it
         SparkContext._ensure_initialized(gateway=self.gateway)
         return SparkConf(_jvm=self.gateway.jvm).setAll(list(spark_texts.secret_settings(self.asked).items()))
+
+    @staticmethod
+    def forget_gateway():
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
 
     def begin(self, settings):
         from pyspark import SparkContext
 
-        try:
-            self.context = SparkContext(conf=settings, gateway=self.gateway)
-            self.context.setLogLevel("ERROR")
-        except Exception as error:  # of Java, of PySpark, of the operating system
-            self.failed = error
+        self.context = SparkContext(conf=settings, gateway=self.gateway)
+        self.context.setLogLevel("ERROR")
 
     def why_never(self):
         return ""  # connect has looked, before there was an application
@@ -204,10 +241,4 @@ class Cluster:
                 self.context.stop()
             except Exception:  # its JVM has died
                 pass
-        if self.gateway is not None and getattr(self.gateway, "proc", None) is not None:
-            self.gateway.proc.stdin.close()  # by which it ends
-            try:
-                self.gateway.proc.wait(END_PATIENCE)
-            except Exception:
-                self.gateway.proc.kill()
-                self.gateway.proc.wait()
+        self.jvm.end(0 if self.gateway is None else END_PATIENCE)

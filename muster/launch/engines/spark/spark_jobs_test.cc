@@ -98,8 +98,8 @@ TEST_F(SparkJobsTest, TheProgramStartsTheScriptWithTheDriverBesideIt) {
               AllOf(HasSubstr(absl::StrCat(" submit spark://h1:7077 ", scratch_ / "job.sh", "\n")),
                     HasSubstr(absl::StrCat(" submit - ", scratch_ / "job.sh", " h1-1-2:h1-3-4\n"))));
   EXPECT_THAT(scratch_.Read("driver/spark_cluster.py"), HasSubstr("barrier()"));
-  for (const char* file : {"driver_server", "host_process", "spark_client", "spark_driver", "spark_links", "spark_task",
-                           "spark_texts", "spark_wire"})
+  for (const char* file : {"driver_server", "host_process", "spark_client", "spark_driver", "spark_jvm", "spark_links",
+                           "spark_task", "spark_texts", "spark_wire"})
     EXPECT_TRUE(scratch_.Has(absl::StrCat("driver/", file, ".py"))) << file;
 }
 
@@ -110,6 +110,7 @@ TEST_F(SparkJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_THAT(WhyNot(), HasSubstr("Spark needs Java: install a JRE, or set JAVA_HOME (there is no java in PATH)"));
   Python("echo '{\"error\": \"unreachable\", \"text\": \"refused\"}'; exit 1");
   EXPECT_THAT(WhyNot(), HasSubstr("no master of Spark answers at spark://h1:7077 (refused); accepted: its address"));
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was started";
   Python("echo '{\"error\": \"refused\", \"text\": \"no address\"}'; exit 1");
   EXPECT_TRUE(absl::IsInvalidArgument(Jobs().Submit(scratch_ / "job.sh", "").status()));
   Python("echo oops >&2; exit 3");

@@ -10,6 +10,6 @@ extern const char* const kSparkClientProgram;
 
 // What a job of Spark runs, with kSharedDriverPrograms in one folder: spark_driver.py begins an application of Spark,
 // whose tasks start agents, and the supervisor beside itself.
-extern const DriverProgram kSparkDriverPrograms[7];
+extern const DriverProgram kSparkDriverPrograms[8];
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 failed."""
 
 import re
-import shlex
 
 from host_process import one_line
 
@@ -55,7 +54,7 @@ def hides_gpus(asked):
 
 
 def submit_words(asked, own):
-    """Returns what spark-submit is told, as PYSPARK_SUBMIT_ARGS. What may be secret isn't among it: words of a process are
+    """Returns what spark-submit is told. What may be secret isn't among it: words of a process are
     for everybody to read."""
     words = ["--deploy-mode", "client"]
     if asked["address"]:
@@ -63,7 +62,7 @@ def submit_words(asked, own):
     for name, value in sorted({**own, **asked["conf"]}.items()):
         if not SECRET.search(name):
             words += ["--conf", f"{name}={value}"]
-    return shlex.join([*words, "pyspark-shell"])
+    return [*words, "pyspark-shell"]
 
 
 def secret_settings(asked):
@@ -143,6 +142,18 @@ def why_late(nodes, slots, seconds):
     )
 
 
+WAITS_FOR_JVM = "waits for Spark's JVM to start"
+NO_JVM = ("Spark's JVM didn't start; spark.log in the experiment's folder says why: a Java that this Spark doesn't take, an option "
+          "of spark: conf")
+
+
+def why_jvm_late(seconds):
+    return (
+        f"Spark's JVM hasn't started within {seconds:g} s (spark: start_timeout): spark.log in the experiment's folder has what "
+        "spark-submit says"
+    )
+
+
 def why_not_yet(address):
     return f"waits for Spark at {address or 'the address of spark-defaults.conf'} to begin the job's application"
 
@@ -157,9 +168,6 @@ def why_not_accepted(address, seconds):
 def why_failed(error):
     """Returns the cause among what an exception of PySpark says: what Java's exception says, without the stack."""
     text = str(error)
-    if "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text:
-        return ("Spark's JVM didn't start; spark.log in the experiment's folder says why: a Java that this Spark doesn't take, "
-                "an option of spark: conf")
     lines = text.splitlines()
     for i, line in enumerate(lines):
         cause = re.sub(r"^(Caused by: |: )", "", line.strip())
