@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -359,6 +361,25 @@ TEST_F(FarMirrorTest, AFolderOfOutputThatIsNotTheRunsOwnIsNotRead) {
   EXPECT_EQ(told(far_.output({.number = 2})), "");
   EXPECT_EQ(told(far_.output(id_) + "/../../../2"), "");
   EXPECT_EQ(told(far_.output(id_)), home_.output(id_));
+}
+
+// A volume that both sides may see.
+TEST_F(FarMirrorTest, OutputWhereTheExperimentsFileSaysIsRead) {
+  NewExperiment experiment = Single();
+  experiment.file_text = "project: toaster\ntrain: {framework: any, output: /claim, run: x}\n";
+  const ExperimentId id{.number = Create(*near_, experiment)};
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
+  ASSERT_TRUE(WriteOtherHome(home_.other_home(id), {.path = far_.path(), .elsewhere = true}).ok());
+  for (const auto& [told, here] : std::vector<std::pair<std::string, std::string>>{
+           {"/claim/2", "/claim/2"}, {"/claim/../etc", ""}, {"/claims/2", ""}, {"/claim", ""}}) {
+    RunRecord run = Get(*near_, id);
+    run.state = RunState::kPending;
+    run.output_dir = told;
+    ASSERT_TRUE(near_->SetRun(run).ok());
+    // Another index reads all records anew.
+    for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(home_.database() + end);
+    EXPECT_EQ(Get(*Open(), id).output_dir, here) << told;
+  }
 }
 
 TEST_F(FarMirrorTest, AFileThatWasRemovedThereIsRemovedHere) {
