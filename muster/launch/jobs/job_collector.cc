@@ -29,6 +29,8 @@ constexpr absl::Duration kCollectWanted = absl::Seconds(1);
 constexpr absl::Duration kCollectAtStart = absl::Milliseconds(250);
 constexpr absl::Duration kStart = absl::Seconds(10);
 constexpr absl::Duration kLookAtStart = absl::Seconds(5);
+// The collector of another run of its grid, which finds that run's end, may have been killed.
+constexpr absl::Duration kLookForOthers = absl::Minutes(5);
 constexpr absl::Duration kCollectUnwanted = absl::Seconds(5);
 constexpr absl::Duration kLongestCollectPause = absl::Seconds(30);
 constexpr absl::Duration kCollectPatience = absl::Seconds(10);
@@ -150,9 +152,17 @@ absl::Status JobCollector::LookAtStart() {
   return LookAndSeeEnd().status();
 }
 
+bool JobCollector::WaitsForOthers(const JobOfRun& job) {
+  if (job.turn == 0 || job.killed || means_.jobs.IsItsTurn(id_)) return false;
+  const absl::Time now = means_.clock.Now();
+  if (now - looked_at_ < kLookForOthers) return true;
+  looked_at_ = now;
+  return false;
+}
+
 absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine) {
   if (HasNoJob(job)) {
-    ASSIGN_OR_RETURN(const bool ended, LookAndSeeEnd());
+    ASSIGN_OR_RETURN(const bool ended, WaitsForOthers(job) ? HasRunEnded() : LookAndSeeEnd());
     return ended ? Release(job, engine) : false;
   }
   // A job whose supervisor has ended without the run's end ends by itself; then the run is judged, or goes on in

@@ -55,6 +55,8 @@ class JobCollector {
   absl::StatusOr<bool> HasRunEnded();
   // Asks the engine now and then about a job whose run hasn't begun: some of its hosts may never come.
   absl::Status LookAtStart();
+  // Whether other runs of its grid come first and the engine needn't be asked about them now.
+  bool WaitsForOthers(const JobOfRun& job);
   // Judges the job as every command does.
   absl::StatusOr<bool> LookAndSeeEnd();
 

@@ -325,6 +325,46 @@ TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+// The second run of a grid waits for its turn while the first one has a job.
+class TurnOfJobTest : public JobCollectorTest {
+ protected:
+  TurnOfJobTest() {
+    Put(first_, {.engine = "slurm", .id = "first", .host = waits_.host});
+    Put(second_, waits_);
+    scratch_.Write("experiments/2/runs/2/job.sh", "script\n");
+    played_.news["first"] = {.phase = JobPhase::kRuns};
+    EXPECT_EQ(collector_of_second_.Step().value(), false);
+  }
+  void Put(const ExperimentId& id, const JobOfRun& job) const {
+    ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.folder(id)).ok());
+    ASSERT_TRUE(WriteJobFile(home_.job(id), job).ok());
+  }
+
+  const int64_t grid_ = Create(*near_, Grid(2));
+  const ExperimentId first_ = {grid_, 1}, second_ = {grid_, 2};
+  JobOfRun waits_ = {.engine = "slurm", .id = "second", .host = MachineId::This().host, .again_at = 1, .turn = 1};
+  JobCollector collector_of_second_{means_, second_};
+};
+
+TEST_F(TurnOfJobTest, WhileOtherRunsComeFirstNobodyIsAsked) {
+  const int looks = played_.looks;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_EQ(played_.looks, looks);
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_EQ(played_.looks, looks + 1) << "the first one's collector may have been killed";
+  Bring(*near_, first_, RunState::kFinished);
+  EXPECT_EQ(collector_of_second_.Step().value(), false);
+  EXPECT_THAT(played_.submitted, SizeIs(1));
+}
+
+TEST_F(TurnOfJobTest, AKilledRunEndsBeforeItsTurn) {
+  waits_.killed = true;
+  Put(second_, waits_);
+  EXPECT_EQ(collector_of_second_.Step().value(), true);
+  EXPECT_EQ(Get(*near_, second_).state, RunState::kKilled);
+}
+
 class FarJobWatchTest : public JobCollectorTest {
  protected:
   JobWatch looks_{home_, *near_, [this](const std::string&, const std::string&) -> std::unique_ptr<JobEngine> {

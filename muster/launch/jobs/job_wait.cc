@@ -55,7 +55,7 @@ bool MayTryAgain(const JobOfRun& job, const JobTerms& terms) {
 bool IsDue(const JobOfRun& job, absl::Time now) { return job.again_at <= SecondsOf(now); }
 
 std::string WhyNoJob(const JobOfRun& job) {
-  if (job.turn > 0) return job.no_room;
+  if (job.tries == 0) return job.no_room;
   return absl::StrCat(job.no_room, "; tried ", job.tries, job.tries == 1 ? " time" : " times");
 }
 

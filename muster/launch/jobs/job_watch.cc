@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -201,6 +202,12 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
   return SubmitAgain(id, run, engine);
 }
 
+bool JobWatch::IsItsTurn(const ExperimentId& id) {
+  Collect(id.number);
+  const RunInJob* const run = Find(id);
+  return run == nullptr || IsItsTurn(id, run->job);
+}
+
 // The first one that waits comes first, so that two collectors don't take the same turn: it has a job from the moment
 // in which its file says so.
 bool JobWatch::IsItsTurn(const ExperimentId& id, const JobOfRun& job) const {
@@ -243,7 +250,7 @@ absl::StatusOr<std::vector<std::string>> JobWatch::GiveBack(const ExperimentId& 
 absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
   ASSIGN_OR_RETURN(const JobTerms terms, TermsOf(id, engine));
   if (run.job.turn == 0) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kGiveBack));
-  run.job.turn = 0;
+  if (std::exchange(run.job.turn, 0) > 0) run.job.no_room = "its turn has come, and it couldn't be submitted yet";
   const std::string script = home_.job_script(id);
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
   RETURN_IF_ERROR(ReplaceFile(script, engine.ScriptAnew(text), Durability::kDisk));

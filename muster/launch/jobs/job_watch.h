@@ -40,6 +40,9 @@ class JobWatch {
   // now is in the runs' texts, and is tried again the next time.
   std::vector<std::string> Look(int64_t number = 0);
 
+  // Whether a run without a job may be submitted, as far as its grid goes. Asks nobody. True for any other run.
+  bool IsItsTurn(const ExperimentId& id);
+
   // For the process that fetches anyway from jobs that share no folder with this host: Look doesn't.
   void LeaveFetching() { fetches_ = false; }
   // Returns what the last Look has found; null: the run isn't in a job, or has ended.
@@ -66,7 +69,6 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> Follow(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   // Whether a job that the engine doesn't know, or not any more, has ended.
   bool MayJudgeUnknown(const ExperimentId& id, RunInJob& run, RunState state) const;
-  // Whether a run without a job may be submitted, as far as its grid goes.
   bool IsItsTurn(const ExperimentId& id, const JobOfRun& job) const;
   // Gives a job back that has only a part of its hosts.
   absl::StatusOr<std::vector<std::string>> GiveBack(const ExperimentId& id, RunInJob& run, JobEngine& engine);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/testing/played_job_engine.h"
@@ -350,6 +351,22 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
   Put({number, 4}, fourth);
   EXPECT_THAT(Look(), ElementsAre("experiment 1.4: it was killed", "experiment 1.5 is job 104 of Slurm now"));
   EXPECT_THAT(engine_.ended, IsEmpty()) << "there was nothing";
+}
+
+TEST_F(JobWithoutRoomTest, ARunWhoseTurnHasComeDoesNotSayThatOthersComeFirst) {
+  JobOfRun job = {.engine = "slurm", .id = "17", .host = MachineId::This().host};
+  NoteTurn(job, 1);
+  const ExperimentId id = InJob(job);
+  scratch_.Write("experiments/1/job.sh", "script\n");
+  engine_.refusal = absl::UnavailableError("nothing within 2m");
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(watch_.Find(id)->text,
+              MatchesRegex("no job of Slurm now: its turn has come, and it couldn't be submitted "
+                           "yet; again in [0-9]+ s: nothing within 2m"));
+  engine_.refusal = absl::OkStatus();
+  AwaitTry();
+  EXPECT_THAT(Look(), ElementsAre(StartsWith("experiment 1 is job ")));
+  EXPECT_EQ(Job(id).no_room, "");
 }
 
 TEST_F(JobWithoutRoomTest, AJobWhoseTasksHaveBegunIsKept) {
