@@ -79,18 +79,18 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
                         const JobsSetting& setting) {
   ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine, JobEngineOf(experiment.options.hosts, OwnEnvironment()));
   ASSIGN_OR_RETURN(const ExperimentFile file, ParseExperimentFile(experiment.file_text, experiment.file_name));
-  const JobsOrder order{.home = opened.home,
-                        .muster = setting.muster,
-                        .users_umask = setting.users_umask,
-                        .file = file,
-                        .experiment = experiment};
+  const JobsOrder order{
+      .home = opened.home,
+      .muster = setting.muster,
+      .users_umask = setting.users_umask,
+      .file = file,
+      .experiment = experiment,
+      .collectors = SupervisorStart{.muster_command = setting.muster, .users_umask = setting.users_umask}};
   SayWhichHostsAreIdle(file, engine->TermsOf(experiment.options.hosts).hosts, engine->title());
   const bool of_grid = experiment.grid && id.run == 0;
-  const SupervisorStart collectors = {.muster_command = setting.muster, .users_umask = setting.users_umask};
   if (!of_grid) {
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
     if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
-    StartCollectors(opened.home, collectors);
     const auto written = ReadJobFile(opened.home.job(id));
     if (written.ok() && written->has_value() && HasNoJob(**written))
       std::fprintf(stderr, "experiment %s has no job of %s yet, and waits; muster status %s says why\n",
@@ -105,7 +105,6 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
     if (terminal) std::fprintf(stderr, "\rsubmitting jobs: %d", done);
   });
   if (!jobs.ok()) return WithPlaces(jobs.status(), engine->name(), experiment.file_name);
-  StartCollectors(opened.home, collectors);
   std::fprintf(stderr, "%sexperiment %s has %d jobs of %s\n", terminal ? "\r" : "", ShownId(id).c_str(), *jobs,
                engine->title().c_str());
   return absl::OkStatus();

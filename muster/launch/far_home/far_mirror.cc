@@ -21,19 +21,19 @@ namespace {
 
 constexpr int kMirrorPauseMs = 20;
 constexpr size_t kMostProblems = 500;
+constexpr double kMostEndingSeconds = 24 * 3600;  // that tasks are believed to have taken to end
 
-// What the supervisor has noted of its job, in the file of this side.
+// What the supervisor has noted of its job, in the file of this side, as far as the job may say it: how often the run
+// has gone on is counted by those who submit it.
 absl::Status MergeJob(const Home& home, const ExperimentId& id, const nlohmann::json& told) {
   auto here = ReadJobFile(home.job(id));
   if (!here.ok() || !here->has_value() || !told.is_object() || told.at("id") != (*here)->id) return absl::OkStatus();
   JobOfRun job = **here;
-  job.requeues = told.at("requeues").get<int>();
-  job.restarts = told.at("restarts").get<int>();
   job.wants_another = told.at("wants_another").get<bool>();
   job.doubtful = told.at("doubtful").get<bool>();
-  job.ending_seconds = told.at("ending_seconds").get<double>();
-  const bool possible = job.requeues >= 0 && job.restarts >= 0 && job.ending_seconds >= 0 && job.ending_seconds < 1e9;
-  return !possible || job == **here ? absl::OkStatus() : WriteJobFile(home.job(id), job);
+  const double ending = told.at("ending_seconds").get<double>();
+  if (ending >= 0 && ending <= kMostEndingSeconds) job.ending_seconds = ending;
+  return job == **here ? absl::OkStatus() : WriteJobFile(home.job(id), job);
 }
 
 }  // namespace

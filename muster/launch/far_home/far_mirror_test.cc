@@ -325,6 +325,42 @@ TEST_F(FarMirrorTest, WhatTheSupervisorNotesOfItsJobIsHere) {
   EXPECT_EQ(here.host, MachineId::This().host);
 }
 
+TEST_F(FarMirrorTest, NumbersThatAJobMayNotSayAreNotTaken) {
+  const JobOfRun before = **ReadJobFile(home_.job(id_));
+  for (const double ending : {1e8, -1.0}) {
+    hostile_ = FarMessageText({.head = {{"home", far_.path()},
+                                        {"parts", nlohmann::json::array()},
+                                        {"differs", nlohmann::json::array()},
+                                        {"more", false},
+                                        {"over", false},
+                                        {"job",
+                                         {{"id", kJob},
+                                          {"requeues", 2147483647},
+                                          {"restarts", 2147483647},
+                                          {"wants_another", false},
+                                          {"doubtful", false},
+                                          {"ending_seconds", ending}}}}});
+    ASSERT_TRUE(Refresh().ok());
+    EXPECT_EQ(**ReadJobFile(home_.job(id_)), before);
+  }
+}
+
+TEST_F(FarMirrorTest, AFolderOfOutputThatIsNotTheRunsOwnIsNotRead) {
+  const auto told = [this](const std::string& folder) {
+    RunRecord run = Get(Far(), id_);
+    run.state = RunState::kPending;
+    run.output_dir = folder;
+    EXPECT_TRUE(Far().SetRun(run).ok());
+    EXPECT_TRUE(Refresh().ok());
+    return NearRun().output_dir;
+  };
+  EXPECT_EQ(told("/etc"), "");
+  EXPECT_EQ(told(far_.path()), "");
+  EXPECT_EQ(told(far_.output({.number = 2})), "");
+  EXPECT_EQ(told(far_.output(id_) + "/../../../2"), "");
+  EXPECT_EQ(told(far_.output(id_)), home_.output(id_));
+}
+
 TEST_F(FarMirrorTest, AFileThatWasRemovedThereIsRemovedHere) {
   far_scratch_.Write("experiments/1/logs/worker.1/live", "2026-01-31T07:23:46.123456Z o 10 %\n");
   LogFar(id_, "worker.1", "one");

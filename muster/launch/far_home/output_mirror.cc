@@ -55,6 +55,18 @@ absl::StatusOr<std::vector<FarOutputFile>> ParseOutputs(const FarMessage& answer
   return files;
 }
 
+// Takes files away whose names would do something else than name them where they are shown. Returns which.
+std::vector<std::string> LeaveUnshowable(std::vector<FarOutputFile>& files) {
+  std::vector<std::string> left;
+  std::erase_if(files, [&left](const FarOutputFile& file) {
+    const std::string shown = OneLine(file.path, file.path.size());
+    if (shown == file.path) return false;
+    left.push_back(absl::StrCat(OneLine(file.path), ": its name has control characters"));
+    return true;
+  });
+  return left;
+}
+
 // What is here of the output, in a file between calls. Files that the job has removed stay here, and count.
 class OutputsHere {
  public:
@@ -251,8 +263,9 @@ absl::StatusOr<FetchedOutput> OutputMirror::Fetch() {
   ASSIGN_OR_RETURN(const FarMessage answer,
                    AskFar(engine_, job_, "outputs", id_.ToString(), {.head = {{"job", job_}, {"list", true}}}));
   ASSIGN_OR_RETURN(std::vector<FarOutputFile> files, ParseOutputs(answer));
+  FetchedOutput fetched{.left = LeaveUnshowable(files)};
   here_.Take(files);
-  FetchedOutput fetched{.left = LeaveBehind(files)};
+  for (std::string& left : LeaveBehind(files)) fetched.left.push_back(std::move(left));
   for (const FarOutputFile& file : files) {
     if (IsHere(file)) continue;
     const absl::StatusOr<bool> whole = FetchFile(file);

@@ -44,6 +44,15 @@ TEST_F(OutputMirrorTest, SmallFilesComeAsTheyAreWritten) {
   EXPECT_EQ(Near("output/eval/metrics.jsonl"), "{}\n{}\n");
 }
 
+TEST_F(OutputMirrorTest, ANameWithControlCharactersStays) {
+  WriteFar("\x1b[31mred\n[muster] line", "x");
+  WriteFar("plain", "y");
+  const auto fetched = Fetch({.at_end = true});
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_THAT(fetched->left, ElementsAre("\\x1b[31mred\\x0a[muster] line: its name has control characters"));
+  EXPECT_THAT(PosixFileSystem().ListDirectory(home_.output(id_)).value(), ElementsAre("plain"));
+}
+
 TEST_F(OutputMirrorTest, LargerOnesComeAtTheEnd) {
   const std::string model(3 << 20, 'm');
   WriteFar("model", model);
@@ -167,11 +176,6 @@ TEST_F(OutputMirrorTest, NamesOfLongAgoAreForgottenButCount) {
   const nlohmann::json left = nlohmann::json::parse(Near("far_outputs"));
   EXPECT_THAT(left.at("files"), SizeIs(1));
   EXPECT_EQ(left.at("forgotten"), 12000 * 10000 + 7);
-}
-
-TEST_F(OutputMirrorTest, ANameBreaksNoLine) {
-  WriteFar("a\x1b[2J\nb", std::string(2 << 20, 'm'));
-  EXPECT_THAT(Fetch()->left, ElementsAre("a\\x1b[2J\\x0ab: 2097152 bytes"));
 }
 
 TEST_F(OutputMirrorTest, NothingIsWrittenThroughALinkHere) {

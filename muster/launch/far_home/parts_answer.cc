@@ -131,8 +131,6 @@ void PartsAnswer::NoteJob() {
   const auto job = ReadJobFile(home_.job(id_));
   if (!job.ok() || !job->has_value()) return;
   message_.head["job"] = {{"id", (*job)->id},
-                          {"requeues", (*job)->requeues},
-                          {"restarts", (*job)->restarts},
                           {"wants_another", (*job)->wants_another},
                           {"doubtful", (*job)->doubtful},
                           {"ending_seconds", (*job)->ending_seconds}};

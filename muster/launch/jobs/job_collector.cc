@@ -187,6 +187,14 @@ absl::StatusOr<bool> JobCollector::StepOf(const JobOfRun& job, JobEngine& engine
   return false;
 }
 
+// Its job is being submitted, or was never taken, or never written down: `muster train` holds the run's lock until it
+// has done that, and a run is lost whose lock is free.
+absl::StatusOr<bool> JobCollector::AwaitWritten() {
+  RETURN_IF_ERROR(means_.registry.Reconcile().status());
+  ASSIGN_OR_RETURN(const bool ended, HasRunEnded());
+  return ended ? EndUnwritten() : false;
+}
+
 absl::StatusOr<bool> JobCollector::EndUnwritten() {
   const std::optional<JobOfRun> job = JobMarkedFar(means_.home, id_);
   JobEngine* const engine = job.has_value() ? means_.jobs.EngineOf(*job) : nullptr;
@@ -207,8 +215,7 @@ absl::StatusOr<bool> JobCollector::Step() {
     return true;
   }
   RETURN_IF_ERROR(run.status());
-  // Its job is being submitted, or was never taken, or never written down.
-  if (!job.has_value()) return HasEnded(run->state) ? EndUnwritten() : false;
+  if (!job.has_value()) return AwaitWritten();
   JobEngine* const engine = means_.jobs.EngineOf(*job);
   if (engine == nullptr) return absl::UnimplementedError(absl::StrCat("this muster has no engine '", job->engine, "'"));
   return StepOf(*job, *engine);
@@ -221,6 +228,7 @@ bool JobCollector::HasOtherJob() {
 }
 
 absl::Duration JobCollector::UsualPause() const {
+  if (job_.id.empty()) return kCollectAtStart;  // it is being submitted
   if (!IsFarWanted(means_.home, id_)) return kCollectUnwanted;
   return means_.clock.Now() - sent_at_ < kStart ? kCollectAtStart : kCollectWanted;
 }
@@ -230,10 +238,11 @@ void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
   while (IsFar(means_.home, id_)) {
     const absl::StatusOr<bool> done = Step();
     if (done.ok() && *done) return;
+    const bool has_other_job = HasOtherJob();
     const absl::Duration usual = UsualPause();
     // What isn't there yet is asked for soon, then more and more seldom.
     const absl::Duration longest = std::min(usual * 6, kLongestCollectPause);
-    if (HasOtherJob())
+    if (has_other_job)
       pause_ = kCollectAtStart;  // however long nothing was there of the last one
     else
       pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, longest);

@@ -43,6 +43,7 @@ class JobCollector {
 
   // Tells each thing once, and only so many: what the job says may be anything. `thing`: by which it is known again.
   void Say(const std::string& line, const std::string& thing);
+  absl::StatusOr<bool> AwaitWritten();
   // Ends the job of a run that has ended without one, if it was about to be submitted.
   absl::StatusOr<bool> EndUnwritten();
   absl::StatusOr<bool> StepOf(const JobOfRun& job, JobEngine& engine);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -176,6 +177,7 @@ TEST_F(JobCollectorTest, ASupervisorThatEndsWithoutAWordIsNotAKill) {
 }
 
 TEST_F(JobCollectorTest, ARunThatGoesOnInAnotherJobIsSentThere) {
+  played_.terms.max_requeues = 1;
   ASSERT_TRUE(Step().ok());
   JobOfRun job = **ReadJobFile(far_.job(id_));
   job.wants_another = true;
@@ -279,20 +281,36 @@ TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
-// The command was killed after the engine had made the job.
-TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEnded) {
+TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEndedOnceItsCommandIsKilled) {
   ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
   ASSERT_TRUE(MarkFar(home_, id_, {.engine = "slurm", .id = "muster-9", .host = "h"}).ok());
+  std::optional<RunLock> command = TakeLock(id_);
   EXPECT_EQ(Step().value(), false) << "it may be about to be written";
   EXPECT_THAT(played_.ended, IsEmpty());
-  ASSERT_TRUE(near_->EndLost(id_, {}).ok());
+  command.reset();
   played_.silence = absl::UnavailableError("no answer");
   EXPECT_EQ(Step().status(), played_.silence);
+  EXPECT_EQ(Get(*near_, id_).state, RunState::kFailed);
+  EXPECT_THAT(Get(*near_, id_).reason, HasSubstr("`muster train` was killed"));
   EXPECT_TRUE(IsFar(home_, id_));
   played_.silence = absl::OkStatus();
   EXPECT_EQ(Step().value(), true);
   EXPECT_THAT(played_.ended, Contains(Pair("muster-9", JobEnd::kCancel)));
   EXPECT_FALSE(IsFar(home_, id_));
+}
+
+TEST_F(JobCollectorTest, WhileTheJobIsSubmittedItLooksOften) {
+  const std::string written = Near("job");
+  ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
+  const RunLock command = TakeLock(id_);
+  std::vector<absl::Duration> pauses;
+  collector_->Run([&](absl::Duration pause) {
+    pauses.push_back(pause);
+    if (pauses.size() == 3) scratch_.Write("experiments/1/job", written);
+    if (pauses.size() == 4) UnmarkFar(home_, id_);
+  });
+  EXPECT_THAT(pauses, ::testing::Each(absl::Milliseconds(250)));
+  EXPECT_EQ(Get(Far(), id_).state, RunState::kCreated) << "the job has it";
 }
 
 TEST_F(JobCollectorTest, AnotherAttemptIsRefusedWhileTheOutputOfTheLastOneIsFetched) {
@@ -439,6 +457,16 @@ class FarSubmitTest : public FarHomesFixture {
 TEST_F(FarSubmitTest, JobsThatShareNoFolderAreMarked) {
   ASSERT_TRUE(SubmitRun(engine_, Order(), id_, {}, 0).ok());
   EXPECT_THAT(FarRuns(home_), ElementsAre(id_));
+}
+
+TEST_F(FarSubmitTest, ItsCollectorIsStartedBeforeTheJobIsMade) {
+  played_.refusal = absl::InvalidArgumentError("no");
+  JobsOrder order = Order();
+  EXPECT_FALSE(SubmitRun(engine_, order, id_, {}, 0).ok());
+  EXPECT_FALSE(scratch_.Has("experiments/1/far.log"));
+  order.collectors = SupervisorStart{.muster_command = "/no/such/muster"};
+  EXPECT_FALSE(SubmitRun(engine_, order, id_, {}, 0).ok());
+  EXPECT_TRUE(scratch_.Has("experiments/1/far.log")) << "it was tried, although nothing was submitted";
 }
 
 TEST_F(FarSubmitTest, TheJobIsNotedBeforeItIsMade) {

@@ -219,6 +219,9 @@ absl::StatusOr<std::vector<std::string>> JobWatch::Follow(const ExperimentId& id
   // A job that may have been cancelled, and is forgotten, isn't made again.
   const bool may_go_on = run.job.wants_another && !(run.job.doubtful && run.news.phase == JobPhase::kUnknown);
   if (!may_go_on || run.job.killed || run.news.cancelled) return EndRun(id, run, engine);
+  // A job of a far home may say for ever that it wants another.
+  ASSIGN_OR_RETURN(const JobTerms terms, TermsOf(id, engine));
+  if (run.job.requeues >= terms.max_requeues) return EndRun(id, run, engine);
   return SubmitAgain(id, run, engine);
 }
 

@@ -20,6 +20,7 @@ using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testin
 
 class JobWatchTest : public RegistryFixture {
  protected:
+  JobWatchTest() { engine_.terms.max_requeues = 2; }
   // Creates an experiment whose supervisor is in that job.
   ExperimentId InJob(const JobOfRun& job) {
     const ExperimentId id{.number = Create(*registry_, Single())};
@@ -254,6 +255,15 @@ TEST_F(JobWatchTest, ARunThatWantsAnotherJobIsSubmittedAgain) {
   EXPECT_EQ(*ReadJobFile(home_.job(id)),
             (JobOfRun{.engine = "slurm", .id = "101", .host = MachineId::This().host, .requeues = 2}));
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
+}
+
+// Its supervisor ends there by itself, but a job may be anything.
+TEST_F(JobWatchTest, NotMoreOftenThanItsSettingSays) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17", .requeues = 2, .wants_another = true});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "COMPLETED"};
+  Look();
+  EXPECT_THAT(engine_.submitted, IsEmpty());
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
 }
 
 TEST_F(JobWatchTest, ARunOfAGridIsSubmittedAgainBehindItsChain) {

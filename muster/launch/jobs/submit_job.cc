@@ -75,10 +75,12 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
   // A job before may have left them: its script was killed while it waited, or couldn't start a supervisor.
   for (const std::string& before : {order.home.job_waits(id), order.home.job_over(id)}) unlink(before.c_str());
-  // Before there is a job, so that none is without a collector, which ends one that this process couldn't write down.
+  // Before there is a job, so that none is without a collector, which ends one that this process couldn't write down,
+  // as it was killed.
   const bool is_far = HasFarHomes(engine);
   job.id = engine.IdIn(order.home.job_script(id));
   if (is_far) RETURN_IF_ERROR(MarkFar(order.home, id, job));
+  if (is_far && order.collectors.has_value()) StartCollectors(order.home, *order.collectors);
   if (place.turn > 0) {
     NoteTurn(job, place.turn);
     RETURN_IF_ERROR(WriteJobFile(order.home.job(id), job));

@@ -4,11 +4,13 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/launch/engines/job_engine.h"
+#include "muster/launch/experiment/detach.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/spec/experiment_file.h"
@@ -21,6 +23,8 @@ struct JobsOrder {
   mode_t users_umask = 022;
   ExperimentFile file;
   NewExperiment experiment;
+  // How collectors are started, each before its job is made; nullopt: none is.
+  std::optional<SupervisorStart> collectors = std::nullopt;
 };
 
 // Returns the script of a run's job. `after`: the jobs after whose ends it may begin, "17:19", or "". `ending_seconds`:

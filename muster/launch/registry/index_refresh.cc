@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
@@ -21,6 +23,7 @@
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/index_schema.h"
 #include "muster/launch/registry/registry_rows.h"
+#include "muster/launch/spec/experiment_file.h"
 
 namespace muster {
 namespace {
@@ -81,13 +84,35 @@ absl::Status SetNumber(SqliteDatabase& database, const char* sql, int64_t value)
   return statement.BindInt(value).Run();
 }
 
+// Returns the root of OUTPUT_DIRs that the experiment's file states; "": none.
+absl::StatusOr<std::string> StatedOutput(SqliteDatabase& database, int64_t number) {
+  ASSIGN_OR_RETURN(SqliteStatement select,
+                   database.Prepare("SELECT file_text, file_name FROM experiments WHERE number = ?"));
+  select.BindInt(number);
+  ASSIGN_OR_RETURN(const bool row, select.Step());
+  const auto file = ParseExperimentFile(row ? select.Text(0) : "", row ? select.Text(1) : "");
+  return file.ok() ? file->output : "";
+}
+
+bool IsPlainPathBelow(const std::string& path, const std::string& folder) {
+  return !folder.empty() && absl::StartsWith(path, folder + "/") &&
+         std::filesystem::path(path).lexically_normal().string() == path;
+}
+
 // Makes a change, as the other side of a job has written it, mean the same here: nothing of that side's processes and
-// GPUs is this machine's.
-void BringToThisSide(const OtherHome& other, const std::string& home, RunChange& change) {
-  change.run.output_dir = PathOnThisSide(other, home, change.run.output_dir);
-  if (!other.elsewhere) return;
+// GPUs is this machine's. What is read as its output lies in the run's own folder or where the user has said, whatever
+// the job names.
+absl::Status BringToThisSide(const OtherHome& other, const Home& home, SqliteDatabase& database, const ExperimentId& id,
+                             RunChange& change) {
+  std::string& output = change.run.output_dir;
+  output = PathOnThisSide(other, home.path(), output);
+  if (!other.elsewhere) return absl::OkStatus();
   change.run.run_id.clear();
   change.gpus.clear();
+  if (output.empty() || IsPlainPathBelow(output, home.folder(id))) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string stated, StatedOutput(database, id.number));
+  if (!IsPlainPathBelow(output, stated)) output.clear();
+  return absl::OkStatus();
 }
 
 struct RunPlace {
@@ -233,7 +258,7 @@ absl::Status IndexRefresh::AbsorbRecords(const ExperimentId& id, uint64_t from) 
   for (const std::string& record : read.records) {
     auto change = ParseRecordText(record);
     if (change.ok()) {
-      if (other.has_value()) BringToThisSide(*other, home_.path(), *change);
+      if (other.has_value()) RETURN_IF_ERROR(BringToThisSide(*other, home_, database_, id, *change));
       const bool here = machine_.HasSameKernel(MachineId::Parse(change->run.machine));
       RETURN_IF_ERROR(ApplyChange(database_, id, *change, here));
     } else {

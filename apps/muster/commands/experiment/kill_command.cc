@@ -20,6 +20,7 @@
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
 #include "apps/muster/experiment/kill_in_jobs.h"
+#include "apps/muster/experiment/missing_supervisor.h"
 #include "apps/muster/experiment/shown_states.h"
 #include "apps/muster/terminal/interrupt_fd.h"
 #include "muster/base/status_macros.h"
@@ -152,9 +153,10 @@ absl::StatusOr<std::unique_ptr<Victim>> Hold(const OpenedHome& opened, const Exp
       return states.status();
     }
     if (pid_fd >= 0) close(pid_fd);
-    if (RealClock().Now() > deadline)
-      return absl::DeadlineExceededError(absl::StrCat("experiment ", ShownId(id), ": its supervisor doesn't start; ",
-                                                      opened.home.supervisor_log(id), " may say why"));
+    if (RealClock().Now() <= deadline) continue;
+    ASSIGN_OR_RETURN(const NewExperiment asked, opened.registry->Specification(id.number));
+    return absl::DeadlineExceededError(
+        MissingSupervisorText(opened.home, id, !asked.options.hosts.job_engine().empty()));
   }
 }
 
