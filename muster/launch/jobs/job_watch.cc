@@ -18,6 +18,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_wait.h"
@@ -337,8 +338,10 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
                                   run.job.wants_another || run.news.taken_away ? GoesOnBy(id) : LastWords(id)),
            .exit_code = kExitKilled};
   }
+  const auto before = registry_.Run(id);
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
+  if (before.ok()) unlink(RendezvousFileIn(home_.folder(id), before->run_id).c_str());
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
 }
 
