@@ -102,7 +102,9 @@ class ClientTest(unittest.TestCase):
         ended = "failed:\nlast\nRunning entrypoint for job x: sh\n"
         self.answers("GET", "/api/jobs/a", 200, self.job("a", "FAILED", ended))
         self.assertEqual(ray_client.answer(["look", self.address, "a", "gone"]),
-                         {"jobs": {"a": {"status": "FAILED", "message": "failed:\nlast"}}})
+                         {"jobs": {"a": {"status": "FAILED", "message": "failed:\nlast", "exit_code": None}}})
+        self.answers("GET", "/api/jobs/a", 200, {**self.job("a", "FAILED"), "driver_exit_code": -9})
+        self.assertEqual(ray_client.answer(["look", self.address, "a"])["jobs"]["a"]["exit_code"], -9)
         self.answers("GET", "/api/jobs/", 200, [self.job("a"), self.job("other"), {"submission_id": None, "status": "RUNNING"}])
         self.assertEqual(list(ray_client.answer(["look", self.address, *"abcde"])["jobs"]), ["a"])
 
@@ -151,6 +153,13 @@ class ClientTest(unittest.TestCase):
         self.assertIn("isn't a dashboard of Ray", text)
         self.assertEqual(self.failure("version", "http://127.0.0.1:1"), ("unreachable", "[Errno 111] Connection refused"))
         self.assertEqual(self.failure("version", "http://no host")[0], "unreachable")
+        self.assertEqual(self.failure("submit", "http://127.0.0.1:1", self.script())[0], "unreachable")
+
+    def test_a_dashboard_that_is_lost_while_it_is_told_of_a_job_may_have_taken_it(self):
+        with mock.patch.object(ray_client.Dashboard, "submit", side_effect=ray_client.Failure("unreachable", "reset")):
+            kind, text = self.failure("submit", self.address, self.script())
+        self.assertEqual(kind, "failed")
+        self.assertRegex(text, "^it may have taken job muster-1.2-[0-9a-f]{8}, and hasn't answered: reset$")
 
     def test_versions(self):
         self.assertEqual(ray_client.version_of("2.60.0rc1"), (2, 60))

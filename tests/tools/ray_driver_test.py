@@ -2,6 +2,7 @@
 """The programs that muster runs beside Ray, as far as they need no Ray: what can never be had, what is waited for, what
 the driver says, and the socket at which it serves the supervisor."""
 
+import io
 import json
 import os
 import pathlib
@@ -410,6 +411,15 @@ class DeskTest(unittest.TestCase):
         self.starts.running = {}
         self.desk.turn(0)
         self.assertEqual(json.loads(second.recv(4096)), {"number": 0, "ended": "all"})
+
+
+class NoRayTest(unittest.TestCase):
+    def test_a_python_that_cannot_import_ray_says_which_one_to_name(self):
+        said = io.StringIO()
+        with mock.patch.dict(sys.modules, {"ray": None}), mock.patch("sys.stderr", said):
+            self.assertEqual(ray_driver.main(["/nonexistent", "job"]), 2)
+        self.assertIn("with Ray, where the job's driver runs", said.getvalue())
+        self.assertIn("say which python has it there (ray: {python: FILE})", said.getvalue())
 
 
 if __name__ == "__main__":

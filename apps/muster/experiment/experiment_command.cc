@@ -23,6 +23,7 @@
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/registry/files/private_files.h"
+#include "muster/launch/spec/go_on_command.h"
 
 namespace muster {
 
@@ -32,7 +33,8 @@ absl::StatusOr<std::vector<ExperimentId>> ReconcileAloud(Registry& registry) {
   for (const ExperimentId& id : lost) {
     if (id.run != 0 && all.contains({id.number, 0})) continue;
     const absl::StatusOr<RunRecord> run = registry.Run(id);
-    const std::string reason = run.ok() ? absl::StrCat(run->reason, GoOnText(*run)) : "its supervisor is gone";
+    const std::string reason =
+        run.ok() ? absl::StrCat(run->reason, GoOnText(registry, *run)) : "its supervisor is gone";
     std::fprintf(stderr, "muster: experiment %s failed: %s\n", id.ToString().c_str(), reason.c_str());
   }
   return lost;
@@ -145,9 +147,10 @@ std::string LeftText(const OpenedHome& opened, const ExperimentId& id) {
                       ": muster kill ", ShownId(id), count == 1 ? " ends it" : " ends them");
 }
 
-std::string GoOnText(const RunRecord& run) {
+std::string GoOnText(Registry& registry, const RunRecord& run) {
   if (!WasLost(run)) return "";
-  return absl::StrCat("; muster train --experiment ", ShownId(run.id), " goes on with it, from its last checkpoint");
+  const absl::StatusOr<NewExperiment> experiment = registry.Specification(run.id.number);
+  return GoesOnBy(ShownId(run.id), experiment.ok() ? experiment->file_name : "");
 }
 
 absl::StatusOr<ExperimentName> NameOrLast(Registry& registry, const std::string& text) {

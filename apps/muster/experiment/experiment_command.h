@@ -50,9 +50,9 @@ void LookAtJobsAloud(JobWatch& jobs, int64_t number = 0);
 bool EndLeftProcesses(OpenedHome& opened, const ExperimentId& id);
 // Returns "; 2 processes of it still run: muster kill 4 ends them", or "" if none does; for a grid of all its runs.
 std::string LeftText(const OpenedHome& opened, const ExperimentId& id);
-// Returns "; muster train --experiment 4 goes on with it, from its last checkpoint, …" for an experiment that has lost
-// its supervisor, otherwise "".
-std::string GoOnText(const RunRecord& run);
+// Returns "; muster train --experiment 4 goes on with it, from its last checkpoint" for an experiment that has lost its
+// supervisor, otherwise "".
+std::string GoOnText(Registry& registry, const RunRecord& run);
 
 // Returns what the user means by `text`; if it is empty, the last experiment of the project in the working directory
 // (or, without a file there, the last of all). NotFound.

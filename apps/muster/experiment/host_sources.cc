@@ -65,6 +65,10 @@ HostSource SourceOfEngine(const ExperimentFile& file, const GivenValues& given) 
 
 }  // namespace
 
+bool IsOfAnotherEngine(const std::string& key, const GivenValues& given) {
+  return UnusedBy(EngineInEffect(given.options.hosts)).contains(key);
+}
+
 std::optional<HostSource> HostSourceOf(const std::string& key, const ExperimentFile& file, const GivenValues& given) {
   const bool in_file = FileHas(file, key);
   if (const auto flag = given.hosts.find(key); flag != given.hosts.end())

@@ -18,4 +18,7 @@ struct HostSource {
 // Returns the row of a key of the experiment file ("placement"); nullopt: what the file says counts, or the default.
 std::optional<HostSource> HostSourceOf(const std::string& key, const ExperimentFile& file, const GivenValues& given);
 
+// Returns whether the engine that runs the tasks makes no use of a key of the experiment file, and so of its default.
+bool IsOfAnotherEngine(const std::string& key, const GivenValues& given);
+
 }  // namespace muster

@@ -125,6 +125,21 @@ TEST(PlanTextTest, WhatFlagsForHostsPutOutOfEffectIsSaid) {
   row(of_same_name, "placement.master", "a", "riseml.yml:3");
 }
 
+TEST(PlanTextTest, TheDefaultsOfOtherEnginesAreLeftOut) {
+  const ExperimentFile file = FileOf("project: p\ntrain:\n  framework: muster\n  run: x\n");
+  const auto engines_in = [&](const GivenValues& given) {
+    const std::string plan = PlanText(file, {{}}, given).value();
+    std::string found;
+    for (const char* engine : {"slurm", "ray", "spark", "kubernetes"})
+      if (plan.find(std::string("\n  ") + engine + " ") != std::string::npos) found += std::string(engine) + " ";
+    return found;
+  };
+  GivenValues slurm;
+  slurm.options.hosts.slurm.emplace();
+  EXPECT_EQ(engines_in(slurm), "slurm ");
+  EXPECT_EQ(engines_in({}), "");
+}
+
 TEST(PlanTextTest, TheTasksOfEachHostAreNamed) {
   const ExperimentFile file =
       ParseExperimentFile(

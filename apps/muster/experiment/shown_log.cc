@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "apps/muster/experiment/said_wait.h"
 #include "apps/muster/terminal/log_output.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
@@ -71,8 +72,8 @@ class ShownLog {
   bool look_ = true;  // check the state now, however recent the last check
   absl::Time looked_ = absl::InfinitePast();
   absl::Time looked_at_job_ = absl::InfinitePast();
-  std::string job_text_;  // the last that was said
-  bool ended_ = false;    // nothing will be written any more
+  SaidWait said_wait_;
+  bool ended_ = false;  // nothing will be written any more
   bool stopped_ = false;
   pid_t supervisor_ = 0;    // the last one watched
   int supervisor_fd_ = -1;  // readable when it has ended; -1: not watched
@@ -130,10 +131,9 @@ void ShownLog::LookAtJob(const RunRecord& run) {
   if (run.runs == 0 && !may_wait && !is_silent) return;
   LookAtJobsAloud(jobs_, id_.number);
   const RunInJob* const in_job = jobs_.Find(id_);
-  if (in_job == nullptr || !options_.follow || in_job->lasting_text() == job_text_) return;
-  job_text_ = in_job->lasting_text();
+  if (in_job == nullptr || !options_.follow || !said_wait_.IsNews(in_job->lasting_text())) return;
   // Before an engine has looked at a job, it gives no reason.
-  const bool says_why = !in_job->news.reason.empty() || absl::StrContains(job_text_, "(");
+  const bool says_why = !in_job->news.reason.empty() || absl::StrContains(in_job->lasting_text(), "(");
   if (in_job->news.phase == JobPhase::kWaits && says_why)
     std::fprintf(stderr, "experiment %s waits: %s\n", ShownId(id_).c_str(), in_job->text.c_str());
 }
@@ -154,6 +154,7 @@ void ShownLog::Take(const LogLineRecord& line) {
   // A new state shows who supervises the experiment now, whose end has to be watched; otherwise a short experiment
   // would seem to last until the next check.
   if (line.kind == LogKind::kState && line.task == kExperimentLog) look_ = true;
+  if (line.task == kExperimentLog) said_wait_.OnSupervisorsLine(line.text);
   if (line.when < options_.since || (!options_.json && !IsShown(line))) return;
   const std::string name = NameOfLine(id_, line);
   width_ = std::max(width_, name.size());

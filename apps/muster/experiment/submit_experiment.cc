@@ -20,6 +20,7 @@
 #include "apps/muster/experiment/submit_jobs.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "apps/muster/terminal/interrupt_fd.h"
+#include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/clock.h"
@@ -27,6 +28,8 @@
 #include "muster/launch/experiment/detach.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/far_home/far_places.h"
+#include "muster/launch/jobs/job_engines.h"
+#include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/leave_far.h"
 #include "muster/launch/project/project_tree.h"
 #include "muster/launch/registry/files/job_file.h"
@@ -72,8 +75,8 @@ absl::Status AwaitEndOnHosts(Registry& registry, const RunRecord& former, const 
 }
 
 void ForgetJob(const OpenedHome& opened, const ExperimentId& id) {
-  for (const std::string& file :
-       {opened.home.job(id), opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
+  RemoveJobFile(opened.home.job(id));
+  for (const std::string& file : {opened.home.other_home(id), FarFile(opened.home, id, kFarLeftName)})
     unlink(file.c_str());
   RemoveHandover(opened.home, id);
 }
@@ -144,6 +147,9 @@ absl::StatusOr<Started> StartAgain(OpenedHome& opened, const Submission& submiss
   ASSIGN_OR_RETURN(const RunRecord former, opened.registry->Run(id));
   RETURN_IF_ERROR(AwaitEndOnHosts(*opened.registry, former, interrupt));
   RETURN_IF_ERROR(AwaitOutput(opened, former));
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine,
+                   JobEngineOf(submission.experiment.options.hosts, OwnEnvironment()));
+  RETURN_IF_ERROR(CheckOutputIsFound(opened.home, *opened.registry, former, submission.experiment, engine.get()));
   std::unique_ptr<LogReader> log = OpenLog(opened, former);
   RETURN_IF_ERROR(PassOverAll(*log));
   unlink(opened.home.refused(id).c_str());
@@ -180,14 +186,25 @@ int ExitCodeOf(const RunRecord& run) {
   return run.exit_code != 0 ? run.exit_code : 1;
 }
 
-std::string EndText(const RunRecord& run) {
+// Returns whether it has failed before any task began for hosts that can't be used. The log, which has just been shown,
+// has a line for each of them then.
+bool LogHasReason(Registry& registry, const RunRecord& run) {
+  const auto tasks = registry.Tasks(run.id);
+  return run.state == RunState::kFailed && run.exit_code == kExitUsage && tasks.ok() && !tasks->empty() &&
+         std::none_of(tasks->begin(), tasks->end(), [](const TaskRecord& task) { return task.exit.has_value(); });
+}
+
+std::string EndText(Registry& registry, const RunRecord& run) {
   // The start of another attempt is unknown, because `created` is that of the first one.
   const std::string after = run.attempt > 1 ? "" : absl::StrCat(" after ", ShownAge(run.ended - run.created));
   // A run that hasn't begun has no output.
   const std::string output = run.output_dir.empty() ? "" : absl::StrCat("\n  output: ", run.output_dir);
   const std::string on_host = output.empty() || ShownHost().empty() ? "" : " on " + ShownHost();
-  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after,
-                      run.reason.empty() ? "" : ": ", run.reason, GoOnText(run), output, on_host, "\n");
+  const std::string reason = run.reason.empty()            ? ""
+                             : LogHasReason(registry, run) ? ": nothing was started; its log says why"
+                                                           : absl::StrCat(": ", run.reason);
+  return absl::StrCat("experiment ", ShownId(run.id), ": ", std::string(Name(run.state)), after, reason,
+                      GoOnText(registry, run), output, on_host, "\n");
 }
 
 // `why`: Home::refused.
@@ -237,7 +254,12 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
   }
   if (!ended) {
     ASSIGN_OR_RETURN(const NewExperiment specification, opened.registry->Specification(id.number));
-    std::fputs(absl::StrCat("\n", GoesOnText(ShownHost(), id.ToString(), specification.options.hosts)).c_str(), stderr);
+    const bool waits = WaitsForSubmission(opened.home, run);
+    const JobStage stage = waits                             ? JobStage::kNone
+                           : run.state == RunState::kCreated ? JobStage::kSubmitted
+                                                             : JobStage::kBegun;
+    const std::string text = GoesOnText(ShownHost(), id.ToString(), specification.options.hosts, stage);
+    std::fputs(absl::StrCat("\n", text).c_str(), stderr);
     return 0;
   }
   if (const auto refused = PosixFileSystem().ReadFile(opened.home.refused(id)); refused.ok()) {
@@ -245,7 +267,7 @@ absl::StatusOr<int> FollowToEnd(const OpenedHome& opened, const Started& started
     return kExitUsage;
   }
   if (run.runs > 0) RETURN_IF_ERROR(PrintResults(opened, run, flags.metric));
-  std::fputs(EndText(run).c_str(), stderr);
+  std::fputs(EndText(*opened.registry, run).c_str(), stderr);
   return ExitCodeOf(run);
 }
 
@@ -280,10 +302,12 @@ std::string OwnProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", no_proc).string();
 }
 
-std::string SleepText(const std::string& host, const HostSetting& hosts) {
+std::string SleepText(const std::string& host, const HostSetting& hosts, bool has_no_job) {
   if (!host.empty()) return absl::StrCat(host, " supervises it: this machine may sleep or go");
   if (hosts.spark.has_value())
     return "the job's driver and its supervisor are on this machine, which must stay on; this terminal may go";
+  if (has_no_job)
+    return "this machine must stay on until all of it is submitted, which a process here does; this terminal may go";
   if (!hosts.job_engine().empty()) return "its supervisor is in the job: this machine may sleep or go";
   if (!hosts.is_elsewhere()) return "";
   return absl::StrCat("its supervisor is on this machine: when that is off or asleep for longer than the grace of ",
@@ -291,10 +315,14 @@ std::string SleepText(const std::string& host, const HostSetting& hosts) {
                       ", the tasks on hosts end; muster train --supervisor HOST keeps it on HOST");
 }
 
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts) {
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, JobStage stage) {
   const std::string name = host.empty() ? id : absl::StrCat(host, ":", id);
-  const std::string sleep = SleepText(host, hosts);
-  return absl::StrCat("experiment ", name, hosts.job_engine().empty() ? " is running" : " is submitted",
+  const std::string sleep = SleepText(host, hosts, stage == JobStage::kNone);
+  const bool runs = hosts.job_engine().empty() || stage == JobStage::kBegun;
+  return absl::StrCat("experiment ", name,
+                      runs                       ? " is running"
+                      : stage == JobStage::kNone ? " waits to be submitted"
+                                                 : " is submitted",
                       host.empty() ? "" : ", and " + sleep, "; muster logs ", name, " -f shows it, muster kill ", name,
                       " ends it", host.empty() && !sleep.empty() ? "; " + sleep : "", "\n");
 }
@@ -318,20 +346,22 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
   const absl::Time submitted = RealClock().Now();
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
   const ExperimentId& id = started.id;
+  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
+  const bool waits = WaitsForSubmission(opened.home, run);
   if (!flags.detach) {
     if (submission.experiment.grid && !flags.json) {
       ASSIGN_OR_RETURN(const std::string title, GridTitle(*opened.registry, id, submission.concurrency));
       Print(title);
     }
-    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts);
+    const std::string sleep = SleepText(ShownHost(), submission.experiment.options.hosts, waits);
     if (!sleep.empty() && !flags.json) std::fputs(absl::StrCat("muster: ", sleep, "\n").c_str(), stderr);
     return FollowToEnd(opened, started, flags, interrupt);
   }
   if (!flags.json) {
-    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts));
+    Print(GoesOnText(ShownHost(), id.ToString(), submission.experiment.options.hosts,
+                     waits ? JobStage::kNone : JobStage::kSubmitted));
     return 0;
   }
-  ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   nlohmann::json object = JsonOf(run);
   object["submitted_micros"] = absl::ToUnixMicros(submitted);
   Print(OneLineJson(object) + "\n");

@@ -41,11 +41,17 @@ std::string OwnProgram();
 
 // Returns what becomes of a running experiment when this machine sleeps or is switched off; "" if its tasks run here.
 // Parameters as below.
-std::string SleepText(const std::string& host, const HostSetting& hosts);
+std::string SleepText(const std::string& host, const HostSetting& hosts, bool has_no_job);
+
+enum class JobStage {
+  kNone,  // it, or a run of it, waits to be submitted
+  kSubmitted,
+  kBegun,
+};
 
 // Returns the line about an experiment that goes on. `host`: the one that supervises it; empty: this machine. `hosts`:
-// where its tasks run.
-std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts);
+// where its tasks run. `stage`: of its job, if these give it one.
+std::string GoesOnText(const std::string& host, const std::string& id, const HostSetting& hosts, JobStage stage);
 
 // Shows a started experiment's lines, from `since` on, as Submit does. Returns what Submit returns.
 absl::StatusOr<int> FollowStarted(const OpenedHome& opened, const ExperimentId& id, absl::Time since,

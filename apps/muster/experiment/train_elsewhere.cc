@@ -33,7 +33,7 @@ absl::StatusOr<nlohmann::json> SubmittedOf(const std::string& text) {
 }
 
 std::string GoesOnThere(const TrainElsewhere& train, const std::string& id) {
-  const std::string text = GoesOnText(train.host, id, {});
+  const std::string text = GoesOnText(train.host, id, {}, JobStage::kBegun);
   if (train.ssh_config.empty()) return text;
   return absl::StrCat(text.substr(0, text.size() - 1), " (with --ssh_config ", ShellWord(train.ssh_config), ")\n");
 }

@@ -64,7 +64,7 @@ class SourceRows {
         Add(name, source->value, source->source);
       } else if (HasValues(name)) {
         AddFileValues(name);
-      } else if (!key.standard.empty() && !key.required()) {
+      } else if (!key.standard.empty() && !key.required() && !IsOfAnotherEngine(name, given_)) {
         Add(name, key.standard, kDefault);
       }
     }

@@ -67,6 +67,10 @@ absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFl
   if (engine == kSlurmEngine) setting.slurm = spec.slurm;
   for (const std::string& one : JobFlagsOf(engine, flags)) {
     const auto [name, value] = NameAndValue(one);
+    // A name alone means something to Slurm, and a truth of Ray.
+    if (engine == kKubernetesEngine && one.find('=') == std::string::npos)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--kubernetes ", one, ": has no value; accepted: --kubernetes ", one, "=VALUE"));
     if (const absl::Status taken = TakeJobSetting(setting, name, value); !taken.ok())
       return absl::InvalidArgumentError(absl::StrCat("--", engine, " ", one, ": ", std::string(taken.message())));
   }

@@ -173,7 +173,7 @@ TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   EXPECT_THAT(why_not({.on = "ray", .ray = {"nodes=0"}}), HasSubstr("--ray nodes=0: nodes is '0'"));
   EXPECT_THAT(std::string(HostsOf({.on = "ray"}, {}).status().message()), HasSubstr("accepted with muster train"));
   EXPECT_THAT(std::string(HostsOf({.on = "spark"}, {}).status().message()), HasSubstr("accepted with muster train"));
-  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"Nodes=2"}}), HasSubstr("'Nodes' isn't an option of sbatch"));
+  EXPECT_THAT(why_not({.on = "slurm", .slurm = {"Nodes=2"}}), HasSubstr("'Nodes' is unknown (nearest: nodes)"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"array=1-9"}}), HasSubstr("option array isn't for experiments"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"comment=a\nb"}}), HasSubstr("a text of one line"));
   EXPECT_THAT(why_not({.on = "slurm", .slurm = {"max_requeues=-1"}}), HasSubstr("a whole number from 0"));

@@ -200,4 +200,13 @@ absl::StatusOr<SlurmAnswer> ReadSlurm(const SlurmVariables& variables, bool beli
   return answer;
 }
 
+std::string OneOfSeveral(const SlurmVariables& variables) {
+  const absl::StatusOr<SlurmAnswer> answer = ReadSlurm(variables, /*believed=*/false);
+  // Only a step of several tasks can be wrong.
+  if (answer.ok() && !answer->step.has_value()) return "";
+  return absl::StrCat("task ", ShownNumber(variables.proc_id.value_or("")), " of ",
+                      ShownNumber(variables.step_num_tasks.value_or("")), " of Slurm's step ",
+                      ShownNumber(variables.job_id.value_or("")), ".", ShownNumber(variables.step_id.value_or("")));
+}
+
 }  // namespace muster

@@ -46,6 +46,10 @@ struct SlurmAnswer {
 // don't tell where the tasks are, or it was started with --pty; the message names the variable.
 absl::StatusOr<SlurmAnswer> ReadSlurm(const SlurmVariables& variables, bool believed);
 
+// Returns "task 0 of 2 of Slurm's step 17.0" where srun has started a program several times, as ReadSlurm sees that, of
+// one of these processes; else "". A program that isn't meant to be a task of such a step asks this.
+std::string OneOfSeveral(const SlurmVariables& variables);
+
 // Deals out tasks to nodes as srun does: `counts` are the tasks of each node, `distribution` is SLURM_DISTRIBUTION
 // ("block", "cyclic:block", "plane:2"; empty is block). InvalidArgument: one that doesn't tell, such as arbitrary.
 absl::StatusOr<std::vector<SlurmPlace>> DealOutTasks(const std::vector<std::string>& nodes,

@@ -75,6 +75,27 @@ TEST(SlurmStep, WhatOneFindsInAnAllocationIsAlone) {
   EXPECT_EQ(Alone(filtered), "SLURM_STEP_NUM_TASKS of Slurm's step 17.0 isn't set");
 }
 
+TEST(SlurmStep, AProgramThatSrunHasStartedSeveralTimesIsNamed) {
+  EXPECT_EQ(OneOfSeveral(Srun()), "task 4 of 7 of Slurm's step 17.0");
+  EXPECT_EQ(OneOfSeveral({}), "");
+  EXPECT_EQ(OneOfSeveral({.job_id = "6"}), "") << "in the shell of salloc";
+  SlurmVariables one = Srun();
+  one.step_num_tasks = "1";
+  EXPECT_EQ(OneOfSeveral(one), "");
+  SlurmVariables below = Srun();
+  below.process.stepd = "17.batch";
+  EXPECT_EQ(OneOfSeveral(below), "") << "the variables are inherited";
+  SlurmVariables pty = Srun();
+  pty.pty_port = "42295";
+  pty.process.has_terminal = true;
+  EXPECT_EQ(OneOfSeveral(pty), "") << "in a shell of srun --pty";
+  pty.process.is_task = true;
+  EXPECT_EQ(OneOfSeveral(pty), "task 4 of 7 of Slurm's step 17.0");
+  SlurmVariables odd = Srun();
+  odd.distribution = "arbitrary";
+  EXPECT_EQ(OneOfSeveral(odd), "task 4 of 7 of Slurm's step 17.0") << "where the others are doesn't matter";
+}
+
 TEST(SlurmStep, AShellOfSrunPtyIsAloneAndAStepBelowItIsNot) {
   SlurmVariables pty = Srun();
   pty.pty_port = "42295";

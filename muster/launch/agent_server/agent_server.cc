@@ -86,7 +86,9 @@ AgentServer::AgentServer(AgentServerOptions options, const Place& place, std::un
                  .heard_file = place_.folder.PathOf(AgentFolder::kHeardName),
                  .muster = options_.muster,
                  .devices = DevicePoolIn(options_.backend.environment),
-                 .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); }},
+                 .keep = [this](const ValueChanges& changes) { keeper_->KeepValues(changes); },
+                 .settle = options_.supervisor_in_job ? ExitsAtSignal::kSettle : absl::ZeroDuration(),
+                 .clock = options_.clock},
                 loop, [this](BackendEvents& events) { return MakeBackend(events); }),
       link_({.job = options_.job, .limits = options_.limits}, Record(), journal_, executor_),
       usage_report_(options_.backend.environment, loop, *options_.clock) {}
@@ -145,7 +147,7 @@ void AgentServer::EndNow() {
 }
 
 void AgentServer::OnSignal() {
-  exits_->OnSignal();
+  executor_.OnSignal();
   if (!options_.supervisor_in_job || !link_.attached().has_value() || std::exchange(was_signalled_, true))
     return EndNow();
   link_.SendNote("a signal asks the agent to end; it waits for the supervisor to end the tasks");
@@ -169,8 +171,7 @@ std::unique_ptr<Backend> AgentServer::MakeBackend(BackendEvents& events) {
   options.note = [this](const std::string& line) { link_.SendNote(line); };
   options.address = kEveryAddress;
   options.clock = options_.clock;
-  exits_.emplace(events, options_.supervisor_in_job ? ExitsAtSignal::kSettle : absl::ZeroDuration(), *options_.clock);
-  return std::make_unique<LocalBackend>(options, loop_, *exits_, keeper_.get());
+  return std::make_unique<LocalBackend>(options, loop_, events, keeper_.get());
 }
 
 void AgentServer::Accept() {
@@ -245,7 +246,6 @@ void AgentServer::OnTime() {
   if (dialer_.has_value() && !link_.ending()) dialer_->OnTime();
   link_.OnTime(looked_);
   TellEnding();
-  exits_->OnTime();
   executor_.OnTime();
   executor_.Update();
   SendUsage();
@@ -255,7 +255,7 @@ void AgentServer::OnTime() {
 
 absl::Time AgentServer::deadline() const {
   const absl::Time next =
-      std::min({link_.deadline(), executor_.deadline(), exits_->deadline(), accept_again_, looked_ + kLongestWait,
+      std::min({link_.deadline(), executor_.deadline(), accept_again_, looked_ + kLongestWait,
                 dialer_.has_value() && !link_.ending() ? dialer_->deadline() : absl::InfiniteFuture(),
                 link_.attached() && !executor_.idle() ? next_usage_ : absl::InfiniteFuture()});
   return std::max(next, looked_ + kShortestWait);

@@ -23,7 +23,6 @@
 #include "muster/launch/agent/supervisor_link.h"
 #include "muster/launch/agent_server/agent_folder.h"
 #include "muster/launch/agent_server/backend_executor.h"
-#include "muster/launch/agent_server/exits_at_signal.h"
 #include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/agent_server/supervisor_dialer.h"
 #include "muster/launch/agent_server/usage_report.h"
@@ -138,7 +137,6 @@ class AgentServer {
 
   std::unique_ptr<Keeper> keeper_;
   KeptJournal journal_;
-  std::optional<ExitsAtSignal> exits_;  // from MakeBackend on
   BackendExecutor executor_;
   SupervisorLink link_;
   UsageReport usage_report_;

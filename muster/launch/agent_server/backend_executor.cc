@@ -74,7 +74,7 @@ bool HasOneOf(const std::vector<std::string>& addresses, const std::vector<uint3
 
 BackendExecutor::BackendExecutor(BackendExecutorOptions options, FdLoop& loop,
                                  const std::function<std::unique_ptr<Backend>(BackendEvents& events)>& make)
-    : options_(std::move(options)), backend_(make(*this)), later_(loop) {}
+    : options_(std::move(options)), backend_(make(*this)), later_(loop), exits_(options_.settle, *options_.clock) {}
 
 BackendExecutor::~BackendExecutor() { Close(); }
 
@@ -164,11 +164,14 @@ std::vector<RunningLaunch> BackendExecutor::RunningLaunches() const {
   return running;
 }
 
-absl::Time BackendExecutor::deadline() const { return stopped_ ? absl::InfiniteFuture() : backend_->deadline(); }
+absl::Time BackendExecutor::deadline() const {
+  return stopped_ ? absl::InfiniteFuture() : std::min(backend_->deadline(), exits_.deadline());
+}
 
 void BackendExecutor::OnTime() {
   if (stopped_) return;
   backend_->OnTime();
+  TellExits();
   if (unwritten_.empty() || !ReplaceFile(options_.cluster_file, unwritten_).ok()) return;
   unwritten_.clear();
   link_->SendNote("tasks have the present addresses again");
@@ -255,6 +258,7 @@ void BackendExecutor::OnStarted(const TaskId& task, const LocalProcess& process)
   const CommandId launch = current_.at(task);
   Held& held = launches_.at(launch);
   held.state = State::kRunning;
+  held.begun = options_.clock->Now();
   held.pid = process.pid;
   link_->SendStarted(launch, task, process.pid);
 }
@@ -279,13 +283,24 @@ void BackendExecutor::OnOutput(const TaskId& task, OutputStream stream, std::str
 }
 
 void BackendExecutor::OnExit(const TaskId& task, const ExitStatus& status) {
-  const CommandId launch = current_.extract(task).mapped();
+  const CommandId launch = current_.at(task);
   Held& held = launches_.at(launch);
   held.state = State::kEnded;
   held.pid = 0;
   held.status = status;
   Keep(launch, held);
-  link_->SendExited(launch, task, status, held.written);
+  exits_.OnExit(launch, status, held.begun);
+  TellExits();
+}
+
+void BackendExecutor::TellExits() {
+  for (const ExitsAtSignal::Exit& exit : exits_.TakeDue()) {
+    Held& held = launches_.at(exit.launch);
+    held.status.at_signal = exit.at_signal;
+    if (exit.at_signal) Keep(exit.launch, held);
+    current_.erase(held.task);
+    link_->SendExited(exit.launch, held.task, held.status, held.written);
+  }
   StopIfAllHaveEnded();
 }
 

@@ -19,8 +19,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/base/clock.h"
 #include "muster/launch/agent/command_executor.h"
 #include "muster/launch/agent/supervisor_link.h"
+#include "muster/launch/agent_server/exits_at_signal.h"
 #include "muster/launch/agent_server/kept_journal.h"
 #include "muster/launch/backends/backend.h"
 #include "muster/launch/backends/local/task_parent.h"
@@ -39,6 +41,8 @@ struct BackendExecutorOptions {
   NamedValues devices = {};  // of the host, which its tasks share (DevicePoolIn)
   // Keeps values where the agent's next life finds them; empty: nowhere.
   std::function<void(const ValueChanges&)> keep = nullptr;
+  absl::Duration settle = absl::ZeroDuration();  // of ends (ExitsAtSignal)
+  const Clock* clock = &RealClock();
 };
 
 struct RunningLaunch {
@@ -68,13 +72,15 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   // The label of a launch's process (ProcessSpec), and back.
   static std::string LabelOf(const CommandId& launch) { return launch.ToString(); }
   static std::optional<CommandId> LaunchOf(const std::string& label);
+  // The agent has got a signal, and the tasks with it.
+  void OnSignal() { exits_.OnSignal(); }
   // Kills what is left, strays included; nothing is called back any more. Blocks until all of it is gone.
   void Close();
 
   // Reads the tasks' output, or leaves it in the pipes, as the link wants it. Call it after whatever may have changed
   // that.
   void Update();
-  // Returns whether no task runs or is being started.
+  // Returns whether no task runs or is being started, and all ends are told.
   bool idle() const { return current_.empty(); }
   std::vector<RunningLaunch> RunningLaunches() const;
   absl::Time deadline() const;
@@ -101,6 +107,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
     OutputEnds written;
     ExitStatus status;         // once it has ended
     std::string devices = "";  // as RunningLaunch
+    absl::Time begun = absl::InfinitePast();
   };
   struct Reservation {
     bool answered = false;           // by the backend
@@ -119,6 +126,7 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   // Keeps what is known of the launch, after each change.
   void Keep(const CommandId& launch, const Held& held) const;
   void AnswerReserve(const CommandId& command, const ReserveEntry& reserve, const Reservation& reservation);
+  void TellExits();
   void StopIfAllHaveEnded();
   void StopBackend();
 
@@ -129,7 +137,8 @@ class BackendExecutor final : public CommandExecutor, private BackendEvents {
   LaterCalls later_;
   SupervisorLink* link_ = nullptr;       // borrowed, from Start to Close
   std::map<CommandId, Held> launches_;   // whose end isn't forgotten
-  std::map<TaskId, CommandId> current_;  // those that run or are being started
+  std::map<TaskId, CommandId> current_;  // those that run or are being started, or whose end isn't told yet
+  ExitsAtSignal exits_;                  // whose ends aren't told yet
   std::map<TaskId, Reservation> reservations_;
   std::string unwritten_;  // the cluster file that couldn't be written
   bool paused_ = false;

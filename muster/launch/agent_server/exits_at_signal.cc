@@ -1,43 +1,30 @@
 #include "muster/launch/agent_server/exits_at_signal.h"
 
-#include <algorithm>
-
 namespace muster {
 
 void ExitsAtSignal::OnSignal() {
   if (settle_ == absl::ZeroDuration()) return;
-  was_signalled_ = true;
-  begun_since_.clear();
-  for (const auto& [task, due] : std::exchange(ended_well_, {})) events_.OnExit(task, {.at_signal = true});
-}
-
-absl::Time ExitsAtSignal::deadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [task, due] : ended_well_) next = std::min(next, due);
-  return next;
-}
-
-void ExitsAtSignal::OnTime() {
-  const absl::Time now = clock_.Now();
-  std::vector<TaskId> due;
-  for (const auto& [task, when] : ended_well_)
-    if (when <= now) due.push_back(task);
-  for (const TaskId& task : due) {
-    ended_well_.erase(task);
-    events_.OnExit(task, {});
+  signalled_ = clock_.Now();
+  for (Waiting& end : waiting_) {
+    end.exit.at_signal |= end.by_code;
+    end.due = signalled_;
   }
 }
 
-void ExitsAtSignal::OnStarted(const TaskId& task, const LocalProcess& process) {
-  if (was_signalled_) begun_since_.insert(task);
-  events_.OnStarted(task, process);
+void ExitsAtSignal::OnExit(const CommandId& launch, const ExitStatus& status, absl::Time begun) {
+  const absl::Time now = clock_.Now();
+  const bool by_code = status.signal == 0 && status.over_memory == 0;
+  const bool answers = by_code && begun <= signalled_ && now - signalled_ <= kAnswer;
+  waiting_.push_back({.exit = {.launch = launch, .at_signal = answers}, .by_code = by_code, .due = now + settle_});
 }
 
-void ExitsAtSignal::OnExit(const TaskId& task, const ExitStatus& status) {
-  const bool runs_since = begun_since_.erase(task) > 0;
-  if (!status.ok() || settle_ == absl::ZeroDuration()) return events_.OnExit(task, status);
-  if (was_signalled_ && !runs_since) return events_.OnExit(task, {.at_signal = true});
-  ended_well_[task] = clock_.Now() + settle_;
+absl::Time ExitsAtSignal::deadline() const { return waiting_.empty() ? absl::InfiniteFuture() : waiting_.front().due; }
+
+std::vector<ExitsAtSignal::Exit> ExitsAtSignal::TakeDue() {
+  const absl::Time now = clock_.Now();
+  std::vector<Exit> due;
+  for (; !waiting_.empty() && waiting_.front().due <= now; waiting_.pop_front()) due.push_back(waiting_.front().exit);
+  return due;
 }
 
 }  // namespace muster

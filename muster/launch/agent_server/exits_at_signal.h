@@ -1,58 +1,56 @@
-// Tells an end that a signal has asked for from one of the task's own. Slurm, for example, sends SIGTERM to all
-// processes of a step when it preempts the job with a grace time, and to nobody else; a task that answers with exit
-// code 0 hasn't finished. The agent gets that signal beside its tasks, maybe a moment after them: a good end waits for
-// so long. Stands between a backend and who takes its events, to whom all the rest goes as it comes. Used by the loop's
-// thread.
+// Tells ends that a signal to the whole job has asked for from those of the tasks' own. Slurm, for example, sends
+// SIGTERM to all processes of a step when it preempts the job with a grace time, and to nobody else; a task that
+// answers with an exit code, even 0, has neither finished nor failed. The agent gets that signal beside its tasks,
+// maybe a moment after one of them has ended, so every end waits for that moment, and all are told in the order in
+// which they came. Used by the loop's thread.
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
+#include <deque>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
-#include "muster/launch/backends/backend.h"
+#include "muster/launch/agent/entries.h"
+#include "muster/launch/task/exit_status.h"
 
 namespace muster {
 
-class ExitsAtSignal final : public BackendEvents {
+class ExitsAtSignal {
  public:
   // Ample for the loop in which Slurm signals one process of the step after the other.
   static constexpr absl::Duration kSettle = absl::Milliseconds(100);
+  // How long after a signal an end counts as its answer. A task that is still there then didn't end because of it.
+  static constexpr absl::Duration kAnswer = absl::Minutes(10);
 
-  // `settle`: how long a good end waits; 0: nobody signals tasks and agent together, and nothing is changed. Borrows
-  // both others, which must outlive it.
-  ExitsAtSignal(BackendEvents& events, absl::Duration settle, const Clock& clock)
-      : events_(events), settle_(settle), clock_(clock) {}
+  struct Exit {
+    CommandId launch;
+    bool at_signal = false;
+  };
 
-  // The agent has got a signal: good ends of the tasks that run get ExitStatus::at_signal.
+  // `settle`: how long an end waits; 0: nobody signals tasks and agent together, and no end is marked. Borrows `clock`.
+  ExitsAtSignal(absl::Duration settle, const Clock& clock) : settle_(settle), clock_(clock) {}
+
+  // The agent has got a signal.
   void OnSignal();
+  // A launch that began at `begun` has ended.
+  void OnExit(const CommandId& launch, const ExitStatus& status, absl::Time begun);
+  // When TakeDue has something.
   absl::Time deadline() const;
-  // Tells the ends that have waited long enough.
-  void OnTime();
-
-  void OnReserved(const TaskId& task, const std::vector<std::string>& addresses) override {
-    events_.OnReserved(task, addresses);
-  }
-  void OnNotReserved(const TaskId& task, const absl::Status& why) override { events_.OnNotReserved(task, why); }
-  void OnStarted(const TaskId& task, const LocalProcess& process) override;
-  void OnNotStarted(const TaskId& task, const absl::Status& why) override { events_.OnNotStarted(task, why); }
-  void OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) override {
-    events_.OnOutput(task, stream, bytes);
-  }
-  void OnExit(const TaskId& task, const ExitStatus& status) override;
+  // Returns the ends that are to be told now.
+  std::vector<Exit> TakeDue();
 
  private:
-  BackendEvents& events_;
+  struct Waiting {
+    Exit exit;
+    bool by_code = false;  // the task has ended by itself, with an exit code
+    absl::Time due;
+  };
+
   const absl::Duration settle_;
   const Clock& clock_;
 
-  bool was_signalled_ = false;
-  std::set<TaskId> begun_since_;             // the last signal
-  std::map<TaskId, absl::Time> ended_well_;  // and when that is told
+  absl::Time signalled_ = absl::InfinitePast();
+  std::deque<Waiting> waiting_;  // in the order of the ends
 };
 
 }  // namespace muster

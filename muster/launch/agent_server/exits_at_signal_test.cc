@@ -13,87 +13,81 @@ namespace {
 
 using ::testing::ElementsAre, ::testing::IsEmpty;
 
-const TaskId kMaster{"master", 0};
-const TaskId kWorker{"worker", 0};
 constexpr absl::Duration kSettle = ExitsAtSignal::kSettle;
-
-struct NotedEvents final : BackendEvents {
-  void OnReserved(const TaskId&, const std::vector<std::string>&) override {}
-  void OnNotReserved(const TaskId&, const absl::Status&) override {}
-  void OnStarted(const TaskId& task, const LocalProcess&) override { noted.push_back(task.ToString() + " runs"); }
-  void OnNotStarted(const TaskId&, const absl::Status&) override {}
-  void OnOutput(const TaskId&, OutputStream, std::string_view) override {}
-  void OnExit(const TaskId& task, const ExitStatus& status) override {
-    noted.push_back(absl::StrCat(task.ToString(), " ", status.ShellCode(), status.at_signal ? " at a signal" : ""));
-  }
-  std::vector<std::string> Noted() { return std::exchange(noted, {}); }
-
-  std::vector<std::string> noted;
-};
+const absl::Time kBegun = absl::UnixEpoch();
 
 class ExitsAtSignalTest : public ::testing::Test {
  protected:
-  void Pass(absl::Duration time) {
+  void End(uint64_t launch, const ExitStatus& status, absl::Time begun = kBegun) {
+    exits_.OnExit({.supervisor = 1, .number = launch}, status, begun);
+  }
+  std::vector<std::string> After(absl::Duration time) {
     clock_.Advance(time);
-    exits_.OnTime();
+    std::vector<std::string> told;
+    for (const ExitsAtSignal::Exit& exit : exits_.TakeDue())
+      told.push_back(absl::StrCat(exit.launch.number, exit.at_signal ? " at the signal" : ""));
+    return told;
   }
 
   SimulatedClock clock_;
-  NotedEvents events_;
-  ExitsAtSignal exits_{events_, kSettle, clock_};
+  ExitsAtSignal exits_{kSettle, clock_};
 };
 
-TEST_F(ExitsAtSignalTest, AGoodEndIsToldOnceNoSignalHasCome) {
-  exits_.OnExit(kMaster, {});
+TEST_F(ExitsAtSignalTest, WithoutASignalEveryEndIsToldAMomentLater) {
+  End(1, {});
   EXPECT_EQ(exits_.deadline(), clock_.Now() + kSettle);
-  Pass(kSettle - absl::Milliseconds(1));
-  EXPECT_THAT(events_.Noted(), IsEmpty());
-  Pass(absl::Milliseconds(1));
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 0"));
+  EXPECT_THAT(After(kSettle - absl::Milliseconds(1)), IsEmpty());
+  EXPECT_THAT(After(absl::Milliseconds(1)), ElementsAre("1"));
   EXPECT_EQ(exits_.deadline(), absl::InfiniteFuture());
 }
 
-TEST_F(ExitsAtSignalTest, OneThatASignalFollowsIsNone) {
-  exits_.OnExit(kMaster, {});
-  Pass(kSettle / 2);
-  exits_.OnSignal();
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 143 at a signal"));
-  Pass(kSettle);
-  EXPECT_THAT(events_.Noted(), IsEmpty()) << "told once";
+// A ps may fail because everybody has gone.
+TEST_F(ExitsAtSignalTest, NoEndOvertakesAnother) {
+  End(1, {});
+  EXPECT_THAT(After(kSettle / 2), IsEmpty());
+  End(2, {.code = 3});
+  EXPECT_THAT(After(kSettle / 2), ElementsAre("1"));
+  EXPECT_THAT(After(kSettle / 2), ElementsAre("2"));
 }
 
-TEST_F(ExitsAtSignalTest, NorIsOneThatFollowsASignal) {
+TEST_F(ExitsAtSignalTest, AnEndByAnExitCodeAfterTheSignalIsItsAnswer) {
   exits_.OnSignal();
-  Pass(absl::Minutes(1));  // for a last checkpoint
-  exits_.OnExit(kMaster, {});
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 143 at a signal"));
+  clock_.Advance(absl::Seconds(20));  // saved a checkpoint
+  End(1, {});
+  End(2, {.code = 1});
+  End(3, {.signal = SIGTERM});
+  End(4, {.signal = SIGKILL, .over_memory = 1 << 20});
+  EXPECT_THAT(After(kSettle), ElementsAre("1 at the signal", "2 at the signal", "3", "4"));
 }
 
-TEST_F(ExitsAtSignalTest, WhatBeginsAfterASignalHasNotGotIt) {
+TEST_F(ExitsAtSignalTest, TheTaskMayGetTheSignalFirst) {
+  End(1, {});
+  End(2, {.signal = SIGTERM});
   exits_.OnSignal();
-  exits_.OnExit(kMaster, {});
-  exits_.OnStarted(kMaster, {});
-  exits_.OnExit(kMaster, {});
-  Pass(kSettle);
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 143 at a signal", "master:0 runs", "master:0 0"));
-  exits_.OnStarted(kMaster, {});
-  exits_.OnSignal();
-  exits_.OnExit(kMaster, {});
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 runs", "master:0 143 at a signal")) << "another signal";
+  EXPECT_THAT(After(absl::ZeroDuration()), ElementsAre("1 at the signal", "2"));
 }
 
-TEST_F(ExitsAtSignalTest, OtherEndsAreToldAsTheyAre) {
-  exits_.OnExit(kWorker, {.code = 3});
+TEST_F(ExitsAtSignalTest, WhatHasBegunSinceTheSignalEndsByItself) {
   exits_.OnSignal();
-  exits_.OnExit(kMaster, {.signal = SIGTERM});
-  EXPECT_THAT(events_.Noted(), ElementsAre("worker:0 3", "master:0 143"));
+  clock_.Advance(absl::Seconds(1));
+  End(1, {}, clock_.Now());
+  EXPECT_THAT(After(kSettle), ElementsAre("1"));
 }
 
-TEST_F(ExitsAtSignalTest, WhereNobodySignalsBothNothingWaits) {
-  ExitsAtSignal exits(events_, absl::ZeroDuration(), clock_);
+TEST_F(ExitsAtSignalTest, WhoOutlivesTheSignalEndsByItself) {
+  exits_.OnSignal();
+  clock_.Advance(ExitsAtSignal::kAnswer + absl::Seconds(1));
+  End(1, {});
+  EXPECT_THAT(After(kSettle), ElementsAre("1"));
+}
+
+TEST_F(ExitsAtSignalTest, WhereNobodySignalsAllOfAJobNothingWaits) {
+  ExitsAtSignal exits(absl::ZeroDuration(), clock_);
   exits.OnSignal();
-  exits.OnExit(kMaster, {});
-  EXPECT_THAT(events_.Noted(), ElementsAre("master:0 0"));
+  exits.OnExit({.supervisor = 1, .number = 1}, {}, kBegun);
+  const std::vector<ExitsAtSignal::Exit> told = exits.TakeDue();
+  ASSERT_EQ(told.size(), 1);
+  EXPECT_FALSE(told[0].at_signal);
 }
 
 }  // namespace

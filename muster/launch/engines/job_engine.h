@@ -51,7 +51,8 @@ struct JobRequest {
   std::string home;          // MUSTER_HOME
   std::string folder;        // the run's own, in which the script runs
   std::string output_file;   // what the script prints, one attempt behind the other
-  std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died
+  std::string over_file;     // Home::job_over, by which the script knows that the supervisor hasn't died; what the
+                             // script itself writes there is why it can't start one
   std::string waits_file;    // Home::job_waits, where the script says why it waits
   std::string notice_file;   // made when the engine announces the end of the job's time
   mode_t users_umask = 022;  // muster's own files have another one
@@ -69,11 +70,17 @@ struct JobNews {
   std::string text;        // in the engine's words: "PENDING (Resources)", "NODE_FAIL"; empty if it is unknown
   bool cancelled = false;  // somebody has ended it
   bool stuck = false;      // it waits for what waiting alone doesn't bring, as an option to change
+  bool hopeless = false;   // likewise, and nothing is even tried again
   bool ending = false;     // the engine ends it just now, for `reason`
   std::string reason;  // why it waits or ends, or what it has lost, in the engine's words: "Resources"; empty: unknown
   bool time_over = false;  // because its time is over
   // It has ended for what its engine or its hosts did: another attempt may go on. `text` may be empty.
   bool taken_away = false;
+  // The host that couldn't open the script's output file, so that nothing of the script was run; "": it isn't that.
+  std::string opened_nothing = "";
+  std::string lasting = "";  // what of `text` is worth saying again when it has changed; empty: all of it
+  // The script's, as a shell has it: 137 if it was killed. nullopt: it hasn't ended, or the engine doesn't say it.
+  std::optional<int> exit_code = std::nullopt;
   bool in_part = false;   // it waits for some of its hosts, while its supervisor runs
   std::string late = "";  // why it is to be given back: it has only a part of its hosts, for too long; empty: it isn't
 };
@@ -109,11 +116,12 @@ class JobEngine {
   // Returns the same script for another job, for engines in whose scripts the job's name stands.
   virtual std::string ScriptAnew(const std::string& script_text) const { return script_text; }
   // Returns the job's id. InvalidArgument has the engine's refusal, word for word. ResourceExhausted: so has this, and
-  // it may take the job later. NotFound: this machine has no such engine. Unavailable: it can't be asked.
+  // it may take the job later. NotFound: there is no such engine, here or where it should answer.
+  // Unavailable: it can't be asked, and may have taken it.
   // `after`: the jobs after whose ends it may begin, "17:19", in place of what the script says; "": as the script says.
   virtual absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) = 0;
-  // Returns the engine's own words about whether and when it would begin this script; submits nothing. A refusal is
-  // such words, too. NotFound, Unavailable: it can't be asked.
+  // Returns the engine's own words about whether and when it would begin this script; submits nothing.
+  // InvalidArgument has its refusal. NotFound, Unavailable: it can't be asked.
   virtual absl::StatusOr<std::string> WouldTake(const std::string& script_text) = 0;
   // Returns news of each of these jobs. An error: the engine can't be asked now.
   virtual absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) = 0;

@@ -164,6 +164,20 @@ absl::Status ExperimentHosts::CheckMark(const CodeCopyOrder& order) const {
       "anew"));
 }
 
+std::string OutputPlaces(const std::map<std::string, PlacedCode>& placed, const std::string& chief) {
+  const std::string& folder = placed.at(chief).output;
+  if (folder.empty()) return "";
+  std::string same = chief, others;
+  for (const auto& [host, code] : placed) {
+    if (host == chief || code.output.empty()) continue;
+    if (code.output == folder)
+      absl::StrAppend(&same, ", ", host);
+    else
+      absl::StrAppend(&others, ", on ", host, " in ", code.output);
+  }
+  return absl::StrCat("on ", same, " in ", folder, others);
+}
+
 absl::Status CheckOutputIsHere(const std::string& elsewhere_file) {
   const absl::StatusOr<std::string> where = PosixFileSystem().ReadFile(elsewhere_file);
   if (absl::IsNotFound(where.status())) return absl::OkStatus();
@@ -175,10 +189,8 @@ absl::Status CheckOutputIsHere(const std::string& elsewhere_file) {
 }
 
 absl::Status ExperimentHosts::NoteOutput() const {
-  const std::string& chief = run_.plan.placement.at(run_.chief);
-  const std::string& folder = placed_.at(chief).output;
-  return folder.empty() ? absl::OkStatus()
-                        : WriteMarks(run_.elsewhere_file, absl::StrCat("on ", chief, " in ", folder));
+  const std::string places = OutputPlaces(placed_, run_.plan.placement.at(run_.chief));
+  return places.empty() ? absl::OkStatus() : WriteMarks(run_.elsewhere_file, places);
 }
 
 std::vector<std::string> ExperimentHosts::WhereOutputStays() const {

@@ -51,6 +51,10 @@ std::string HostedName(const Home& home, const RunRecord& run);
 // here would begin anew.
 [[nodiscard]] absl::Status CheckOutputIsHere(const std::string& elsewhere_file);
 
+// Returns where what tasks write is while it isn't here, `chief`'s host first: "on h1, h2 in FOLDER, on h3 in OTHER";
+// "" if that one sees OUTPUT_DIR. All hosts in `placed` are meant.
+std::string OutputPlaces(const std::map<std::string, PlacedCode>& placed, const std::string& chief);
+
 struct HostedCalls {
   std::function<void(const std::string& line)> say;  // takes a line for the user that can't wait
   std::function<void()> between;                     // called during work that takes long

@@ -71,6 +71,13 @@ TEST(CheckOutputIsHereTest, WhatNeverCameIsNamedWithItsPlace) {
                                                     HasSubstr("without " + folder.path() + "/elsewhere")));
 }
 
+TEST(OutputPlacesTest, NamesTheHostsThatDontSeeOutputDirTheChiefsFirst) {
+  std::map<std::string, PlacedCode> placed = {
+      {"h1", {.output = "/a"}}, {"h2", {.output = "/a"}}, {"h3", {}}, {"h4", {.output = "/b"}}};
+  EXPECT_EQ(OutputPlaces(placed, "h2"), "on h2, h1 in /a, on h4 in /b");
+  EXPECT_EQ(OutputPlaces(placed, "h3"), "");
+}
+
 // They are what torchrun starts on one node, and share its GPUs.
 TEST(PlanHostsTest, TheProcessesOfATorchrunWorkerShareAHost) {
   const ExperimentFile file = FileOf("  torchrun: {workers: 2, processes: 2, resources: {gpus: 1}}\n");

@@ -13,6 +13,7 @@
 #include "muster/base/check.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/experiment/setup_plan.h"
 #include "muster/launch/foreground/cluster_plan.h"
@@ -22,6 +23,8 @@
 
 namespace muster {
 namespace {
+
+constexpr size_t kMostOfCommand = 80;  // bytes of a command that has failed, in a message
 
 constexpr char kPlanShell[] = "/bin/sh";
 
@@ -349,17 +352,22 @@ std::string WhatTheShellMeant(const ExitStatus& status, const std::deque<std::st
 //
 // The shell becomes the command if there is only one, and that is one program (`exec`): the program is then the task's
 // own process, which dies with the supervisor (PR_SET_PDEATHSIG), and whose signal is seen as such. After other
-// commands the last one may be a function of theirs, or they may have set a trap.
-std::string ShellScript(const std::vector<std::string>& commands) {
+// commands the last one may be a function of theirs, or they may have set a trap. (`exit` in a command ends the script
+// without a word of which one it was, as an EXIT trap might be the commands' own.)
+std::string ShellScript(const std::vector<std::string>& commands, FailedCommand failed) {
   if (commands.empty()) return "";
   if (commands.size() == 1 && IsSimpleCommand(commands[0]))
     return absl::StrCat("exec ", std::string(absl::StripLeadingAsciiWhitespace(commands[0])), "\n");
   std::string script =
       "trap 'muster_code=$?; wait; [ $muster_code -ne 0 ] || muster_code=143; exit $muster_code' TERM\n";
-  for (const std::string& command : commands)
-    absl::StrAppend(&script, "eval ", QuotedWord(command),
-                    "\nmuster_code=$?\n"
-                    "[ $muster_code -eq 0 ] || exit $muster_code\n");
+  const bool says = commands.size() > 1 && failed == FailedCommand::kNamed;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const std::string what = absl::StrCat("muster: command ", i + 1, " of ", commands.size(), ", `",
+                                          OneLine(commands[i], kMostOfCommand), "`, exited with");
+    absl::StrAppend(&script, "eval ", QuotedWord(commands[i]), "\nmuster_code=$?\n[ $muster_code -eq 0 ] || ",
+                    says ? absl::StrCat("{ printf '%s %s\\n' ", QuotedWord(what), " $muster_code >&2; ") : "",
+                    "exit $muster_code", says ? "; }" : "", "\n");
+  }
   return script;
 }
 

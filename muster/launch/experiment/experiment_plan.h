@@ -93,7 +93,10 @@ std::string VisibleGpus(const PlannedTask& task);
 std::string WhatTheShellMeant(const ExitStatus& status, const std::deque<std::string>& last_lines,
                               const std::string& host);
 
-// Returns `commands` as one argument of `/bin/sh -c`, which becomes the last one if that is a simple command.
-std::string ShellScript(const std::vector<std::string>& commands);
+// Whether the script of several commands says on stderr which of them has failed.
+enum class FailedCommand { kNamed, kNotNamed };
+
+// Returns `commands` as one argument of `/bin/sh -c`, which becomes a simple command if that is the only one.
+std::string ShellScript(const std::vector<std::string>& commands, FailedCommand failed = FailedCommand::kNamed);
 
 }  // namespace muster

@@ -119,6 +119,8 @@ ExperimentEnd ExperimentRun::Run() {
     logs_.AddState(RunState::kCreated);
     DropRequests(order_.home.requests(order_.run.id));
   }
+  if (order_.setting.job.has_value() && !order_.setting.job->begins_again.empty())
+    logs_.Say(order_.setting.job->begins_again);
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
   if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);

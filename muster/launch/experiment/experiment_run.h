@@ -91,6 +91,7 @@ class ExperimentRun final : public TaskRunClient {
   absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId& task, const std::string& host,
                                                      const ReservedPorts& addresses) override;
   std::string NameOf(const TaskId& task) const override { return LabelOf(task); }
+  std::string WhyInterrupted() const override;
   void Say(const std::string& line) override { logs_.Say(line); }
   void Wait() override { WaitUntil(absl::InfiniteFuture()); }
 
@@ -169,8 +170,7 @@ class ExperimentRun final : public TaskRunClient {
   TaskLogs logs_;
   RunProgress progress_;
   SupervisorPulse pulse_;
-  bool changed_ = false;                             // since the last Commit
-  bool said_why_ = false;                            // the logs have the reason for its failure
+  bool changed_ = false, said_why_ = false;          // since the last Commit; the logs have why it failed
   absl::Time job_ends_at_ = absl::InfiniteFuture();  // as far as was known when it was asked last
   absl::Time ask_job_at_ = absl::InfinitePast();     // when that is due again
   bool time_is_over_ = false, job_failed_ = false;   // of the supervisor's job; its engine has ended it, for a reason

@@ -54,7 +54,8 @@ absl::Status ExperimentRun::RunBuild() {
   progress_.SetTask(kBuildTask, RunState::kBuilding);
   ProcessSpec process;
   process.task = kBuildTask;
-  process.arguments = {"/bin/sh", "-c", ShellScript(build_.commands)};
+  // The last line of what has failed is part of the reason (WhatTheBuildSays).
+  process.arguments = {"/bin/sh", "-c", ShellScript(build_.commands, FailedCommand::kNotNamed)};
   process.directory = build_.directory;
   for (const auto& variable : order_.file.env) process.environment.push_back(variable);
   process.environment.emplace_back(kRunIdVariable, run_id_);

@@ -8,13 +8,10 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/spec/go_on_command.h"
 
 namespace muster {
 namespace {
-
-std::string GoesOnIn(const ExperimentId& id) {
-  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
-}
 
 // Between two questions when the job ends.
 constexpr absl::Duration kAskAgain = absl::Minutes(10);
@@ -39,6 +36,13 @@ void ExperimentRun::MindTheJob() {
   kill(getpid(), SIGTERM);
 }
 
+// What has ended the job itself, if it was that, is asked for later, as the engine may not know it yet.
+std::string ExperimentRun::WhyInterrupted() const {
+  if (!order_.setting.job.has_value() || pulse_.was_asked_to_end() || order_.setting.job->was_killed()) return "killed";
+  const bool over = time_is_over_ || PosixFileSystem().Exists(order_.setting.job->notice_file);
+  return over ? "the job's time is over" : "";
+}
+
 void ExperimentRun::NoteInterruption() {
   RunRecord& run = progress_.run();
   run.reason = "it was killed";
@@ -49,7 +53,7 @@ void ExperimentRun::NoteInterruption() {
   job_failed_ = ending.what == EndingOfJob::What::kEnded;
   if (job_failed_ || ending.what == EndingOfJob::What::kCancelled) {
     run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason,
-                              job_failed_ ? GoesOnIn(run.id) : "");
+                              job_failed_ ? GoesOnBy(run.id.ToString(), order_.file.name) : "");
     return;
   }
   end_.begun_anew = ending.what == EndingOfJob::What::kBegunAnew;
@@ -61,7 +65,7 @@ void ExperimentRun::NoteInterruption() {
                                               : " was sent SIGTERM");
   time_is_over_ = true;
   end_.goes_on = job.goes_on || end_.begun_anew;
-  if (!end_.goes_on) absl::StrAppend(&run.reason, GoesOnIn(run.id));
+  if (!end_.goes_on) absl::StrAppend(&run.reason, GoesOnBy(run.id.ToString(), order_.file.name));
   logs_.Say(end_.goes_on && !end_.begun_anew ? absl::StrCat(run.reason, "; it goes on") : run.reason);
 }
 

@@ -49,6 +49,7 @@ std::vector<TaskId> RunProgress::OpenTasks() const {
 void RunProgress::SetRun(RunState state) {
   if (run_.state == state) return;
   run_.state = state;
+  if (!HasEnded(state)) run_.reason.clear();
   logs_.AddState(state);
 }
 

@@ -40,7 +40,8 @@ class RunProgress {
   // Returns the tasks that haven't ended.
   std::vector<TaskId> OpenTasks() const;
 
-  // Sets the state and adds a line to the log. Has no effect if the state is the same.
+  // Sets the state and adds a line to the log. Has no effect if the state is the same. With a state that is no end, the
+  // run's reason goes: it was that of an end before, or of what the run waited for.
   void SetRun(RunState state);
   void SetTask(const TaskId& task, RunState state);
 

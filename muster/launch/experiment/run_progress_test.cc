@@ -52,6 +52,18 @@ TEST_F(RunProgressTest, WhatIsSetIsWrittenTogether) {
   EXPECT_EQ(progress_.deadline(), absl::InfiniteFuture());
 }
 
+// As that of a run whose job was begun anew: "it goes on, as the time of its job was over".
+TEST_F(RunProgressTest, TheReasonOfAnEndBeforeIsNoneOfARunThatGoesOn) {
+  progress_.run().reason = "of before";
+  progress_.SetRun(RunState::kCreated);
+  EXPECT_EQ(progress_.run().reason, "of before") << "nothing has happened since";
+  progress_.SetRun(RunState::kPending);
+  EXPECT_EQ(progress_.run().reason, "");
+  progress_.run().reason = "worker.1 exited with 1";
+  progress_.SetRun(RunState::kFailed);
+  EXPECT_EQ(progress_.run().reason, "worker.1 exited with 1");
+}
+
 TEST_F(RunProgressTest, OnlyTasksThatHaveChangedAreWrittenAgain) {
   progress_.Add(kMaster);
   progress_.Add(kWorker);

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 // A shell in a process group of its own, as a task has.
 class Shell {
  public:
-  explicit Shell(const std::vector<std::string>& commands) {
-    const std::string script = ShellScript(commands);
+  explicit Shell(const std::vector<std::string>& commands, FailedCommand failed = FailedCommand::kNamed) {
+    const std::string script = ShellScript(commands, failed);
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
     pid_ = fork();
@@ -85,7 +85,23 @@ TEST(ShellScript, StopsAtTheFirstFailureWithItsCode) {
   EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 3}));
   Shell other({"sh -c 'exit 7'", "echo never"});
   EXPECT_EQ(other.Wait(), (ExitStatus{.code = 7}));
-  EXPECT_EQ(shell.out + other.out, "one\n");
+  EXPECT_EQ(shell.out, "one\n");
+  EXPECT_EQ(other.out, "muster: command 1 of 2, `sh -c 'exit 7'`, exited with 7\n");
+}
+
+TEST(ShellScript, SaysWhichOfSeveralCommandsHasFailed) {
+  Shell shell({"echo first", "false", "echo never"});
+  EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 1}));
+  EXPECT_EQ(shell.out, "first\nmuster: command 2 of 3, `false`, exited with 1\n");
+  Shell lines({"true", ": '\\n%s' &&\nfalse"});
+  lines.Wait();
+  EXPECT_EQ(lines.out, "muster: command 2 of 2, `: '\\n%s' &&\\x0afalse`, exited with 1\n");
+  Shell silent({"true", "false"}, FailedCommand::kNotNamed);
+  EXPECT_EQ(silent.Wait(), (ExitStatus{.code = 1}));
+  EXPECT_EQ(silent.out, "");
+  Shell alone({"(exit 2)"});
+  alone.Wait();
+  EXPECT_EQ(alone.out, "");
 }
 
 TEST(ShellScript, ABrokenCommandEndsItBeforeTheNext) {

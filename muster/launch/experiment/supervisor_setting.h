@@ -40,6 +40,8 @@ struct JobLimits {
   std::function<EndingOfJob()> why_ending = nullptr;  // asks the engine what becomes of the job just now
   // Comes from the supervisor before, which was killed: this one goes on with its tasks. The number is its own.
   std::optional<Handover> left = std::nullopt;
+  // Why the run begins once more although no supervisor has said that: the one before was killed. "": it doesn't.
+  std::string begins_again = "";
 };
 
 struct SupervisorSetting {

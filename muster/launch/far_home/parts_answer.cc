@@ -123,10 +123,8 @@ void PartsAnswer::TakeWishes() {
   }
   if (question_.value("watched", false)) SayWatched(home_.requests(id_));
   if (!question_.value("killed", false)) return;
-  auto job = ReadJobFile(home_.job(id_));
-  if (!job.ok() || !job->has_value() || (*job)->killed) return;
-  (*job)->killed = true;
-  static_cast<void>(WriteJobFile(home_.job(id_), **job));
+  const auto job = ReadJobFile(home_.job(id_));
+  if (job.ok() && job->has_value() && !(*job)->killed) static_cast<void>(NoteKilled(home_.job(id_)));
 }
 
 void PartsAnswer::NoteJob() {

@@ -1,13 +1,26 @@
 #include "muster/launch/foreground/model_folder.h"
 
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace muster {
+namespace {
 
-std::vector<std::string> UnsharedModelFolderLines(const ClusterRequest& request) {
+// A relative path, or the program's own, begins where the tasks do: in the shared folder, as far as anybody knows.
+bool IsIn(const std::string& shared, const std::string& folder) {
+  if (shared.empty()) return false;
+  if (folder.empty() || folder.front() != '/') return true;
+  const std::filesystem::path below = std::filesystem::path(folder).lexically_normal().lexically_relative(shared);
+  return !below.empty() && *below.begin() != "..";
+}
+
+}  // namespace
+
+std::vector<std::string> UnsharedModelFolderLines(const ClusterRequest& request, const std::string& shared) {
+  if (IsIn(shared, request.model_dir)) return {};
   const TaskId chief = ChiefOf(request);
   const auto writer = request.hosts.find(chief);
   if (writer == request.hosts.end()) return {};

@@ -102,7 +102,7 @@ absl::Status TakeJson(std::string& into, const std::string& name, const std::opt
   const Json parsed = Json::parse(*value, nullptr, /*allow_exceptions=*/false);
   if (list ? !parsed.is_array() : !parsed.is_object())
     return NotTaken(name, *value,
-                    list ? "a list of tolerations, as a pod has it"
+                    list ? "a list of tolerations, as a pod has it, in JSON on the command line"
                          : "a map with metadata and spec of a pod, in JSON on the command line");
   into = parsed.dump();
   return absl::OkStatus();
@@ -118,6 +118,14 @@ absl::Status TakeWait(absl::Duration& into, const std::string& name, const std::
                     absl::StrCat("a time from ", absl::FormatDuration(least), ", as 10m, 24h or seconds"));
   into = *wait;
   return absl::OkStatus();
+}
+
+bool IsDnsLabel(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return absl::ascii_islower(static_cast<unsigned char>(c)) || absl::ascii_isdigit(static_cast<unsigned char>(c));
+  };
+  return !text.empty() && text.size() <= 63 && is_plain(text.front()) && is_plain(text.back()) &&
+         std::all_of(text.begin(), text.end(), [&is_plain](char c) { return c == '-' || is_plain(c); });
 }
 
 absl::Status TakeNodes(int& nodes, const std::optional<std::string>& value) {
@@ -203,6 +211,8 @@ std::string PodGangText(PodGang gang) {
 
 absl::Status TakeKubernetesSetting(KubernetesSetting& kubernetes, const std::string& name,
                                    const std::optional<std::string>& value) {
+  if (name == "namespace" && value.has_value() && !IsDnsLabel(*value))
+    return NotTaken(name, *value, "a name of lower-case letters, digits and '-', at most 63");
   if (std::string* const word = WordOf(kubernetes, name); word != nullptr)
     return TakeWord(*word, name, value, name == "image" ? "an image, as registry.example/team/train:1" : "one word");
   bool is_key = false;

@@ -74,6 +74,9 @@ TEST_F(KubernetesSettingTest, MistakesSayWhatIsAccepted) {
   EXPECT_THAT(Take("node", "1"), HasSubstr("'node' is unknown (nearest: nodes); accepted: nodes, image,"));
   EXPECT_THAT(Take("nodes", "0"), HasSubstr("accepted: a whole number from 1"));
   EXPECT_THAT(Take("image", "a b"), HasSubstr("accepted: an image"));
+  for (const char* bad : {"Team_A", "-a", "a.b", ""})
+    EXPECT_THAT(Take("namespace", bad), HasSubstr("accepted: a name of lower-case letters")) << bad;
+  EXPECT_THAT(Take("tolerations", "[{key: 3"), HasSubstr("in JSON on the command line"));
   EXPECT_THAT(Take("gang", "x"), HasSubstr("accepted: none, kueue, volcano or coscheduling"));
   EXPECT_THAT(Take("start_timeout", "1"), HasSubstr("accepted: a time from 10s"));
   EXPECT_THAT(Take("start_tries", "0"), HasSubstr("accepted: a whole number from 1"));

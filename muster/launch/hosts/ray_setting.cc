@@ -65,6 +65,12 @@ absl::Status TakeRaySetting(RaySetting& ray, const std::string& name, const std:
     ray.autoscaler = truth != "false";
     return absl::OkStatus();
   }
+  if (name == "resources") {
+    if (value.has_value())
+      return NotAccepted(name, *value, "a map from resources to numbers, or resources.NAME=NUMBER");
+    ray.resources.clear();
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "'", OneLine(name), "' is unknown", NearestHint(name, {"nodes", "address", "python", "autoscaler", "resources"}),
       "; accepted: nodes, address, python, autoscaler and resources.NAME"));

@@ -7,10 +7,30 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
+
+constexpr char kMostRequeues[] = "max_requeues";
+
+// The keys of `slurm` of our own, and sbatch's long options (sbatch(1), Slurm 19.05 to 24.11) but kNotForUsers.
+constexpr const char* kKnown[] = {
+    "extra", kMostRequeues,
+    // sbatch's
+    "account", "acctg-freq", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "comment",
+    "consolidate-segments", "constraint", "container", "container-id", "contiguous", "core-spec", "cores-per-socket",
+    "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error",
+    "exclude", "exclusive", "export", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node",
+    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "hold", "ignore-pbs", "job-name", "jobid",
+    "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu",
+    "mem-per-gpu", "mincpus", "network", "nice", "no-kill", "no-requeue", "nodefile", "nodelist", "nodes", "ntasks",
+    "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "oom-kill-step", "open-mode", "output",
+    "overcommit", "oversubscribe", "partition", "power", "prefer", "priority", "profile", "propagate", "qos", "quiet",
+    "reboot", "requeue", "reservation", "resv-ports", "segment", "share", "signal", "sockets-per-node", "spread-job",
+    "spread-segments", "stepmgr", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "tres-bind",
+    "tres-per-node", "tres-per-task", "uid", "umask", "use-min-nodes", "verbose", "wait-all-nodes", "wckey", "x11"};
 
 // Each would give the experiment several jobs, no script, or an answer of another form.
 constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",    "test-only",
@@ -19,6 +39,10 @@ constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",  
 
 // As further words they would undo what muster says of them.
 constexpr absl::string_view kOnlyAsKeys[] = {"dependency", "signal"};
+
+bool IsNotForUsers(const std::string& name) {
+  return std::find(std::begin(kNotForUsers), std::end(kNotForUsers), name) != std::end(kNotForUsers);
+}
 
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
@@ -31,6 +55,14 @@ bool IsForTheScript(const std::string& signal) {
   return colon != std::string::npos && signal.substr(0, colon).find('B') != std::string::npos;
 }
 
+// Returns the known name for which this one is a typing mistake; "" for a known one, and for one that is near to none:
+// sbatch of another version may have it.
+std::string MeantBy(const std::string& name) {
+  static const auto* const known = new std::vector<std::string>(std::begin(kKnown), std::end(kKnown));
+  const std::string nearest = NearestName(name, *known);
+  return nearest == name ? "" : nearest;
+}
+
 absl::Status CheckSbatchOption(const std::string& name, const std::optional<std::string>& value) {
   const bool is_name = !name.empty() && absl::ascii_islower(static_cast<unsigned char>(name.front())) &&
                        std::all_of(name.begin(), name.end(), [](char c) {
@@ -40,7 +72,7 @@ absl::Status CheckSbatchOption(const std::string& name, const std::optional<std:
   if (!is_name)
     return absl::InvalidArgumentError(absl::StrCat("'", OneLine(name), "' isn't an option of sbatch; accepted is its ",
                                                    "long name without dashes, as partition, time, mem-per-cpu"));
-  if (std::find(std::begin(kNotForUsers), std::end(kNotForUsers), name) != std::end(kNotForUsers))
+  if (IsNotForUsers(name))
     return absl::InvalidArgumentError(absl::StrCat("sbatch's option ", name, " isn't for experiments"));
   if (value.has_value() && HasControlCharacter(*value))
     return absl::InvalidArgumentError(absl::StrCat(name, ": a text of one line is accepted"));
@@ -54,8 +86,10 @@ absl::Status CheckSbatchOption(const std::string& name, const std::optional<std:
 }  // namespace
 
 absl::Status TakeSlurmSetting(SlurmSetting& slurm, const std::string& name, const std::optional<std::string>& value) {
-  constexpr char kMostRequeues[] = "max_requeues";
   if (name != kMostRequeues) {
+    if (const std::string meant = MeantBy(name); !meant.empty() && !IsNotForUsers(name))
+      return absl::InvalidArgumentError(absl::StrCat("'", OneLine(name), "' is unknown (nearest: ", meant,
+                                                     "); what is meant as it is can be among the words of extra"));
     RETURN_IF_ERROR(CheckSbatchOption(name, value));
     slurm.options[name] = value;
     return absl::OkStatus();

@@ -22,7 +22,8 @@ struct SlurmSetting {
 };
 
 // Takes one setting, as the experiment file and a flag give it: an option of sbatch, or max_requeues. InvalidArgument
-// says what is accepted: among others for options that would break how muster submits.
+// says what is accepted: among others for options that would break how muster submits, and for a name that is nearly
+// one of these.
 [[nodiscard]] absl::Status TakeSlurmSetting(SlurmSetting& slurm, const std::string& name,
                                             const std::optional<std::string>& value);
 

@@ -77,6 +77,11 @@ absl::Status TakeSparkSetting(SparkSetting& spark, const std::string& name, cons
     return absl::OkStatus();
   }
   if (name == "start_timeout") return TakeSparkStart(spark.start_timeout, value);
+  if (name == "conf") {
+    if (value.has_value()) return NotOfSpark(name, *value, "a map from Spark's settings to values, or conf.NAME=VALUE");
+    spark.conf.clear();
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "'", OneLine(name), "' is unknown", NearestHint(name, {"nodes", "address", "python", "start_timeout", "conf"}),
       "; accepted: nodes, address, python, start_timeout and conf.NAME"));

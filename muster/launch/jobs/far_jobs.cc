@@ -48,6 +48,10 @@ std::vector<ExperimentId> FarRuns(const Home& home) {
   return runs;
 }
 
+std::string FetchingText(const Home& home, const RunRecord& run) {
+  return HasEnded(run.state) && IsFar(home, run.id) ? "its output is still being fetched from its job" : "";
+}
+
 bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& job) {
   if (!IsFar(home, id)) return true;
   return PosixFileSystem().ReadShortFile(FarFile(home, id, kFarSentName), kMostJobId).value_or("") == job;

@@ -30,6 +30,8 @@ std::optional<JobOfRun> JobMarkedFar(const Home& home, const ExperimentId& id);
 void UnmarkFar(const Home& home, const ExperimentId& id);
 bool IsFar(const Home& home, const ExperimentId& id);
 std::vector<ExperimentId> FarRuns(const Home& home);
+// Returns what users read of a run that has ended while its output isn't all here; "" of others.
+std::string FetchingText(const Home& home, const RunRecord& run);
 
 // Whether this job has got the experiment from here; true of a job that shares the folder.
 bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& job);

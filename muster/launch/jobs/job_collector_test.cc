@@ -325,6 +325,44 @@ TEST_F(JobCollectorTest, AJobThatNeverGotTheExperimentHoldsNoAttemptUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+TEST_F(JobCollectorTest, AnotherAttemptThatWouldNotFindTheOutputIsRefused) {
+  const auto check = [&](JobEngine* engine, const std::string& output = "") {
+    NewExperiment next = Single();
+    next.file_text = absl::StrCat("project: toaster\ntrain: {framework: any, ", output, "run: x}\n");
+    return CheckOutputIsFound(home_, *near_, Get(*near_, id_), next, engine);
+  };
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "it has written nothing";
+  scratch_.Write("experiments/1/output/ckpt-2400", "");
+  const absl::Status refused = check(&engine_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("output here, which a job of Slurm doesn't see"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("copy that folder to DIR/1;"));
+  EXPECT_EQ(check(&engine_, "output: /claim, "), absl::OkStatus());
+  EXPECT_EQ(check(nullptr), absl::OkStatus()) << "a supervisor here sees it";
+  played_.ask = nullptr;
+  EXPECT_EQ(check(&engine_), absl::OkStatus()) << "so do jobs that share the folder";
+  scratch_.Write("experiments/1/far_left", "ckpt-2500\n");
+  for (JobEngine* const engine : {static_cast<JobEngine*>(&engine_), static_cast<JobEngine*>(nullptr)})
+    EXPECT_THAT(std::string(check(engine).message()), HasSubstr("experiments/1/far_left names the rest"));
+}
+
+TEST_F(JobCollectorTest, WhatHasFinishedOfAGridNeedsItsOutputOnlyWhenItRunsAgain) {
+  NewExperiment next = Grid(2);
+  next.file_text = "project: toaster\ntrain: {framework: any, run: x}\n";
+  const int64_t grid = Create(*near_, next);
+  const auto check = [&](int run) {
+    return CheckOutputIsFound(home_, *near_, Get(*near_, {grid, run}), next, &engine_);
+  };
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1})).ok());
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.output({grid, 1}) + "/ckpt").ok());
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("copy that folder to DIR/2/1;"));
+  Bring(*near_, {grid, 1}, RunState::kFinished);
+  EXPECT_EQ(check(0), absl::OkStatus());
+  EXPECT_THAT(std::string(check(1).message()), HasSubstr("DIR/2/1;")) << "it was named";
+  next.runs[0]["learning-rate"] = "7";
+  EXPECT_THAT(std::string(check(0).message()), HasSubstr("DIR/2/1;")) << "another run";
+}
+
 // The second run of a grid waits for its turn while the first one has a job.
 class TurnOfJobTest : public JobCollectorTest {
  protected:

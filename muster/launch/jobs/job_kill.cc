@@ -22,11 +22,10 @@ constexpr absl::Duration kSurelySilent = absl::Seconds(15);
 absl::Status JobKill::Begin(bool now) {
   began_ = means_.clock.Now();
   RunInJob& run = target_.run;
-  // Its supervisor may have written it since it was looked at.
+  RETURN_IF_ERROR(NoteKilled(means_.home.job(id_)));
+  // Only then: a process that submits it just now reads the note after what it writes here.
   ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(means_.home.job(id_)));
   run.job = job.value_or(run.job);
-  run.job.killed = true;
-  RETURN_IF_ERROR(WriteJobFile(means_.home.job(id_), run.job));
   // An engine that takes the job for gone may have lost the processes of its script, and the supervisor lives. Where it
   // shares no folder, only the engine leads to it. Without a supervisor, nobody would answer.
   const bool is_gone = run.news.phase == JobPhase::kEnded || run.news.phase == JobPhase::kUnknown;
@@ -43,6 +42,7 @@ absl::Status JobKill::KillNow() { return cancelled_ || now_ ? absl::OkStatus() :
 absl::StatusOr<bool> JobKill::HasEndedNow() {
   ASSIGN_OR_RETURN(const RunRecord run, means_.registry.Run(id_));
   if (HasEnded(run.state)) return true;
+  RETURN_IF_ERROR(CancelIfSubmitted());
   const absl::Duration since = means_.clock.Now() - began_;
   if (!request_.empty()) {
     const auto answered = TakeAnswer(means_.home.requests(id_), request_);
@@ -53,6 +53,15 @@ absl::StatusOr<bool> JobKill::HasEndedNow() {
   if (!cancelled_ && (is_late || (is_silent && now_))) RETURN_IF_ERROR(Cancel());
   if (is_silent && !asked_script_ && !cancelled_) RETURN_IF_ERROR(Ask());
   return false;
+}
+
+absl::Status JobKill::CancelIfSubmitted() {
+  if (!HasNoJob(target_.run.job)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> job, ReadJobFile(means_.home.job(id_)));
+  if (!job.has_value() || HasNoJob(*job)) return absl::OkStatus();
+  target_.run.job = *job;
+  target_.run.text = absl::StrCat("job ", job->id);
+  return Cancel();
 }
 
 absl::Status JobKill::Request(bool now) {

@@ -56,6 +56,8 @@ class JobKill {
   // Ends a run whose engine is gone, as a cluster may be, and its supervisor, too.
   absl::Status EndWithoutEngine(const absl::Status& why);
   absl::Status Cancel();
+  // A run that had no job may have been submitted just when it was killed, by a process that then couldn't end the job.
+  absl::Status CancelIfSubmitted();
 
   const Means means_;
   const ExperimentId id_;

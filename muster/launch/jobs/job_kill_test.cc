@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/launch/jobs/far_jobs.h"
+#include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/requests.h"
 #include "muster/launch/testing/played_job_engine.h"
 #include "muster/launch/testing/registry_fixture.h"
@@ -158,6 +159,48 @@ TEST_F(JobKillTest, ARunWithoutAJobIsntSubmittedAgain) {
   watch_.Look();
   EXPECT_TRUE(*kill.HasEndedNow());
   EXPECT_EQ(Get(*registry_, id_).state, RunState::kKilled);
+}
+
+// A run that has no job, while another process submits it again.
+class JobKillWhileSubmittedTest : public JobKillTest {
+ protected:
+  JobKillWhileSubmittedTest() {
+    JobOfRun job = job_;
+    job.host = MachineId::This().host;
+    job.again_at = 1;  // long ago
+    EXPECT_TRUE(WriteJobFile(home_.job(id_), job).ok());
+    scratch_.Write("experiments/1/job.sh", "script\n");
+    engine_.id_in = "101";
+  }
+  // Kills it in that moment, while a look submits it.
+  void KillAt(std::function<void()>& moment) {
+    moment = [this] {
+      engine_.on_end = engine_.on_submit = nullptr;
+      ASSERT_TRUE(kill_.Begin(/*now=*/false).ok());
+    };
+    watch_.Look();
+    EXPECT_THAT(engine_.submitted, SizeIs(1));
+    EXPECT_EQ(engine_.ended.back(), std::pair(std::string("101"), JobEnd::kCancel));
+    EXPECT_EQ(Get(*registry_, id_).state, RunState::kKilled);
+    EXPECT_TRUE(*kill_.HasEndedNow());
+  }
+  JobKill kill_ = Kill(JobPhase::kWaits);
+};
+
+TEST_F(JobKillWhileSubmittedTest, TheKillWinsOverWhatWasReadBefore) { KillAt(engine_.on_end); }
+
+TEST_F(JobKillWhileSubmittedTest, TheKillWinsWhileTheJobIsMade) { KillAt(engine_.on_submit); }
+
+TEST_F(JobKillWhileSubmittedTest, AJobThatCouldNotBeEndedThenIsCancelledByTheKill) {
+  ASSERT_TRUE(kill_.Begin(/*now=*/false).ok());
+  // What a process that was killed between submitting and looking for the note has left.
+  JobOfRun job = job_;
+  job.id = "101";
+  ASSERT_TRUE(WriteJobFile(home_.job(id_), job).ok());
+  EXPECT_FALSE(*kill_.HasEndedNow());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("101", JobEnd::kCancel)));
+  EXPECT_FALSE(*kill_.HasEndedNow());
+  EXPECT_THAT(engine_.ended, SizeIs(1)) << "once";
 }
 
 TEST_F(JobKillTest, AnEngineThatCannotBeToldIsAnError) {

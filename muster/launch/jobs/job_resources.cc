@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,25 @@ void AddStated(const std::optional<T>& stated, std::optional<T>& sum) {
   if (stated.has_value()) sum = sum.value_or(0) + *stated;
 }
 
-}  // namespace
-
-absl::StatusOr<HostNeeds> NeedsOfHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts) {
+absl::StatusOr<std::map<TaskId, std::string>> PlaceOnAlike(const std::vector<TaskId>& tasks, int hosts) {
   PlacementRequest request;
   for (int i = 0; i < hosts; ++i) request.hosts.push_back({.name = absl::StrCat("node", i + 1)});
-  const std::vector<TaskId> tasks = TasksOfFile(file);
   for (const TaskId& task : tasks) request.tasks.push_back({.task = task});
-  ASSIGN_OR_RETURN(const auto placement, PlaceOnHosts(request));
+  return PlaceOnHosts(request);
+}
+
+}  // namespace
+
+absl::StatusOr<int> HostsWithoutTask(const ExperimentFile& file, int hosts) {
+  ASSIGN_OR_RETURN(const auto placement, PlaceOnAlike(TasksOfFile(file), hosts));
+  std::set<std::string> used;
+  for (const auto& [task, host] : placement) used.insert(host);
+  return hosts - static_cast<int>(used.size());
+}
+
+absl::StatusOr<HostNeeds> NeedsOfHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts) {
+  const std::vector<TaskId> tasks = TasksOfFile(file);
+  ASSIGN_OR_RETURN(const auto placement, PlaceOnAlike(tasks, hosts));
   std::map<std::string, HostNeeds> needs;
   for (const TaskId& task : tasks) {
     const Resources& stated = RoleOfTask(file, task).resources;

@@ -13,6 +13,9 @@ namespace muster {
 // more tasks than can be placed.
 absl::StatusOr<HostNeeds> NeedsOfHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts);
 
+// Returns how many of so many hosts get no task, unless `placement` says otherwise. Errors are those of NeedsOfHosts.
+absl::StatusOr<int> HostsWithoutTask(const ExperimentFile& file, int hosts);
+
 // Returns how long before the end of its job a run begins to end: as long as its tasks may take, or have taken the last
 // time (`ending_seconds`, 0: unknown), and some more; at most a third of the job's time, where that is stated.
 absl::Duration NoticeBeforeEnd(const SubmitOptions& options, const JobTerms& terms, double ending_seconds);

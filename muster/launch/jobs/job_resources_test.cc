@@ -31,6 +31,13 @@ TEST(NeedsOfHostsTest, GpusAreThoseOfAHost) {
   EXPECT_EQ(Needs(file, 1, {.no_gpus = true}), HostNeeds());
 }
 
+TEST(HostsWithoutTaskTest, AreThoseBeyondTheTasks) {
+  const ExperimentFile file = File("  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n  run: x\n");
+  // The ps is beside one of the others.
+  EXPECT_EQ(HostsWithoutTask(file, 2).value(), 0);
+  EXPECT_EQ(HostsWithoutTask(file, 6).value(), 4);
+}
+
 TEST(NoticeBeforeEndTest, IsWhatTasksMayTakeOrHaveTaken) {
   const SubmitOptions options{.stop_grace_seconds = 100};
   EXPECT_EQ(NoticeBeforeEnd(options, {}, 0), absl::Seconds(130));

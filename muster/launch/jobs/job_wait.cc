@@ -48,6 +48,14 @@ void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now) {
   job.again_at = SecondsOf(now + PauseBeforeTry(job.tries, terms.start_pause, RandomChance()));
 }
 
+bool WaitsForSubmission(const Home& home, const RunRecord& run) {
+  for (int i = run.runs > 0 ? 1 : 0; i <= run.runs; ++i) {
+    const auto job = ReadJobFile(home.job(i == 0 ? run.id : ExperimentId{run.id.number, i}));
+    if (job.ok() && job->has_value() && HasNoJob(**job)) return true;
+  }
+  return false;
+}
+
 bool MayTryAgain(const JobOfRun& job, const JobTerms& terms) {
   return !terms.start_tries.has_value() || job.tries < *terms.start_tries;
 }
@@ -56,13 +64,14 @@ bool IsDue(const JobOfRun& job, absl::Time now) { return job.again_at <= Seconds
 
 std::string WhyNoJob(const JobOfRun& job) {
   if (job.tries == 0) return job.no_room;
-  return absl::StrCat(job.no_room, "; tried ", job.tries, job.tries == 1 ? " time" : " times");
+  return absl::StrCat(job.no_room, "; tried ", job.tries == 1 ? "once" : absl::StrCat(job.tries, " times"));
 }
 
 std::string WhenAgain(const JobOfRun& job, absl::Time now) {
   if (job.turn > 0) return "once one of them has ended";
   const double left = std::max(0.0, std::ceil(job.again_at - SecondsOf(now)));
-  return left == 0 ? "again now" : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
+  return left == 0 ? "it is tried again now"
+                   : absl::StrCat("again in ", static_cast<int64_t>(std::min(left, 1e9)), " s");
 }
 
 }  // namespace muster

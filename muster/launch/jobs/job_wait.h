@@ -1,5 +1,6 @@
 // A run whose job found no room: it has no job then, waits for a while, and is submitted once more, as a job of another
-// name (docs/kubernetes_engine.md). The file `job` says why and until when. Pure but for the random pause; thread-safe.
+// name (docs/kubernetes_engine.md). The file `job` says why and until when. Pure but for the random pause
+// and where a home is read; thread-safe.
 #pragma once
 
 #include <string>
@@ -7,6 +8,8 @@
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/registry/files/job_file.h"
+#include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
 
 namespace muster {
 
@@ -22,6 +25,8 @@ void NoteTurn(JobOfRun& job, int at_a_time);
 // Puts the next try off: the engine can't be asked now.
 void PutOff(JobOfRun& job, const JobTerms& terms, absl::Time now);
 inline bool HasNoJob(const JobOfRun& job) { return job.again_at > 0; }
+// Whether that holds of this run, or of one of a grid's, as their files `job` say.
+bool WaitsForSubmission(const Home& home, const RunRecord& run);
 // Whether it may be submitted once more, as far as the setting says.
 bool MayTryAgain(const JobOfRun& job, const JobTerms& terms);
 bool IsDue(const JobOfRun& job, absl::Time now);

@@ -37,12 +37,12 @@ TEST(JobWait, SaysWhyHowOftenAndWhen) {
   EXPECT_FALSE(HasNoJob(job));
   NoteNoRoom(job, "full\nof others", {}, kNow);
   EXPECT_TRUE(HasNoJob(job));
-  EXPECT_EQ(WhyNoJob(job), "full\\x0aof others; tried 1 time");
+  EXPECT_EQ(WhyNoJob(job), "full\\x0aof others; tried once");
   EXPECT_FALSE(IsDue(job, kNow + absl::Seconds(22)));
   EXPECT_TRUE(IsDue(job, kNow + absl::Seconds(38)));
   job.again_at = 1000000040.5;
   EXPECT_EQ(WhenAgain(job, kNow), "again in 41 s");
-  EXPECT_EQ(WhenAgain(job, kNow + absl::Hours(1)), "again now");
+  EXPECT_EQ(WhenAgain(job, kNow + absl::Hours(1)), "it is tried again now");
   EXPECT_TRUE(MayTryAgain(job, {}));
   EXPECT_TRUE(MayTryAgain(job, {.start_tries = 2}));
   EXPECT_FALSE(MayTryAgain(job, {.start_tries = 1}));

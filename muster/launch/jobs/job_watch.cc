@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,21 +21,24 @@
 #include "muster/base/text/one_line.h"
 #include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/experiment/handover.h"
+#include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/run_lock.h"
+#include "muster/launch/spec/go_on_command.h"
 
 namespace muster {
 namespace {
 
 constexpr off_t kMostLastWords = 4 << 10;  // bytes of the end of a job's output that are read
-constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits
+constexpr size_t kMostWaits = 4 << 10;     // bytes of why it waits, or can't begin
 constexpr absl::Duration kFetchPatience = absl::Seconds(3);
 constexpr int kExitAsked = 128 + SIGTERM;
 constexpr int kExitKilled = 128 + SIGKILL;
+constexpr int kExitNotBegun = 2;
 
 std::string JobText(const JobOfRun& job, const std::string& title) {
   return absl::StrCat("job ", job.id, " of ", title);
@@ -45,8 +49,25 @@ bool MayGiveBack(RunState state) {
   return state == RunState::kCreated || state == RunState::kBuilding || state == RunState::kPending;
 }
 
-std::string GoesOnBy(const ExperimentId& id) {
-  return absl::StrCat("; muster train --experiment ", id.ToString(), " goes on with it, from its last checkpoint");
+std::string WhatToDoIfStuck(const ExperimentId& id, const std::string& engine) {
+  return absl::StrCat(". Waiting alone doesn't change that: muster kill ", id.ToString(),
+                      " ends it; then ask for something else, or for less (its options are in job.sh), and let muster "
+                      "train --dry-run ask ",
+                      engine, " beforehand");
+}
+
+// For whoever reads the log: no supervisor has said it. Only while the run's lock is held, as nobody else writes then.
+void SayInLog(const Home& home, const ExperimentId& id, const LostEnd& end, const Clock& clock) {
+  TaskLogs logs({.folder = home.logs(id)}, clock);
+  logs.Say(end.reason);
+  logs.AddState(end.state);
+  logs.Flush();
+}
+
+// Returns the exit code of a run whose supervisor has left no record: 1 if nobody knows more.
+int ExitCodeOf(const JobNews& news) {
+  if (news.exit_code.value_or(0) != 0) return *news.exit_code;
+  return news.taken_away ? kExitKilled : 1;
 }
 
 }  // namespace
@@ -121,8 +142,7 @@ void JobWatch::AskEngine(const EngineKey& key, JobEngine& engine) {
     FetchFar(id, run, engine);
     if (run.news.phase == JobPhase::kRuns) NoteWaits(id, run);
     if (run.news.phase == JobPhase::kWaits)
-      absl::StrAppend(&run.text, ": ", run.news.text,
-                      run.news.stuck ? ", which waiting alone doesn't change; its options are in job.sh" : "");
+      absl::StrAppend(&run.text, ": ", run.news.text, run.news.stuck ? WhatToDoIfStuck(id, engine.title()) : "");
     else if (run.news.phase == JobPhase::kRuns && !run.news.reason.empty())
       absl::StrAppend(&run.text, ": ", run.news.reason);
   }
@@ -260,9 +280,6 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   if (IsFar(home_, id)) RETURN_IF_ERROR(MarkFar(home_, id, run.job));
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
   const absl::StatusOr<std::string> submitted = engine.Submit(script, "");
-  // Somebody may have asked for its end meanwhile.
-  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
-  run.job.killed = now.has_value() && now->killed;
   if (!submitted.ok()) return AfterNoJob(id, run, terms, submitted.status());
   run.job.id = *submitted;
   run.job.again_at = 0;
@@ -271,9 +288,20 @@ absl::StatusOr<std::vector<std::string>> JobWatch::TryAgain(const ExperimentId& 
   run.news = {.phase = JobPhase::kWaits};
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
-  if (run.job.killed) RETURN_IF_ERROR(engine.End(run.job.id, JobEnd::kCancel));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{
       absl::StrCat("experiment ", id.ToString(), " is job ", run.job.id, " of ", engine.title(), " now")};
+}
+
+// A kill writes its note and reads then which job there is: either it finds the one that has just been written, or the
+// note is found here.
+absl::StatusOr<bool> JobWatch::EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine) {
+  ASSIGN_OR_RETURN(const std::optional<JobOfRun> now, ReadJobFile(home_.job(id)));
+  run.job.killed = now.has_value() && now->killed;
+  // One that can't be told now finds that its run has ended, and a collector goes on telling it.
+  if (run.job.killed) static_cast<void>(engine.End(run.job.id, JobEnd::kCancel));
+  return run.job.killed;
 }
 
 absl::StatusOr<std::vector<std::string>> JobWatch::AfterNoJob(const ExperimentId& id, RunInJob& run,
@@ -318,6 +346,8 @@ absl::StatusOr<std::vector<std::string>> JobWatch::SubmitAgain(const ExperimentI
   ++run.job.requeues;
   run.text = JobText(run.job, engine.title());
   RETURN_IF_ERROR(WriteJobFile(home_.job(id), run.job));
+  ASSIGN_OR_RETURN(const bool killed, EndIfKilled(id, run, engine));
+  if (killed) return EndRun(id, run, engine);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": the time of job ", before,
                                                " was over; it goes on in job ", run.job.id, " of ", engine.title())};
 }
@@ -330,19 +360,39 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
     end = {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitAsked};
   } else if (run.news.cancelled) {
     end = {.state = RunState::kKilled, .reason = absl::StrCat("its ", job, " was cancelled"), .exit_code = kExitAsked};
+  } else if (const std::string why = WhyNotBegun(id, run); !why.empty()) {
+    end = {.reason = why, .exit_code = kExitNotBegun};
   } else {
     end = {.state = RunState::kFailed,
            .reason = absl::StrCat("its ", job, " has ended",
                                   run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
                                                         : absl::StrCat(": ", run.news.text),
-                                  run.job.wants_another || run.news.taken_away ? GoesOnBy(id) : LastWords(id)),
-           .exit_code = kExitKilled};
+                                  run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
+           .exit_code = ExitCodeOf(run.news)};
   }
   const auto before = registry_.Run(id);
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
   if (before.ok()) unlink(RendezvousFileIn(home_.folder(id), before->run_id).c_str());
+  if (!IsFar(home_, id)) SayInLog(home_, id, end, clock_);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
+}
+
+std::string JobWatch::WhyNotBegun(const ExperimentId& id, const RunInJob& run) const {
+  const std::string over = PosixFileSystem().ReadShortFile(home_.job_over(id), kMostWaits).value_or("");
+  const std::string said = OneLine(std::string(absl::StripAsciiWhitespace(over)));
+  if (!said.empty()) return said;
+  const std::string output = home_.job_output(id);
+  if (run.news.opened_nothing.empty() || PosixFileSystem().Exists(output)) return "";
+  // The user may have named another file.
+  if (!absl::StrContains(PosixFileSystem().ReadFile(home_.job_script(id)).value_or(""), output)) return "";
+  return absl::StrCat(run.news.opened_nothing, " doesn't see MUSTER_HOME (", home_.path(),
+                      "): put it into a folder that all nodes see");
+}
+
+std::string JobWatch::GoesOn(const ExperimentId& id) {
+  const absl::StatusOr<NewExperiment> experiment = registry_.Specification(id.number);
+  return GoesOnBy(id.ToString(), experiment.ok() ? experiment->file_name : "");
 }
 
 std::string JobWatch::LastWords(const ExperimentId& id) const {

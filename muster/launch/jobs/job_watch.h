@@ -24,7 +24,10 @@ struct RunInJob {
   JobNews news;
   std::string text;  // "job 17 of Slurm: PENDING (Resources)"
   // What stays the same while it waits, so that it needn't be said again.
-  const std::string& lasting_text() const { return job.again_at > 0 ? news.text : text; }
+  const std::string& lasting_text() const {
+    if (job.again_at > 0) return news.text;
+    return news.lasting.empty() ? text : news.lasting;
+  }
 };
 
 class JobWatch {
@@ -78,7 +81,12 @@ class JobWatch {
                                                       const absl::Status& why);
   absl::StatusOr<JobTerms> TermsOf(const ExperimentId& id, const JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> SubmitAgain(const ExperimentId& id, RunInJob& run, JobEngine& engine);
+  // Ends the job that was just submitted if somebody has asked for the run's end. Returns whether that is so.
+  absl::StatusOr<bool> EndIfKilled(const ExperimentId& id, RunInJob& run, JobEngine& engine);
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
+  // Returns why a job that has ended has never had a supervisor, as far as its script or the engine says it; else "".
+  std::string WhyNotBegun(const ExperimentId& id, const RunInJob& run) const;
+  std::string GoesOn(const ExperimentId& id);
   std::string LastWords(const ExperimentId& id) const;
 
   const Home home_;

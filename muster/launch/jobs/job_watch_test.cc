@@ -59,6 +59,25 @@ TEST_F(JobWatchTest, SaysWhyAJobWaits) {
   EXPECT_THAT(registry_->Reconcile().value(), IsEmpty()) << "nobody holds its lock, which says nothing";
 }
 
+TEST_F(JobWatchTest, SaysWhatToDoWhenWaitingAloneChangesNothing) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kWaits, .text = "PENDING (PartitionConfig)", .stuck = true};
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(watch_.Find(id)->text,
+            "job 17 of Slurm: PENDING (PartitionConfig). Waiting alone doesn't change that: muster kill 1 ends it; "
+            "then ask for something else, or for less (its options are in job.sh), and let muster train --dry-run ask "
+            "Slurm beforehand");
+}
+
+TEST_F(JobWatchTest, SaysWhatOfItsReasonLasts) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {
+      .phase = JobPhase::kWaits, .text = "1 of 2; h1: no image", .stuck = true, .lasting = "no image"};
+  Look();
+  EXPECT_THAT(watch_.Find(id)->text, StartsWith("job 17 of Slurm: 1 of 2; h1: no image. Waiting alone"));
+  EXPECT_EQ(watch_.Find(id)->lasting_text(), "no image");
+}
+
 TEST_F(JobWatchTest, SaysWhatARunningJobHasLost) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   Bring(*registry_, id, RunState::kRunning);
@@ -104,6 +123,64 @@ TEST_F(JobWatchTest, ARunWhoseJobHasEndedHasFailedForThatReason) {
   EXPECT_EQ(watch_.Find(id), nullptr);
 }
 
+TEST_F(JobWatchTest, WhyAScriptCouldStartNoSupervisorIsTheRunsReasonAndInItsLog) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  scratch_.Write("experiments/1/job_over", "h1 has no /tmp/muster: put muster into a folder\n");
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (NonZeroExitCode)"};
+  EXPECT_THAT(Look(), ElementsAre("experiment 1: h1 has no /tmp/muster: put muster into a folder"));
+  EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed);
+  EXPECT_EQ(Get(*registry_, id).exit_code, 2);
+  EXPECT_THAT(scratch_.Read("experiments/1/logs/experiment/000001.log"),
+              MatchesRegex(".* m h1 has no /tmp/muster: put muster into a folder\n.* s FAILED\n"));
+}
+
+TEST_F(JobWatchTest, AHostThatSeesNothingOfTheHomeIsNamed) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  scratch_.Write("experiments/1/job.sh", absl::StrCat("#SBATCH --output=", home_.job_output(id), "\n"));
+  scratch_.Write("experiments/1/job_over", "");  // as a supervisor leaves it
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
+  Look();
+  EXPECT_EQ(Get(*registry_, id).reason,
+            absl::StrCat("h1 doesn't see MUSTER_HOME (", home_.path(), "): put it into a folder that all nodes see"));
+  EXPECT_EQ(Get(*registry_, id).exit_code, 2);
+}
+
+TEST_F(JobWatchTest, AHostThatHasOpenedTheOutputOrHadToOpenAnotherFileIsntCalledBlind) {
+  for (const bool has_output : {false, true}) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    const std::string folder = absl::StrCat("experiments/", id.number);
+    const std::string output = has_output ? home_.job_output(id) : "/users/own";
+    scratch_.Write(folder + "/job.sh", absl::StrCat("#SBATCH --output=", output, "\n"));
+    if (has_output) scratch_.Write(folder + "/job.out", "");
+    engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)", .opened_nothing = "h1"};
+    Look();
+    EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended: FAILED (JobLaunchFailure)");
+    EXPECT_EQ(Get(*registry_, id).exit_code, 1);
+  }
+}
+
+TEST_F(JobWatchTest, ARunWithoutARecordHasTheExitCodeOfItsJobAsFarAsItIsKnown) {
+  struct Case {
+    JobNews news;
+    int exit_code;
+  };
+  const Case cases[] = {
+      {{.phase = JobPhase::kEnded, .text = "FAILED (JobLaunchFailure)"}, 1},
+      {{.phase = JobPhase::kEnded, .text = "no muster", .exit_code = 127}, 127},
+      {{.phase = JobPhase::kEnded, .text = "SUCCEEDED", .exit_code = 0}, 1},
+      {{.phase = JobPhase::kEnded, .text = "OOMKilled", .exit_code = 137}, 137},
+      {{.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true}, 137},
+      {{.phase = JobPhase::kWaits, .text = "no image", .stuck = true, .late = "its pods didn't start"}, 1},
+  };
+  for (const Case& one : cases) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    engine_.news["17"] = one.news;
+    Look();
+    EXPECT_EQ(Get(*registry_, id).state, RunState::kFailed) << one.news.text;
+    EXPECT_EQ(Get(*registry_, id).exit_code, one.exit_code) << one.news.text;
+  }
+}
+
 TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};
@@ -112,6 +189,16 @@ TEST_F(JobWatchTest, ARunWhoseJobWasTakenAwayReadsHowItGoesOn) {
   EXPECT_EQ(Get(*registry_, id).reason,
             "its job 17 of Slurm has ended: Evicted; muster train --experiment 1 goes on with it, from its last "
             "checkpoint");
+}
+
+TEST_F(JobWatchTest, AnotherFileThanTheUsualOneIsPartOfHowARunGoesOn) {
+  NewExperiment experiment = Single();
+  experiment.file_name = "tl.yml";
+  const ExperimentId id = {.number = Create(*registry_, experiment)};
+  Put(id, {.engine = "slurm", .id = "17"});
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "Evicted", .taken_away = true};
+  Look();
+  EXPECT_THAT(Get(*registry_, id).reason, HasSubstr("; muster train -f tl.yml --experiment 1 goes on with it"));
 }
 
 TEST_F(JobWatchTest, ACancelledJobIsAKill) {
@@ -311,7 +398,7 @@ TEST_F(JobWithoutRoomTest, AJobWithAPartOfItsHostsIsGivenBackAndSubmittedAgain) 
   EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kGiveBack)));
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated) << "its supervisor begins once more";
   EXPECT_THAT(watch_.Find(id)->text,
-              MatchesRegex("no job of Slurm now: not all .* given back; tried 1 time; again in [0-9]+ s"));
+              MatchesRegex("no job of Slurm now: not all .* given back; tried once; again in [0-9]+ s"));
   EXPECT_EQ(watch_.Find(id)->news.phase, JobPhase::kWaits);
   // Nobody asks about a job that the run doesn't have, whatever is left of it.
   const int looks = engine_.looks;
@@ -346,6 +433,9 @@ TEST_F(JobWithoutRoomTest, WhereJobsCantWaitForOthersTheRunsOfAGridDoInTheirOrde
                            .experiment = grid};
   EXPECT_EQ(SubmitGrid(engine, *registry_, order, {number, 0}, [](int) {}).value(), 5);
   EXPECT_THAT(engine_.after, ElementsAre("", ""));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 0})));
+  EXPECT_FALSE(WaitsForSubmission(home_, Get(*registry_, {number, 1})));
+  EXPECT_TRUE(WaitsForSubmission(home_, Get(*registry_, {number, 3})));
   engine_.news["101"] = engine_.news["102"] = {.phase = JobPhase::kRuns};
   EXPECT_THAT(Look(), IsEmpty());
   EXPECT_EQ(watch_.Find({number, 3})->text,

@@ -8,6 +8,7 @@
 #include "muster/base/clock.h"
 #include "muster/launch/jobs/job_watch.h"
 #include "muster/launch/registry/home.h"
+#include "muster/launch/registry/registry.h"
 
 namespace muster {
 
@@ -19,5 +20,12 @@ inline constexpr absl::Duration kLeavePatienceOfFar = absl::Seconds(10);
 // nothing: it is ended.
 [[nodiscard]] absl::Status LeaveFar(const Home& home, JobWatch& jobs, const ExperimentId& id, const Clock& clock,
                                     const std::function<void(absl::Duration)>& pause);
+
+// Whether another attempt of this run, or of what hasn't finished of this grid, would find what the last one has
+// written. `next`: what it asks for. `engine`: of whose jobs it is to be; null: of none. FailedPrecondition says where
+// that is, and what would be accepted. A job that shares no folder with this host sees no OUTPUT_DIR of its home;
+// engines that do find out by themselves.
+[[nodiscard]] absl::Status CheckOutputIsFound(const Home& home, Registry& registry, const RunRecord& former,
+                                              const NewExperiment& next, JobEngine* engine);
 
 }  // namespace muster

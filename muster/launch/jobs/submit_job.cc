@@ -73,7 +73,8 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
                .chain = place.chain,
                .ending_seconds = ending_seconds};
   RETURN_IF_ERROR(WriteJobScript(engine, order, id, place.after, ending_seconds));
-  unlink(order.home.job_waits(id).c_str());  // of a job whose script was killed while it waited
+  // A job before may have left them: its script was killed while it waited, or couldn't start a supervisor.
+  for (const std::string& before : {order.home.job_waits(id), order.home.job_over(id)}) unlink(before.c_str());
   // Before there is a job, so that none is without a collector, which ends one that this process couldn't write down.
   const bool is_far = HasFarHomes(engine);
   job.id = engine.IdIn(order.home.job_script(id));

@@ -69,7 +69,8 @@ class LifeInJob {
   Registry& registry_;
   OwnJob own_;
   JobOfRun job_;
-  bool begun_anew_ = false;  // by the engine, since the last life
+  bool begun_anew_ = false;   // by the engine, since the last life
+  std::string begins_again_;  // JobLimits::begins_again
 };
 
 absl::Status LifeInJob::Join() {
@@ -103,10 +104,7 @@ bool LifeInJob::WasKilled() {
   return job_.killed;
 }
 
-absl::Status LifeInJob::Write() {
-  static_cast<void>(WasKilled());  // which stays
-  return WriteJobFile(home_.job(id_), job_);
-}
+absl::Status LifeInJob::Write() { return WriteJobFile(home_.job(id_), job_); }
 
 absl::StatusOr<RunLock> LifeInJob::TakeLock() const {
   const absl::Time until = RealClock().Now() + kLockPatience;
@@ -172,9 +170,9 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
       poll(nullptr, 0, 10 * kPauseMs);
     unlink(RendezvousFileIn(home_.folder(id_), run.run_id).c_str());
   }
-  const std::string why = begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
-                                      : "its supervisor was killed, and began anew";
-  return AwaitRoom([&] { return registry_.StartOver(id_, why); });
+  begins_again_ = begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
+                              : "its supervisor was killed; another one begins the run once more";
+  return AwaitRoom([&] { return registry_.StartOver(id_, begins_again_); });
 }
 
 absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
@@ -197,7 +195,8 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                          return cancels ? EndingOfJob{.what = EndingOfJob::What::kCancelled}
                                         : EndingOf(engine_, own_, RealClock(), absl::SleepFor);
                        },
-                   .left = std::move(left)};
+                   .left = std::move(left),
+                   .begins_again = begins_again_};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, terms, job_.ending_seconds);
   limits.end_at = [this, began = RealClock().Now(), notice] {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,20 @@ namespace muster {
 namespace {
 
 constexpr size_t kLongestHostName = 63;
+
+// Returns whether a registry can have an image of this name, [HOST/]PATH[:TAG][@DIGEST].
+bool MayBeImage(const std::string& image) {
+  const std::string name = image.substr(0, image.find('@'));
+  const size_t slash = name.find('/');
+  const std::string first = name.substr(0, slash);
+  const bool has_host = slash != std::string::npos && (absl::StrContains(first, '.') || absl::StrContains(first, ':'));
+  const std::string path = has_host ? name.substr(slash + 1) : name;
+  const std::string untagged = path.substr(0, path.find(':'));
+  return !untagged.empty() && std::all_of(untagged.begin(), untagged.end(), [](char c) {
+    return absl::ascii_islower(static_cast<unsigned char>(c)) || absl::ascii_isdigit(static_cast<unsigned char>(c)) ||
+           absl::StrContains("._-/", c);
+  });
+}
 
 using ManifestMistakes = std::vector<std::string>;
 
@@ -111,9 +126,12 @@ absl::Status CheckManifest(const ManifestRequest& request) {
   CheckManifestName(request, mistakes);
   if (request.image.empty())
     mistakes.push_back(
-        "no image; accepted: --image NAME, or train.image of the file: one that has the program, such as "
-        "docs/containers.md "
-        "makes");
+        "no image; accepted: --image NAME, or kubernetes.image or train.image of the file: one that has the program, "
+        "such as docs/containers.md makes");
+  else if (!MayBeImage(request.image))
+    mistakes.push_back(absl::StrCat("--image ", Quoted(request.image),
+                                    ": accepted is the name of an image, in lower-case letters but for its host and "
+                                    "tag, as registry.example/team/train:1"));
   CheckNames(request, mistakes);
   CheckPaths(request, mistakes);
   CheckMemory(request, mistakes);

@@ -140,6 +140,9 @@ void AddRole(ManifestRequest& request, const ClusterRequest& cluster, const char
 
 absl::Status TakeFile(const ExperimentFile& file, const ParameterValues& parameters, ManifestRequest& request) {
   RETURN_IF_ERROR(CheckFile(file, request));
+  const auto& kubernetes = file.hosts.kubernetes;
+  if (request.image.empty()) request.image = kubernetes.image.empty() ? file.image : kubernetes.image;
+  if (request.name_space.empty()) request.name_space = kubernetes.name_space;
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanExperiment(file, PlanOf(file, parameters, request)));
   request.naming = NamingOf(file);
   for (const PlannedTask& planned : plan.tasks) {

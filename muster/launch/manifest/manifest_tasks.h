@@ -15,8 +15,9 @@
 
 namespace muster {
 
-// Adds the roles of one run of the file to a request whose name and claims are set, and how they are named. OUTPUT_DIR
-// is below the file's `output`, else below the first claim that may be written to, else in the container.
+// Adds the roles of one run of the file to a request whose name and claims are set, and how they are named; and, where
+// these aren't set, the image of the file's `kubernetes`, else of its `train`, and the namespace of `kubernetes`.
+// OUTPUT_DIR is below the file's `output`, else below the first claim that may be written to, else in the container.
 // InvalidArgument, one line for each mistake: what a container can't have (volumes of a machine that no claim stands
 // for, torchrun's groups of several processes), and errors of PlanExperiment.
 [[nodiscard]] absl::Status TakeFile(const ExperimentFile& file, const ParameterValues& parameters,

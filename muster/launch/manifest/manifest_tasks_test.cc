@@ -48,6 +48,26 @@ TEST(ManifestTasksTest, AFileIsItsRolesWithTheirResources) {
   EXPECT_THAT(NotesOfFile(file, request), ElementsAre(HasSubstr("OUTPUT_DIR is /tmp/output")));
 }
 
+TEST(ManifestTasksTest, ImageAndNamespaceAreThoseOfKubernetesUnlessTheyAreStated) {
+  ExperimentFile file = FileOf("  image: of_train\n  run: a\nkubernetes: {image: of_kubernetes, namespace: team}\n");
+  ManifestRequest request = NamedRequest();
+  ASSERT_EQ(TakeFile(file, {}, request), absl::OkStatus());
+  EXPECT_EQ(request.image, "i") << "a flag wins";
+  EXPECT_EQ(request.name_space, "team");
+  request = NamedRequest();
+  request.image = "";
+  request.name_space = "mine";
+  ASSERT_EQ(TakeFile(file, {}, request), absl::OkStatus());
+  EXPECT_EQ(request.image, "of_kubernetes");
+  EXPECT_EQ(request.name_space, "mine");
+  request = NamedRequest();
+  request.image = "";
+  file = FileOf("  image: of_train\n  run: a\n");
+  ASSERT_EQ(TakeFile(file, {}, request), absl::OkStatus());
+  EXPECT_EQ(request.image, "of_train");
+  EXPECT_EQ(request.name_space, "");
+}
+
 TEST(ManifestTasksTest, WhatPodsCantHaveIsAMistakeWithTheWayOut) {
   ManifestRequest request = NamedRequest();
   const ExperimentFile file = FileOf("  run: a\n  volumes: [/data]\n  torchrun: {workers: 2, processes: 4}\n");

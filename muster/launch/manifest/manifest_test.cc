@@ -156,6 +156,18 @@ TEST(ManifestTest, EveryMistakeIsALine) {
               HasSubstr("--shm 8.0 GB: what is in /dev/shm counts as memory of the worker, which has 8.0 GB"));
 }
 
+TEST(ManifestTest, AnImagesNameHasNoCapitals) {
+  ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);
+  for (const char* good : {"a", "a:Tag", "Host.example:5000/team/a_b.c:1", "a/b@sha256:0123ABCD"}) {
+    request.image = good;
+    EXPECT_EQ(ManifestText(request).status(), absl::OkStatus()) << good;
+  }
+  for (const char* bad : {"UPPER:1", "Team/train:1", "a b", "host.example/", ":1"}) {
+    request.image = bad;
+    EXPECT_THAT(MistakesOf(request), HasSubstr(absl::StrCat("--image \"", bad, "\": accepted is"))) << bad;
+  }
+}
+
 TEST(ManifestTest, AllNamesOfTasksAreDnsLabels) {
   const std::string longest = "a" + std::string(63 - 1 - std::string("-worker-0-3").size(), 'b');
   ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::index_schema_test {
@@ -149,6 +151,45 @@ TEST_F(IndexSchemaTest, HostsAreKeptAsTheyWere) {
   EXPECT_EQ(Open()->Specification(1)->options.hosts, experiment.options.hosts);
   Sql("UPDATE experiments SET options = '{\"hosts\":{}}'");
   EXPECT_EQ(Open()->Specification(1).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// Each key that --kubernetes takes, with a value that it doesn't have unless stated.
+TEST_F(IndexSchemaTest, AllThatKubernetesIsAskedForIsKept) {
+  const std::map<std::string, std::string> values = {{"nodes", "3"},
+                                                     {"image", "digits:1"},
+                                                     {"context", "far"},
+                                                     {"namespace", "team"},
+                                                     {"kubectl", "/opt/kubectl"},
+                                                     {"muster", "/opt/muster"},
+                                                     {"gpu_resource", "amd.com/gpu"},
+                                                     {"claims", "data:/data"},
+                                                     {"labels", R"({"a":"b"})"},
+                                                     {"annotations", R"({"a":"b"})"},
+                                                     {"queue", "q"},
+                                                     {"gang", "volcano"},
+                                                     {"shm", "1GB"},
+                                                     {"node_selector", R"({"a":"b"})"},
+                                                     {"keep", "2h"},
+                                                     {"scheduler", "own"},
+                                                     {"start_timeout", "3m"},
+                                                     {"tolerations", R"([{"operator":"Exists"}])"},
+                                                     {"start_tries", "2"},
+                                                     {"start_pause", "10s"},
+                                                     {"image_pull_secrets", "s"},
+                                                     {"pod_template", R"({"spec":{}})"},
+                                                     {"service_account", "runner"}};
+  KubernetesSetting none;
+  const std::string unknown(TakeKubernetesSetting(none, "?", "").message());
+  const std::vector<std::string> names =
+      absl::StrSplit(unknown.substr(unknown.rfind("accepted: ") + sizeof("accepted: ") - 1), ", ");
+  for (const std::string& name : names) {
+    ASSERT_TRUE(values.contains(name)) << name;
+    NewExperiment experiment = Single();
+    KubernetesSetting& setting = experiment.options.hosts.kubernetes.emplace();
+    ASSERT_EQ(TakeKubernetesSetting(setting, name, values.at(name)), absl::OkStatus()) << name;
+    ASSERT_NE(setting, KubernetesSetting()) << name;
+    EXPECT_EQ(Open()->Specification(Create(*Open(), experiment))->options.hosts, experiment.options.hosts) << name;
+  }
 }
 
 // However many experiments there were, the queries search by an index, in its order, and sort nothing.

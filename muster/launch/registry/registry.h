@@ -89,7 +89,7 @@ struct RunRecord {
   std::string folder;
   int attempt = 1;
   int runs = 0;               // of a grid; 0: not a grid
-  int exit_code = 0;          // once ended: the master's, as a shell has it; 137 if its supervisor was lost
+  int exit_code = 0;          // once ended: the master's, as a shell has it; 137 if its supervisor was killed
   pid_t supervisor = 0;       // while it runs
   std::string run_id;         // MUSTER_RUN_ID of its processes; empty: none of them is left
   std::string machine;        // of its supervisor (MachineId::ToString)

@@ -97,8 +97,10 @@ nlohmann::json JsonOf(const KubernetesSetting& kubernetes) {
                            {"queue", kubernetes.queue},
                            {"scheduler", kubernetes.scheduler},
                            {"start_timeout_seconds", absl::ToDoubleSeconds(kubernetes.start_timeout)},
+                           {"start_pause_seconds", absl::ToDoubleSeconds(kubernetes.start_pause)},
                            {"keep_seconds", absl::ToDoubleSeconds(kubernetes.keep)},
                            {"pod_template", kubernetes.pod_template}};
+  if (kubernetes.start_tries.has_value()) object["start_tries"] = *kubernetes.start_tries;
   if (kubernetes.shm_bytes.has_value()) object["shm_bytes"] = *kubernetes.shm_bytes;
   return object;
 }
@@ -127,6 +129,9 @@ KubernetesSetting KubernetesSettingOf(const nlohmann::json& object) {
                                .pod_template = object.at("pod_template").get<std::string>()};
   // One of a later muster is as good as none.
   static_cast<void>(TakeKubernetesSetting(kubernetes, "gang", object.at("gang").get<std::string>()));
+  if (object.contains("start_tries")) kubernetes.start_tries = object.at("start_tries").get<int>();
+  if (object.contains("start_pause_seconds"))
+    kubernetes.start_pause = absl::Seconds(object.at("start_pause_seconds").get<double>());
   if (object.contains("shm_bytes")) kubernetes.shm_bytes = object.at("shm_bytes").get<int64_t>();
   return kubernetes;
 }

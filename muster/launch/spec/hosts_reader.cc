@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/text/nearest_name.h"
@@ -73,7 +75,13 @@ void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes
           mistakes.Add(item.line, "slurm.extra", taken);
       continue;
     }
-    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) continue;
+    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) {
+      SlurmSetting unused;
+      absl::Status wrong = TakeSlurmSetting(unused, name, "");
+      if (wrong.ok()) wrong = absl::InvalidArgumentError("is a list or a map; accepted: one value");
+      mistakes.Add(item.line, absl::StrCat("slurm.", name), wrong);
+      continue;
+    }
     std::optional<std::string> value;
     if (item.kind == YamlKind::kScalar) value = item.text;
     if (const std::optional<bool> truth = TruthOf(item); truth.has_value())
@@ -83,51 +91,40 @@ void ReadSlurm(const YamlNode& node, SlurmSetting& slurm, FileMistakes& mistakes
   }
 }
 
-void ReadRay(const YamlNode& node, RaySetting& ray, FileMistakes& mistakes) {
-  const auto take = [&](const std::string& name, const YamlNode& item) {
-    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) return;
+// Reads the settings of an engine; `map_key` is the one that is a map itself. Lists and other maps are in JSON, which
+// the engine refuses by the setting's name.
+void ReadSettings(const YamlNode& node, const std::string& engine, const std::string& map_key,
+                  absl::FunctionRef<absl::Status(const std::string&, const std::optional<std::string>&)> take,
+                  FileMistakes& mistakes) {
+  const auto read = [&](const std::string& name, const YamlNode& item) {
     std::optional<std::string> value;
-    if (item.kind == YamlKind::kScalar) value = item.text;
-    if (const absl::Status set = TakeRaySetting(ray, name, value); !set.ok())
-      mistakes.Add(item.line, absl::StrCat("ray.", name), set);
+    if (item.kind != YamlKind::kEmpty) value = item.kind == YamlKind::kScalar ? item.text : JsonText(item);
+    const absl::Status set = take(name, value);
+    if (set.ok()) return;
+    // The key stands before it already.
+    std::string text(set.message());
+    if (absl::StartsWith(text, name + " is ")) text.erase(0, name.size() + 1);
+    mistakes.Add(item.line, absl::StrCat(engine, ".", name), absl::InvalidArgumentError(text));
   };
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& item = node.items[i];
-    take(node.keys[i], item);
-    if (node.keys[i] != "resources") continue;
-    for (size_t j = 0; j < item.keys.size(); ++j) take(absl::StrCat("resources.", item.keys[j]), item.items[j]);
-  }
-}
-
-void ReadSpark(const YamlNode& node, SparkSetting& spark, FileMistakes& mistakes) {
-  const auto take = [&](const std::string& name, const YamlNode& item) {
-    if (item.kind != YamlKind::kScalar && item.kind != YamlKind::kEmpty) return;
-    std::optional<std::string> value;
-    if (item.kind == YamlKind::kScalar) value = item.text;
-    if (const absl::Status set = TakeSparkSetting(spark, name, value); !set.ok())
-      mistakes.Add(item.line, absl::StrCat("spark.", name), set);
-  };
-  for (size_t i = 0; i < node.keys.size(); ++i) {
-    const YamlNode& item = node.items[i];
-    if (node.keys[i] != "conf") {
-      take(node.keys[i], item);
+    if (node.keys[i] != map_key || item.kind != YamlKind::kMap) {
+      read(node.keys[i], item);
       continue;
     }
-    for (size_t j = 0; j < item.keys.size(); ++j) take(absl::StrCat("conf.", item.keys[j]), item.items[j]);
+    for (size_t j = 0; j < item.keys.size(); ++j) read(absl::StrCat(map_key, ".", item.keys[j]), item.items[j]);
   }
 }
 
-void ReadKubernetes(const YamlNode& node, KubernetesSetting& kubernetes, FileMistakes& mistakes) {
-  for (size_t i = 0; i < node.keys.size(); ++i) {
-    const YamlNode& item = node.items[i];
-    std::optional<std::string> value;
-    if (item.kind == YamlKind::kScalar)
-      value = item.text;
-    else if (item.kind != YamlKind::kEmpty)
-      value = JsonText(item);
-    if (const absl::Status set = TakeKubernetesSetting(kubernetes, node.keys[i], value); !set.ok())
-      mistakes.Add(item.line, absl::StrCat("kubernetes.", node.keys[i]), set);
-  }
+// The hosts of these are those that the engine gives the job.
+void RefuseHostsOfJob(const YamlNode& tree, const std::string& engine, FileMistakes& mistakes) {
+  if (engine != kSlurmEngine && engine != kRayEngine && engine != kKubernetesEngine && engine != kSparkEngine) return;
+  for (const char* key : {"hosts", "host_file", "ssh_config"})
+    if (const YamlNode* node = tree.Find(key); node != nullptr)
+      mistakes.Add(node->line, key,
+                   absl::StrCat("is there beside on: ", engine, ", where the hosts are those of the job, and ", engine,
+                                ".nodes says how many"),
+                   "one of them");
 }
 
 }  // namespace
@@ -142,11 +139,21 @@ HostsSpec ReadHosts(const YamlNode& tree, FileMistakes& mistakes) {
     if (const YamlNode* file = tree.Find("host_file"); file != nullptr)
       mistakes.Add(file->line, "host_file", "is there beside hosts", "one of them");
   }
+  RefuseHostsOfJob(tree, spec.on, mistakes);
   if (const YamlNode* slurm = tree.Find("slurm"); slurm != nullptr) ReadSlurm(*slurm, spec.slurm, mistakes);
-  if (const YamlNode* ray = tree.Find("ray"); ray != nullptr) ReadRay(*ray, spec.ray, mistakes);
+  if (const YamlNode* ray = tree.Find("ray"); ray != nullptr)
+    ReadSettings(
+        *ray, "ray", "resources",
+        [&spec](const auto& name, const auto& value) { return TakeRaySetting(spec.ray, name, value); }, mistakes);
   if (const YamlNode* kubernetes = tree.Find("kubernetes"); kubernetes != nullptr)
-    ReadKubernetes(*kubernetes, spec.kubernetes, mistakes);
-  if (const YamlNode* spark = tree.Find("spark"); spark != nullptr) ReadSpark(*spark, spec.spark, mistakes);
+    ReadSettings(
+        *kubernetes, "kubernetes", "",
+        [&spec](const auto& name, const auto& value) { return TakeKubernetesSetting(spec.kubernetes, name, value); },
+        mistakes);
+  if (const YamlNode* spark = tree.Find("spark"); spark != nullptr)
+    ReadSettings(
+        *spark, "spark", "conf",
+        [&spec](const auto& name, const auto& value) { return TakeSparkSetting(spec.spark, name, value); }, mistakes);
   if (const YamlNode* commands = tree.Find("hosts_by"); commands != nullptr && commands->kind == YamlKind::kMap)
     spec.command = ReadCommands(*commands, "hosts_by.", mistakes);
   if (const YamlNode* placement = tree.Find("placement"); placement != nullptr && placement->kind == YamlKind::kMap)

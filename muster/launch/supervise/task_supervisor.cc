@@ -107,7 +107,7 @@ bool TaskSupervisor::Heal(const TaskId& task, const ExitStatus& status) {
   absl::Duration pause = life.short_lives == 1 ? absl::ZeroDuration()
                                                : std::min(std::max(kLongestPause, policy.pause),
                                                           policy.pause * (1 << std::min(life.short_lives - 2, 10)));
-  if (status.ShellCode() == 128 + SIGTERM) pause = std::max(pause, options_.pause_after_sigterm);
+  if (status.at_signal || status.ShellCode() == 128 + SIGTERM) pause = std::max(pause, options_.pause_after_sigterm);
   report_(absl::StrCat(NameOf(task), " ", status.ToString(), ": starting it again",
                        pause > absl::ZeroDuration() ? absl::StrCat(" in ", absl::FormatDuration(pause)) : "",
                        counts ? absl::StrCat(" (restart ", life.restarts, " of ", policy.limit, ")")
@@ -312,13 +312,15 @@ void TaskSupervisor::OnInterrupt() {
   ++interrupts_;
   DropRestarts();
   if (running_.empty()) return;
+  const std::string why = options_.why_interrupted ? options_.why_interrupted() : "";
   if (interrupts_ > 1) {
-    report_(absl::StrCat("interrupted again: killing ", NamesOf(running_)));
+    report_(absl::StrCat(why.empty() ? "interrupted" : "asked to end", " again: killing ", NamesOf(running_)));
     KillAll();
     return;
   }
-  report_(absl::StrCat("interrupted: ending ", NamesOf(running_), "; what is left after ",
-                       absl::FormatDuration(options_.stop_grace), ", or at another interrupt, is killed"));
+  report_(absl::StrCat(why.empty() ? "interrupted" : why, ": ending ", NamesOf(running_), "; what is left after ",
+                       absl::FormatDuration(options_.stop_grace), ", or at another ",
+                       why.empty() ? "interrupt" : "muster kill", ", is killed"));
   if (phase_ == Phase::kTraining || phase_ == Phase::kTrained) BeginEnding(options_.stop_grace);
 }
 

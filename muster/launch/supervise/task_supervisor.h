@@ -96,6 +96,8 @@ struct TaskSupervisorOptions {
   std::function<void(const TaskId& task, TaskChange change, const ExitStatus& status)> changed;
   // Returns the name of a task in reports. Empty: "worker:1".
   std::function<std::string(const TaskId& task)> name;
+  // Returns what OnInterrupt comes from, as "killed". Empty, or "": somebody has pressed Ctrl-C, or a like signal.
+  std::function<std::string()> why_interrupted;
   // Returns whether the run can do without a task that is lost with its host.
   std::function<bool(const TaskId& task)> dispensable = IsDispensable;
 };

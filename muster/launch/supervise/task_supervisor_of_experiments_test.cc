@@ -323,7 +323,7 @@ TEST_F(ExperimentTest, AMasterThatASignalToItsJobHasEndedWellHasNotFinished) {
   supervisor().OnExit(kMaster, {.at_signal = true});
   EXPECT_THAT(Relaunched(), ElementsAre("master:0"));
   EXPECT_FALSE(supervisor().succeeded());
-  EXPECT_THAT(Said(), HasSubstr("master:0 exited with 0 when SIGTERM came to all of its job: starting it again"));
+  EXPECT_THAT(Said(), HasSubstr("master:0 exited with 0 when a signal came to all of its job: starting it again"));
 }
 
 TEST_F(ExperimentTest, WithoutAPolicyOfItsOwnNobodyIsStartedAgain) {

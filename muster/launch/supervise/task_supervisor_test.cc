@@ -179,6 +179,16 @@ TEST_F(SupervisorTest, InterruptedOnceEndsGentlyTwiceAtOnce) {
   EXPECT_FALSE(supervisor_.first_failure().has_value());
 }
 
+TEST_F(NotedTest, WhatEndsARunWithoutCtrlCIsNamed) {
+  TaskSupervisor supervisor({kChief}, {.chief = kChief, .why_interrupted = [] { return "the job's time is over"; }},
+                            backend_, clock_, [this](const std::string& line) { lines_.push_back(line); });
+  supervisor.OnInterrupt();
+  EXPECT_EQ(Said(),
+            "the job's time is over: ending chief:0; what is left after 30s, or at another muster kill, is killed\n");
+  supervisor.OnInterrupt();
+  EXPECT_EQ(Said(), "asked to end again: killing chief:0\n");
+}
+
 TEST_F(SupervisorTest, InterruptWhileEndingDoesNotProlongTheGrace) {
   supervisor_.OnExit(kChief, {.code = 1});
   const absl::Time deadline = supervisor_.deadline();

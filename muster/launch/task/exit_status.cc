@@ -42,7 +42,7 @@ std::string ExitStatus::ToString() const {
   if (!lost_host.empty()) return absl::StrCat("was lost with its host ", lost_host);
   const std::string why = over_memory == 0 ? WhereFrom(killed_from) : absl::StrCat(": it ", Cause());
   if (signal != 0) return absl::StrCat("was ", KilledBy(signal), why);
-  if (at_signal) return "exited with 0 when SIGTERM came to all of its job";
+  if (at_signal) return absl::StrCat("exited with ", code, " when a signal came to all of its job");
   const bool told_by_shell =
       std::find(kDeadlySignals.begin(), kDeadlySignals.end(), code - 128) != kDeadlySignals.end();
   return absl::StrCat("exited with ", code,

@@ -16,7 +16,7 @@ TEST(ExitStatus, SaysHowItEnded) {
             "exited with 137, as its program was killed by signal 9 (killed), from outside: memory had run out on its "
             "machine or in its job or container");
   EXPECT_EQ(ExitStatus{.signal = 11}.ToString(), "was killed by signal 11 (segmentation fault)");
-  EXPECT_EQ(ExitStatus{.at_signal = true}.ToString(), "exited with 0 when SIGTERM came to all of its job");
+  EXPECT_EQ(ExitStatus{.at_signal = true}.ToString(), "exited with 0 when a signal came to all of its job");
 }
 
 TEST(ExitStatus, SaysWithWhichHostItWasLost) {
@@ -41,6 +41,7 @@ TEST(ExitStatus, AsAShellHasIt) {
   EXPECT_EQ(ExitStatus{.code = 3}.ShellCode(), 3);
   EXPECT_EQ(ExitStatus{.signal = 15}.ShellCode(), 143);
   EXPECT_EQ(ExitStatus{.at_signal = true}.ShellCode(), 143);
+  EXPECT_EQ((ExitStatus{.code = 1, .at_signal = true}.ShellCode()), 1);
   EXPECT_TRUE(ExitStatus{}.ok());
   EXPECT_FALSE(ExitStatus{.at_signal = true}.ok());
   EXPECT_FALSE(ExitStatus{.signal = 15}.ok());

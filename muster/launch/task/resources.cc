@@ -24,7 +24,7 @@ constexpr double kMegabyte = 1 << 20;
 constexpr double kMostMemory = 1LL << 60;  // sums must fit into an int64_t
 
 absl::Status MemoryMistake(std::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no amount of memory;  accepted: ", kMemoryForms));
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no amount of memory; accepted: ", kMemoryForms));
 }
 
 // Returns the bytes of "GB", "GiB", "G", in any case; 0 if there is no such unit.

@@ -17,13 +17,14 @@ bool SaysTryAgain(int code) { return code == 137 || code == 138 || code == 143; 
 }  // namespace
 
 bool IsRetryable(const ExitStatus& status) {
+  if (status.at_signal) return true;
   if (status.over_memory != 0) return false;
-  if (status.signal == 0) return status.code == 130 || SaysTryAgain(status.ShellCode());
+  if (status.signal == 0) return status.code == 130 || SaysTryAgain(status.code);
   return std::find(std::begin(kOwnMistakes), std::end(kOwnMistakes), status.signal) == std::end(kOwnMistakes);
 }
 
 bool IsRetryableInForeground(const ExitStatus& status) {
-  return status.signal != 0 || SaysTryAgain(status.ShellCode());
+  return status.at_signal || status.signal != 0 || SaysTryAgain(status.code);
 }
 
 }  // namespace muster

@@ -20,9 +20,11 @@ TEST(RestartPolicy, WhoWasKilledIsTriedAgainUnlessItWasTheProgramsOwnMistake) {
   }
 }
 
-TEST(RestartPolicy, WhoHasEndedWellAtASignalToItsJobIsTriedAgain) {
-  EXPECT_TRUE(IsRetryable({.at_signal = true}));
-  EXPECT_TRUE(IsRetryableInForeground({.at_signal = true}));
+TEST(RestartPolicy, WhoHasEndedAtASignalToItsJobIsTriedAgain) {
+  for (const int code : {0, 1}) {
+    EXPECT_TRUE(IsRetryable({.code = code, .at_signal = true}));
+    EXPECT_TRUE(IsRetryableInForeground({.code = code, .at_signal = true}));
+  }
 }
 
 TEST(RestartPolicy, WhoNeedsMoreThanItsMemoryIsNotTriedAgain) {

@@ -162,6 +162,7 @@ void TaskRun::LaunchCompanion(ProcessSpec process) {
 void TaskRun::Supervise(TaskSupervisorOptions options) {
   options.relaunch = [this](const TaskId& task) { Relaunch(task); };
   options.name = [this](const TaskId& task) { return client_.NameOf(task); };
+  options.why_interrupted = [this] { return client_.WhyInterrupted(); };
   if (options_.backend.plan.in_job) options.pause_after_sigterm = kNoticePause;
   options.dispensable = [this](const TaskId& task) { return IsDispensableIn(options_.backend.plan, task); };
   std::vector<TaskId> tasks;
@@ -204,8 +205,9 @@ void TaskRun::OnSignals() {
   for (int more = signals_.Take(); more > 0; --more) {
     ++interrupts_;
     if (supervisor_.has_value()) supervisor_->OnInterrupt();
+    const std::string why = client_.WhyInterrupted();
     if (interrupts_ == 1 && !supervisor_.has_value() && !processes_.empty() && !waiting_.empty())
-      client_.Say(absl::StrCat("interrupted: ", NamesOf(waiting_, client_),
+      client_.Say(absl::StrCat(why.empty() ? "interrupted" : why, ": ", NamesOf(waiting_, client_),
                                " must have been started, or have failed to, before all are ended; another interrupt "
                                "doesn't wait for that"));
     std::vector<TaskId> running;

@@ -71,6 +71,8 @@ class TaskRunClient {
   }
   // Returns what the user calls a task.
   virtual std::string NameOf(const TaskId& task) const { return task.ToString(); }
+  // As TaskSupervisorOptions::why_interrupted.
+  virtual std::string WhyInterrupted() const { return ""; }
   // Takes a line for the user.
   virtual void Say(const std::string& line) = 0;
   // Must call RunRound once, and may do between the rounds what else it has to do. Called whenever the driver waits.

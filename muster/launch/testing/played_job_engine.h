@@ -27,6 +27,7 @@ struct PlayedJobs {
   std::vector<std::pair<std::string, JobEnd>> ended;
   int looks = 0;
   std::function<void()> on_look = {};  // what happens while it is asked
+  std::function<void()> on_submit = {}, on_end = {};
   // What runs in the job; empty: the job shares the submitter's folder.
   std::function<absl::StatusOr<std::string>(const std::string& id, const std::vector<std::string>& arguments,
                                             const std::string& input)>
@@ -47,6 +48,7 @@ class PlayedJobEngine final : public JobEngine {
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override {
     played_.after.push_back(after);
     played_.submitted.push_back(script);
+    if (const auto happens = played_.on_submit; happens) happens();
     if (!played_.refusal.ok()) return played_.refusal;
     return std::to_string(100 + played_.submitted.size());
   }
@@ -61,6 +63,7 @@ class PlayedJobEngine final : public JobEngine {
   }
   absl::Status End(const std::string& id, JobEnd how) override {
     played_.ended.emplace_back(id, how);
+    if (const auto happens = played_.on_end; happens) happens();
     return played_.silence;
   }
   absl::StatusOr<OwnJob> Own() override { return absl::NotFoundError("in none"); }

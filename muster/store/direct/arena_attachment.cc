@@ -41,7 +41,9 @@ absl::StatusOr<std::unique_ptr<ArenaAttachment>> ArenaAttachment::Connect(const 
   if (Uninterrupted([&] { return connect(connection, address.get(), address.length); }) != 0) {
     const int error = errno;
     close(connection);
-    return absl::UnavailableError(absl::StrCat("it is not on this host (", std::strerror(error), ")"));
+    // No such name, as for every ps on another host, looks like an error and is none.
+    return absl::UnavailableError(absl::StrCat(
+        "it is not on this host", error == ECONNREFUSED ? "" : absl::StrCat(" (", std::strerror(error), ")")));
   }
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
   AttachMessage hello{.pid_namespace = PidNamespace()};

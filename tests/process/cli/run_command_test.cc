@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -368,6 +369,40 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
     EXPECT_THAT(run.err, HasSubstr(message));
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
   }
+}
+
+// What Slurm sets in the shell of a job of two nodes. --dry-run asks Slurm nothing.
+const std::vector<std::pair<std::string, std::string>> kSlurmJob = {{"SLURM_JOB_ID", "17"},
+                                                                    {"SLURM_JOB_NODELIST", "h[1-2]"}};
+
+TEST(RunCommand, OnSlurmItSaysWhatAFolderThatNodesMayNotShareIsGoodFor) {
+  const auto said = [](const std::string& model_dir) {
+    MusterRun run({"--on", "slurm", "--ps", "2", "--model_dir", model_dir, "--dry-run", "--", "true"},
+                  {.environment = kSlurmJob});
+    EXPECT_EQ(run.Wait(), 0) << run.err;
+    return run.err;
+  };
+  EXPECT_THAT(said("/tmp/mm"), HasSubstr("muster run: unless h2 shares /tmp/mm with h1, worker:0 alone writes to h1"));
+  EXPECT_THAT(said("model"), Not(HasSubstr("unless"))) << "below the folder in which all tasks start";
+}
+
+TEST(RunCommand, EachTaskOfAStepOfSrunWouldStartARunOfItsOwn) {
+  auto environment = kSlurmJob;
+  environment.insert(environment.end(), {{"SLURM_STEP_ID", "0"},
+                                         {"SLURM_STEP_NUM_TASKS", "2"},
+                                         {"SLURM_STEP_NODELIST", "h[1-2]"},
+                                         {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                                         {"SLURM_PROCID", "0"}});
+  MusterRun on_all_nodes({"--on", "slurm", "--dry-run", "--", "true"}, {.environment = environment});
+  EXPECT_EQ(on_all_nodes.Wait(), 2);
+  EXPECT_EQ(on_all_nodes.out, "");
+  EXPECT_THAT(on_all_nodes.err, HasSubstr("this is task 0 of 2 of Slurm's step 17.0, and each of them would start a "
+                                          "whole run on all nodes; accepted: without srun, or with srun -n 1"));
+  // It may be meant, for runs that have nothing to do with each other.
+  MusterRun here({"--ps", "0", "--", "true"}, {.environment = environment});
+  EXPECT_EQ(here.Wait(), 0) << here.err;
+  EXPECT_THAT(here.err,
+              HasSubstr("this is task 0 of 2 of Slurm's step 17.0, and each of them starts a run of its own"));
 }
 
 TEST(RunCommand, LogDirHasAFileForEachTask) {

@@ -133,6 +133,15 @@ TEST_F(ExperimentCommandHere, ADryRunShowsWhatWasUnderstoodAndWritesNothing) {
   EXPECT_THAT(LinesOf(Out({"train", "--param", "layers=4"}), "1.master"), Contains("one --layers 4"));
 }
 
+TEST_F(ExperimentCommandHere, AnExperimentOfAnotherFileIsToldTheCommandWithThatFile) {
+  Write("muster.yml", "project: toy\ntrain: {run: 'true'}\n");
+  Write("tl.yml", "project: tl\ntrain: {run: 'true'}\n");
+  EXPECT_EQ(Muster({"train", "-f", "tl.yml"}).exit_code, 0);
+  EXPECT_THAT(Mistake({"train", "--experiment", "1"}),
+              HasSubstr("it belongs to project tl, but muster.yml here to project toy; with its own file: muster train "
+                        "-f tl.yml --experiment 1"));
+}
+
 TEST_P(ExperimentCommand, ATaskFindsItsEnvironmentAndItsProject) {
   Write("part/data.txt", "some\n");
   WriteExperiment(

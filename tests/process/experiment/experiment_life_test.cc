@@ -114,6 +114,7 @@ TEST_P(ExperimentLife, KillEndsAllTasksAndShowsIt) {
   EXPECT_EQ(train->Wait(), 130);
   EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("bye"));
   EXPECT_THAT(train->err, HasSubstr("experiment 1: KILLED"));
+  EXPECT_THAT(train->out, HasSubstr("killed: ending master, ps.1, worker.1; what is left after "));
   for (const json& task : TasksOf("1")) {
     EXPECT_EQ(task["state"], "KILLED") << task;
     EXPECT_EQ(task["reason"], "ended by muster kill") << task;

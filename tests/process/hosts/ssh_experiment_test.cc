@@ -94,8 +94,10 @@ TEST_P(SshExperiment, NoAttemptBeginsAnewWhereTheLastOnesOutputIsOnAHostAlone) {
   WriteExperiment("run: echo attempt >> $OUTPUT_DIR/log; echo written; sleep 1000");
   const auto train = StartMuster({"train"});
   train->WaitForOut("written");
+  EXPECT_THAT(Out({"show", "1"}), ContainsRegex("output now +on h1 in /run/home/.muster/output/.* until the end\n"));
   EXPECT_EQ(Muster({"kill", "--now", "1"}).exit_code, 0);
   train->Wait();
+  EXPECT_THAT(Out({"show", "1"}), ContainsRegex("output now +on h1 in .*: it never came here\n"));
   // The kill comes before the output is fetched, or meanwhile.
   EXPECT_THAT(train->out,
               ContainsRegex("the output on h1 (stays there|couldn't be brought here).* in /run/home/.muster/output/"));
@@ -156,7 +158,9 @@ TEST_P(SshExperiment, HostsThatCantBeUsedAreNamedBeforeAnythingStarts) {
   const Said said = Muster({"train"});
   EXPECT_EQ(said.exit_code, 2) << said.err;
   EXPECT_THAT(said.out, AllOf(ContainsRegex("1 +\\| nowhere .*name"), ContainsRegex("1 +\\| elsewhere .*name")));
-  EXPECT_THAT(said.err, AllOf(HasSubstr("experiment 1: FAILED"), HasSubstr("; elsewhere ")));
+  EXPECT_THAT(said.err, AllOf(HasSubstr("experiment 1: FAILED"), HasSubstr(": nothing was started; its log says why"),
+                              Not(HasSubstr("elsewhere "))));
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("; elsewhere "));
   EXPECT_FALSE(std::filesystem::exists(Aside("installed")));
 }
 

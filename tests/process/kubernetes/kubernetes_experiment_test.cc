@@ -53,11 +53,22 @@ TEST_F(KubernetesExperiment, WhatAPodWaitsForIsSaidAndKillTakesItAway) {
 
   SetFaults(R"({"images": ["other:*"]})");
   const auto without_image = StartMuster({"train"});
-  AwaitStatus("2", "which waiting alone doesn't change");
+  AwaitStatus("2", "Waiting alone doesn't change that");
   EXPECT_THAT(Muster({"status", "2"}).out, AnyOf(HasSubstr("ErrImagePull"), HasSubstr("ImagePullBackOff")));
   EXPECT_EQ(Muster({"kill", "2"}).exit_code, 0);
   EXPECT_EQ(without_image->Wait(), 130) << without_image->err;
   EXPECT_EQ(StateOf("2"), "KILLED");
+}
+
+TEST_F(KubernetesExperiment, AnImageWithoutMusterEndsItWithTheCodeOfItsPod) {
+  WriteExperiment("run: 'true'");
+  const Said said = Muster({"train", "--kubernetes", "muster=/opt/nowhere/muster"});
+  EXPECT_EQ(said.exit_code, 127) << said.out << said.err;
+  EXPECT_THAT(said.err, HasSubstr("exit code 127: the image has no muster in its PATH"));
+  const Said logs = Muster({"logs", "1"});
+  EXPECT_EQ(logs.out, "");
+  EXPECT_THAT(logs.err, HasSubstr("no task of experiment 1 has run: it is FAILED: its job "));
+  EXPECT_THAT(Out({"show", "1"}), Not(HasSubstr("the job's output"))) << "its pod had that";
 }
 
 TEST_F(KubernetesWaitsLong, TwoJobsAndAQuotaForOneAndAHalfBothEnd) {

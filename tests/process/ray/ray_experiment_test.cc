@@ -135,7 +135,7 @@ TEST_F(RayExperiment, WhatKeepsItFromRayIsSaidAndNothingIsLeft) {
     address_ = address;
     WriteExperiment("run: 'true'");
     const Said said = Muster(Joined({"train"}, flags));
-    EXPECT_NE(said.exit_code, 0) << said.out;
+    EXPECT_EQ(said.exit_code, 2) << said.out << said.err;
     return said.err;
   };
   EXPECT_THAT(refused_at("http://10.77.0.11:8266"),
@@ -148,6 +148,7 @@ TEST_F(RayExperiment, WhatKeepsItFromRayIsSaidAndNothingIsLeft) {
   refusing.Signal(SIGKILL);
   EXPECT_THAT(refused_at("auto", {"--ray", "python=/usr/bin/python3"}),
               HasSubstr("/usr/bin/python3 has no Ray: pip install 'ray[default]' there"));
+  EXPECT_THAT(Muster({"ls", "--all"}).out, Not(HasSubstr("FAILED"))) << "nothing was submitted";
   // Where the job's driver runs, too.
   const std::string at_head = refused_at(RayCluster::address(), {"--ray", "python=/usr/bin/python3"});
   EXPECT_THAT(at_head, HasSubstr("h1 has no /usr/bin/python3 with Ray, where the job's driver runs"));

@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "tests/process/slurm/slurm_experiments.h"
 
@@ -80,10 +81,26 @@ TEST_F(SlurmExperiment, WhatSbatchRefusesIsSaidInItsWords) {
               HasSubstr("muster train: sbatch: error: invalid partition specified: nope; sbatch: error: Batch "
                         "job submission failed: Invalid partition name specified; nothing was submitted"));
   EXPECT_THAT(Muster({"ls"}).out, Not(HasSubstr("toy")));
-  EXPECT_THAT(Out({"train", "--dry-run"}), HasSubstr("Slurm says: sbatch: error: invalid partition specified: nope"));
+  const Said dry = Muster({"train", "--dry-run"});
+  EXPECT_EQ(dry.exit_code, 2);
+  EXPECT_THAT(dry.out, HasSubstr("#SBATCH --partition=nope"));
+  EXPECT_THAT(dry.err, HasSubstr("muster train: it can't run as it is: Slurm says: sbatch: error: invalid partition "
+                                 "specified: nope"));
   job_ = "partition: null";
   WriteExperiment("run: 'true'");
   EXPECT_THAT(Out({"train", "--dry-run"}), ContainsRegex("Slurm says: sbatch: Job [0-9]+ to start at "));
+}
+
+TEST_F(SlurmExperiment, ANodeThatDoesntSeeMusterIsNamed) {
+  const ScratchFolder own;  // the nodes have a /tmp of their own
+  std::filesystem::copy_file(BinFolder() + "/muster", own / "muster");
+  job_ = "nodes: 1, nodelist: h1";
+  WriteExperiment("run: 'true'");
+  Process train(slurm().On("h0", {own / "muster", "train"}), Options());
+  EXPECT_EQ(train.Wait(), 2) << train.err;
+  const std::string why = absl::StrCat("h1 has no ", own / "muster", ": put muster into a folder that all nodes see");
+  EXPECT_THAT(train.err, HasSubstr(why));
+  EXPECT_THAT(Out({"logs", "1"}), HasSubstr(why));
 }
 
 TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {
@@ -270,6 +287,7 @@ TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgainBeforeItsTasksRun) {
   EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");
   EXPECT_THAT(train->out, HasSubstr("start 2\n"));
   EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("the supervisor of experiment 1 was killed (signal 9)"));
+  EXPECT_THAT(Out({"logs", "1"}), HasSubstr("its supervisor was killed; another one begins the run once more"));
 }
 
 // Slurm forgets jobs after two seconds here, and there is no accounting.
@@ -312,7 +330,10 @@ TEST_F(SlurmExperiment, BeforeItsTimeIsOverItEndsAndGoesOnInTheSameJobBegunAnew)
   const std::string job = JobOf("1");
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   train->WaitForOut("start 2\n");
+  EXPECT_THAT(train->out, HasSubstr("the job's time is over: ending master"));
   EXPECT_EQ(Json({"status", "1"})["job"]["requeues"], 1);
+  AwaitState([this] { return StateOf("1"); }, "RUNNING");
+  EXPECT_EQ(Json({"status", "1"})["reason"], "") << "it goes on already";
   EXPECT_EQ(JobOf("1"), job);
   slurm().Ask({"scancel", "--batch", "--signal=USR1", job});
   EXPECT_NE(train->Wait(), 0);
@@ -360,7 +381,7 @@ TEST_F(SlurmExperiment, RunsOfAGridAreJobsOfWhichSoManyRunAtOnce) {
   EXPECT_THAT(Read("experiments/1/runs/2/job.sh"), HasSubstr("--dependency=afterany:"));
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_THAT(said.err, HasSubstr("output: " + home() + "/experiments/1/"));
-  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of slurm"));
+  EXPECT_THAT(Out({"show", "1"}), testing::ContainsRegex("1\\.2 +FINISHED, job [0-9]+ of Slurm"));
   EXPECT_THAT(Out({"show", "1.2"}), HasSubstr("experiments/1/runs/2/job.sh\n"));
 }
 

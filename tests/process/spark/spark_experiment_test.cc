@@ -83,13 +83,13 @@ TEST_F(SparkExperiment, AMasterThatGivesNothingEndsItAfterTheTimeout) {
 TEST_F(SparkExperiment, WhatIsNotThereIsSaidAtOnce) {
   WriteExperiment("run: 'true'");
   const Said nobody = Muster({"train", "--address", "spark://127.0.0.1:1"});
-  EXPECT_NE(nobody.exit_code, 0);
+  EXPECT_EQ(nobody.exit_code, 2);
   EXPECT_THAT(nobody.err, HasSubstr("no master of Spark answers at spark://127.0.0.1:1 (127.0.0.1:1: "));
   const Said unknown = Muster({"train", "--address", "spark://nowhere.invalid:7077"});
-  EXPECT_NE(unknown.exit_code, 0);
+  EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("no master of Spark answers at spark://nowhere.invalid:7077 ("));
   const Said bare = Muster({"train", "--spark", "python=/usr/bin/python3"});
-  EXPECT_NE(bare.exit_code, 0);
+  EXPECT_EQ(bare.exit_code, 2);
   EXPECT_THAT(bare.err, HasSubstr("has no pyspark: pip install pyspark there"));
 }
 

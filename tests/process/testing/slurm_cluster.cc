@@ -109,7 +109,7 @@ void SlurmCluster::WriteSettings() const {
   }
   absl::StrAppend(&text,
                   "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
-                  "PartitionName=patient Nodes=ALL GraceTime=5 State=UP\n"
+                  "PartitionName=patient Nodes=ALL GraceTime=10 State=UP\n"
                   "PartitionName=urgent Nodes=ALL PriorityTier=2 State=UP\n");
   // Slurm looks for device files.
   if (!features_.gpu_hosts.empty()) {

@@ -24,6 +24,7 @@
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
+#include "muster/transport/io/tcp_address.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/process.h"
 #include "tests/process/testing/update_way_flags.h"
@@ -86,7 +87,8 @@ class RawPeer {
   // Proves that it belongs to the job and means the task at `destination`; after that its frames are trusted. Returns
   // why it is refused.
   absl::Status ShakeHands(const std::string& token, const std::string& destination = "") const {
-    ClientHandshake handshake({.token = {token}, .destination = {.address = destination}}, RandomNonce());
+    const ConnectionEnds ends{.client = LocalEndpoint(fd_).ToString(), .server = RemoteEndpoint(fd_).ToString()};
+    ClientHandshake handshake({.token = {token}, .destination = {.address = destination, .ends = ends}}, RandomNonce());
     std::string received;
     for (;;) {
       const Handshake::Step step = handshake.Advance(AsBytes(received.data(), received.size()));
@@ -221,6 +223,7 @@ TEST(Ps, WhoMeansAnotherTaskIsRefused) {
   EXPECT_TRUE(absl::IsUnavailable(elsewhere)) << elsewhere;
   EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("another task"));
   EXPECT_EQ(RawPeer(cluster.ps_address(0)).ShakeHands(kToken, cluster.ps_address(0)), absl::OkStatus());
+  EXPECT_EQ(RawPeer(cluster.ps_address(0)).ShakeHands(kToken, "tunnel:1"), absl::OkStatus());
   ps.Signal(SIGTERM);
   EXPECT_EQ(ps.Wait(), 0) << ps.err;
 }

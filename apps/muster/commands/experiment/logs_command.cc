@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "apps/muster/experiment/shown_log.h"
 #include "apps/muster/terminal/color_flag.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
@@ -61,6 +63,16 @@ absl::Status CheckTask(Registry& registry, const ExperimentName& name) {
                                           "; it has: ", absl::StrJoin(labels, ", ")));
 }
 
+// There is nothing to show of a run that ended before it had tasks.
+absl::Status SayIfNoneHasRun(Registry& registry, const ExperimentId& id) {
+  ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
+  ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(id));
+  if (run.runs > 0 || !HasEnded(run.state) || !tasks.empty()) return absl::OkStatus();
+  std::fprintf(stderr, "muster logs: no task of experiment %s has run: it is %s%s\n", ShownId(id).c_str(),
+               std::string(Name(run.state)).c_str(), run.reason.empty() ? "" : (": " + OneLine(run.reason)).c_str());
+  return absl::OkStatus();
+}
+
 absl::Status ShowLogs(const LogsOptions& options) {
   FollowOptions how = {.follow = options.follow, .json = options.json};
   if (!options.last.empty() && (!absl::SimpleAtoi(options.last, &how.last_lines) || how.last_lines < 0))
@@ -71,7 +83,8 @@ absl::Status ShowLogs(const LogsOptions& options) {
   ASSIGN_OR_RETURN(const ExperimentName name, NameOrLast(*opened.registry, options.name));
   RETURN_IF_ERROR(CheckTask(*opened.registry, name));
   if (name.task.has_value()) how.only = {LabelOf(*name.task)};
-  return ShowLog(opened, name.id, how).status();
+  RETURN_IF_ERROR(ShowLog(opened, name.id, how).status());
+  return SayIfNoneHasRun(*opened.registry, name.id);
 }
 
 }  // namespace

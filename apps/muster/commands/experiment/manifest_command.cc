@@ -239,7 +239,6 @@ absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request
     return absl::InvalidArgumentError(absl::StrCat(folder.name, ": its parameters make ", runs.size(),
                                                    " runs, a manifest is one; accepted: one value of each, as with "
                                                    "--param NAME=VALUE"));
-  if (request.image.empty()) request.image = folder.file.image;
   request.name = flags.name.value_or(DnsLabelOf(folder.file.project));
   RETURN_IF_ERROR(TakeFile(folder.file, runs.front(), request));
   for (std::string& note : NotesOfFile(folder.file, request)) notes.push_back(std::move(note));
@@ -314,9 +313,13 @@ void AddObjectFlags(CLI::App* command, ManifestFlags& flags) {
                    "Name of the objects, where pods' names begin (default: the project's or "
                    "PROGRAM's)")
       ->type_name("NAME");
-  command->add_option("--namespace", flags.request.name_space, "Their namespace (default: that of kubectl)")
+  command
+      ->add_option("--namespace", flags.request.name_space,
+                   "Their namespace (default: kubernetes.namespace, else that of kubectl)")
       ->type_name("NAME");
-  command->add_option("--image", flags.request.image, "The image of every task (default: train.image)")
+  command
+      ->add_option("--image", flags.request.image,
+                   "The image of every task (default: kubernetes.image, else train.image)")
       ->type_name("IMAGE");
   command
       ->add_option("--token_secret,--token-secret", flags.token_secret,

@@ -14,8 +14,10 @@
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_json.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/results/metrics.h"
 
 namespace muster {
@@ -76,6 +78,7 @@ struct Shown {
   std::map<std::string, ResultMetric> metrics;
   std::vector<OutputFile> files;
   std::string experiment_folder, logs;
+  std::string output_places;  // where the newest output is while it isn't here
 };
 
 // The job of a run, if it is or was in one. A grid has none of its own.
@@ -100,6 +103,7 @@ absl::StatusOr<Shown> Collect(const OpenedHome& opened, const ExperimentId& id) 
   shown.job_output = opened.home.job_output(id);
   shown.experiment_folder = opened.home.folder(id);
   shown.logs = opened.home.logs(id);
+  shown.output_places = PosixFileSystem().ReadFile(opened.home.output_elsewhere(id)).value_or("");
   return shown;
 }
 
@@ -140,11 +144,11 @@ void Append(std::string& text, const std::string& heading,
   }
 }
 
-// "17 of slurm, begun anew 2 times"; "" outside jobs.
+// "17 of Slurm, begun anew 2 times"; "" outside jobs.
 std::string JobText(const Shown& shown, const ExperimentId& id) {
   const auto job = shown.jobs.find(id);
   if (job == shown.jobs.end()) return "";
-  return absl::StrCat(job->second.id, " of ", job->second.engine,
+  return absl::StrCat(job->second.id, " of ", JobEngineTitle(job->second.engine),
                       job->second.requeues == 0   ? ""
                       : job->second.requeues == 1 ? ", begun anew once"
                                                   : absl::StrCat(", begun anew ", job->second.requeues, " times"));
@@ -195,14 +199,19 @@ std::string ToText(const Shown& shown) {
     rows.emplace_back(shown.files[i].path, absl::StrCat(shown.files[i].bytes, " bytes"));
   if (shown.files.size() > kFilesShown) rows.emplace_back("…", absl::StrCat(shown.files.size() - kFilesShown, " more"));
   Append(text, "files in OUTPUT_DIR", rows);
-  rows = {{"output", shown.run.output_dir},
-          {"logs", shown.logs},
-          {"folder", shown.experiment_folder},
-          {"started in", shown.run.folder},
-          {"code", shown.run.tree}};
+  rows = {{"output", shown.run.output_dir}};
+  if (!shown.output_places.empty())
+    rows.emplace_back("output now", absl::StrCat(shown.output_places, HasEnded(shown.run.state) ? ": it never came here"
+                                                                                                : " until the end"));
+  rows.insert(rows.end(), {{"logs", shown.logs},
+                           {"folder", shown.experiment_folder},
+                           {"started in", shown.run.folder},
+                           {"code", shown.run.tree}});
   if (shown.jobs.contains(shown.run.id)) {
     rows.emplace_back("the job's script", shown.job_script);
-    rows.emplace_back("the job's output", shown.job_output);
+    // It may be where the job was alone: in its pod, or with Ray.
+    std::error_code gone;
+    if (fs::exists(shown.job_output, gone)) rows.emplace_back("the job's output", shown.job_output);
   }
   Append(text, "where it is", rows);
   return text;

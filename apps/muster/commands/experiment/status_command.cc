@@ -16,6 +16,7 @@
 #include "apps/muster/experiment/experiment_json.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/output/aligned_lines.h"
 #include "muster/launch/registry/files/machine_id.h"
 
@@ -79,7 +80,9 @@ nlohmann::json JsonWithJob(const OpenedHome& opened, const RunRecord& run) {
 
 // Returns why a run ended so, where it is, what is left of it, and how it goes on.
 std::string WhyText(const OpenedHome& opened, const RunRecord& run) {
-  return absl::StrCat(run.reason, ElsewhereText(opened, run), GoOnText(run), LeftText(opened, run.id));
+  const std::string fetching = FetchingText(opened.home, run);
+  return absl::StrCat(run.reason, ElsewhereText(opened, run), fetching.empty() || run.reason.empty() ? "" : "; ",
+                      fetching, GoOnText(*opened.registry, run), LeftText(opened, run.id));
 }
 
 // Returns the experiments that haven't ended and the newest of the others, in order.

@@ -28,12 +28,14 @@
 #include "apps/muster/hosts/remote_command.h"
 #include "apps/muster/terminal/own_environment.h"
 #include "apps/muster/terminal/shown_host.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/private_files.h"
+#include "muster/launch/spec/go_on_command.h"
 #include "muster/launch/system/shell_word.h"
 #include "muster/launch/task_run/code_copy.h"
 
@@ -72,8 +74,8 @@ machine; --spark nodes=N says in how many of its tasks. docs/spark.md has more.
 image=IMAGE names, made by your own kubectl; docs/kubernetes.md has more.
 --dry-run shows how the file was understood: the commands of each role, its resources, the names of the variables, the
 parameters, the number of runs, and of each setting the value and where it comes from: a flag wins over the environment,
-the environment over the file, the file over the default. What keeps it from running on this machine follows on stderr,
-with exit code 2.
+the environment over the file, the file over the default. What keeps it from running on this machine, or what
+the engine says against it, follows on stderr, with exit code 2.
 
 Examples:
   muster train --dry-run
@@ -92,9 +94,10 @@ Examples:
   muster train --on local              although the file has hosts
   muster train --supervisor gpu1       on gpu1, also when this machine is off
 
-Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed; 130 if it was killed; 138 if
-the connection to the host that supervises broke, where it goes on;
-2 wrong file or usage, or this machine has less than the file asks for: nothing was started.)";
+Exit codes: 0 finished, or still running after Ctrl-C or --detach; the chief's if it failed, 1
+if nobody knows it, 137 if what ran it was killed; 130 if somebody killed it; 138 if the connection to the host that supervises
+broke, where it goes on; 2 wrong file or usage, this machine has less than the file asks for, or the first node of its
+job sees no muster or no MUSTER_HOME: nothing was started.)";
 
 struct TrainFlags {
   std::string file;
@@ -156,7 +159,7 @@ absl::StatusOr<ParameterValues> OldRun(const ParameterValues& old, const Experim
 }
 
 // Returns the experiment or run that --experiment names. It must have ended and belong to the file's project.
-absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile& file, const std::string& text) {
+absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const FolderFile& here, const std::string& text) {
   ASSIGN_OR_RETURN(const ExperimentName name, ExperimentName::Parse(text));
   if (name.task.has_value())
     return absl::InvalidArgumentError(
@@ -168,9 +171,14 @@ absl::StatusOr<RunRecord> FormerAttempt(Registry& registry, const ExperimentFile
     return absl::FailedPreconditionError(absl::StrCat("experiment ", ShownId(open.id), " is still running (",
                                                       std::string(Name(open.state)), "): muster kill ",
                                                       ShownId(open.id), " ends it"));
-  if (run.project == file.project) return run;
-  return absl::InvalidArgumentError(absl::StrCat("--experiment ", text, ": it belongs to project ", run.project,
-                                                 ", but ", file.name, " here to project ", file.project));
+  if (run.project == here.file.project) return run;
+  ASSIGN_OR_RETURN(const NewExperiment its, registry.Specification(name.id.number));
+  const bool is_same_file = its.folder == here.folder && its.file_name == here.name;
+  const std::string file = its.folder == here.folder ? its.file_name : JoinPath(its.folder, its.file_name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--experiment ", text, ": it belongs to project ", run.project, ", but ", here.name,
+                   " here to project ", here.file.project,
+                   is_same_file ? "" : absl::StrCat("; with its own file: ", GoOnCommand(ShownId(name.id), file))));
 }
 
 absl::StatusOr<std::vector<ParameterValues>> RunsOfAgain(Registry& registry, const RunRecord& former,
@@ -361,12 +369,14 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
                   .file = file};
   order.experiment.project = file.project;
   order.experiment.options = options;
-  const std::unique_ptr<JobEngine> engine = JobEngineOf(options.hosts, OwnEnvironment());
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine, JobEngineOf(options.hosts, OwnEnvironment()));
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
   std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
   const auto words = engine->WouldTake(script);
-  std::printf("\n%s says: %s\n", engine->title().c_str(),
-              words.ok() ? words->c_str() : std::string(words.status().message()).c_str());
+  if (!words.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("it can't run as it is: ", engine->title(), " says: ", std::string(words.status().message())));
+  std::printf("\n%s says: %s\n", engine->title().c_str(), words->c_str());
   return 0;
 }
 
@@ -392,7 +402,7 @@ absl::StatusOr<int> Train(TrainFlags flags) {
     experiment.grid = experiment.runs.size() > 1;
   } else {
     ASSIGN_OR_RETURN(opened, OpenHome());
-    ASSIGN_OR_RETURN(const RunRecord former, FormerAttempt(*opened->registry, folder.file, flags.experiment));
+    ASSIGN_OR_RETURN(const RunRecord former, FormerAttempt(*opened->registry, folder, flags.experiment));
     ASSIGN_OR_RETURN(experiment.runs, RunsOfAgain(*opened->registry, former, folder.file, flags));
     WarnOfOldValues(folder.file, experiment.runs, flags);
     submission.again = former.id;

@@ -30,6 +30,7 @@
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/job_token.h"
+#include "muster/cluster/slurm/slurm_step.h"
 #include "muster/launch/engines/slurm/allocation.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/foreground/copied_folder.h"
@@ -241,14 +242,12 @@ absl::Status TakeHosts(const RunFlags& flags, std::vector<Host> hosts, ClusterRe
   options.plan.placement = request.hosts;
   options.plan.optional_hosts = DispensableHosts(request.hosts);
   options.engine = flags.hosts.on.empty() ? kSshEngine : flags.hosts.on;
-  // The nodes of a job of Slurm share the folder that it begins in.
-  if (options.engine == kSshEngine || options.engine == kCommandEngine) {
-    for (const std::string& line : UnsharedModelFolderLines(request))
-      std::fprintf(stderr, "muster run: %s\n", line.c_str());
-  }
-  if (options.engine != kSlurmEngine) return absl::OkStatus();
+  const bool on_slurm = options.engine == kSlurmEngine;
+  if (on_slurm) options.plan.shared_folder = SharedFolder(request.directory, options.environment);
+  for (const std::string& line : UnsharedModelFolderLines(request, options.plan.shared_folder))
+    std::fprintf(stderr, "muster run: %s\n", line.c_str());
+  if (!on_slurm) return absl::OkStatus();
   options.plan.muster = muster;
-  options.plan.shared_folder = SharedFolder(request.directory, options.environment);
   ASSIGN_OR_RETURN(const SlurmAllocation allocation, AllocationIn(options.environment));
   options.notes.push_back(DescribeAllocation(allocation, absl::LocalTimeZone()));
   return absl::OkStatus();
@@ -384,6 +383,19 @@ absl::StatusOr<std::vector<Host>> HostsOfRun(const RunFlags& flags, ForegroundOp
   return hosts;
 }
 
+// Each task of a step that srun has started would be a run of its own: of the same nodes, or beside the others.
+absl::Status CheckStartedOnce(const RunFlags& flags) {
+  const std::string task = OneOfSeveral(ReadEnvironment().roles.slurm);
+  if (task.empty()) return absl::OkStatus();
+  if (flags.hosts.on == kSlurmEngine)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--on slurm: this is ", task,
+                     ", and each of them would start a whole run on all nodes; accepted: without "
+                     "srun, or with srun -n 1, and --pty for a terminal"));
+  std::fprintf(stderr, "muster run: this is %s, and each of them starts a run of its own\n", task.c_str());
+  return absl::OkStatus();
+}
+
 std::vector<std::string> FlagNames(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
@@ -397,6 +409,7 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   ASSIGN_OR_RETURN(request.program, ProgramOf(command.remaining(), FlagNames(command)));
   ForegroundOptions options;
   options.environment = OwnEnvironment();
+  RETURN_IF_ERROR(CheckStartedOnce(flags));
   RETURN_IF_ERROR(TakeVariables(options.environment, request));
   // Made absolute, so that all tasks use the same folder wherever they run.
   if (!request.output_root.empty()) request.output_root = std::filesystem::absolute(request.output_root).string();

@@ -28,7 +28,8 @@ constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
-constexpr absl::Duration kTellPatience = absl::Seconds(5);  // a node that is gone doesn't keep the job from its end
+constexpr absl::Duration kTellPatience = absl::Seconds(5);    // a node that is gone doesn't keep the job from its end
+constexpr absl::Duration kStuckPatience = absl::Seconds(40);  // a registry may be wrong for a moment
 constexpr size_t kSuffixBytes = 4;
 constexpr size_t kJobsInSelector = 100;
 
@@ -100,13 +101,14 @@ absl::StatusOr<std::string> Make(const Kubectl& kubectl, const OpenManifest& man
 
 }  // namespace
 
-std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vector<std::string>& environment) {
+absl::StatusOr<std::string> PlaceOfKubernetes(const KubernetesSetting& setting,
+                                              const std::vector<std::string>& environment) {
   Kubectl kubectl({.kubectl = setting.kubectl.empty() ? kUsualKubectl : setting.kubectl,
                    .kubeconfig = "",
                    .context = setting.context,
                    .name_space = setting.name_space},
                   environment);
-  kubectl.Resolve();
+  RETURN_IF_ERROR(kubectl.Resolve());
   return kubectl.place().text();
 }
 
@@ -146,6 +148,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
   ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
   if (!after.empty() || !manifest.after.empty())
     return absl::InvalidArgumentError("a job of Kubernetes can't wait for the end of others");
+  RETURN_IF_ERROR(kubectl_.CheckSamePlace());
   if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok())
     return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, manifest);
@@ -170,6 +173,7 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
   if (const auto own = ReadPodVariables(environment_); own.ok() && ids == std::vector<std::string>{own->job})
     return std::map<std::string, JobNews>{{own->job, NewsOfOwnPod(environment_)}};
   std::map<std::string, JobNews> news;
+  std::vector<PodFacts> pods;
   for (size_t begin = 0; begin < ids.size(); begin += kJobsInSelector) {
     const std::vector<std::string> some(
         ids.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -177,16 +181,30 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     const std::string selector = absl::StrCat("--selector=", kJobLabel, " in (", absl::StrJoin(some, ","), ")");
     ASSIGN_OR_RETURN(const std::string list,
                      kubectl_.Run({"get", "pods", selector, "--output=json"}, "", kPodLookPatience));
-    ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
-    for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
-    for (const PodFacts& pod : pods)
-      if (pod.is_supervisor) NoteIfLate(pod, news[pod.job]);
+    ASSIGN_OR_RETURN(const std::vector<PodFacts> parsed, ParsePods(list));
+    pods.insert(pods.end(), parsed.begin(), parsed.end());
   }
-  for (const std::string& id : ids) {
-    news.try_emplace(id, JobNews{.taken_away = true});
-    NoteCancellation(id, news[id]);
+  images_.SteadyWords(pods);
+  for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
+  for (const PodFacts& pod : pods)
+    if (pod.is_supervisor) NoteIfLate(pod, news[pod.job]);
+  if (std::any_of(ids.begin(), ids.end(), [&news](const std::string& id) { return !news.contains(id); })) {
+    RETURN_IF_ERROR(kubectl_.CheckSamePlace());
+    const std::string why = WhyNoPods();
+    for (const std::string& id : ids) news.try_emplace(id, JobNews{.text = why, .taken_away = true});
   }
+  for (const std::string& id : ids) NoteCancellation(id, news[id]);
   return news;
+}
+
+// The list of pods of a namespace that isn't there is an empty one.
+std::string KubernetesJobs::WhyNoPods() const {
+  const std::string& name = kubectl_.place().name_space;
+  if (name.empty()) return "";
+  const absl::Status asked =
+      kubectl_.Run({"get", absl::StrCat("namespaces/", name), "--output=name"}, "", kPodLookPatience).status();
+  const std::string gone = absl::StrCat("there is no namespace '", name, "'");
+  return absl::StartsWith(asked.message(), gone) ? gone : "";
 }
 
 void KubernetesJobs::NoteCancellation(const std::string& id, JobNews& news) {
@@ -202,6 +220,16 @@ void KubernetesJobs::NoteCancellation(const std::string& id, JobNews& news) {
 void KubernetesJobs::NoteIfLate(const PodFacts& supervisor, JobNews& news) {
   if (news.phase != JobPhase::kWaits || news.ending) {
     waits_since_.erase(supervisor.job);
+    stuck_since_.erase(supervisor.job);
+    return;
+  }
+  if (!news.stuck) stuck_since_.erase(supervisor.job);
+  const bool is_stuck =
+      news.stuck &&
+      clock_.Now() - stuck_since_.try_emplace(supervisor.job, clock_.Now()).first->second >= kStuckPatience;
+  if (is_stuck || news.hopeless) {
+    news.late =
+        absl::StrCat("its pods can't start, which waiting doesn't change (", news.text, "), and were given back");
     return;
   }
   const absl::Time since = waits_since_.try_emplace(supervisor.job, clock_.Now()).first->second;
@@ -218,6 +246,7 @@ absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const st
 }
 
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
+  RETURN_IF_ERROR(kubectl_.CheckSamePlace());
   if (how == JobEnd::kGiveBack) return DeleteAll(kubectl_, id, /*at_once=*/true);
   if (how == JobEnd::kCancel) {
     // Otherwise the supervisor would take the deletion of its pod for an eviction. One that can't hear it doesn't run.
@@ -250,11 +279,12 @@ absl::StatusOr<std::string> KubernetesJobs::Ask(const std::string& id, const std
   auto answer = kubectl_.Run(words, input, kExecPatience);
   if (answer.ok()) return answer;
   const std::string said(answer.status().message());
-  if (!absl::StrContains(said, "command terminated") &&
-      (HasEndedBy(answer.status(), id) || HasntBegunBy(answer.status())))
+  // Then the words are those of muster there.
+  const bool has_run = absl::StrContains(said, "command terminated");
+  if (!has_run && (HasEndedBy(answer.status(), id) || HasntBegunBy(answer.status())))
     return absl::UnavailableError(absl::StrCat("the supervisor's pod ", id, " can't be asked: ", said));
   // NotFound would say that the job hasn't the experiment yet.
-  const bool is_known = !absl::IsInvalidArgument(answer.status()) && !absl::IsNotFound(answer.status());
+  const bool is_known = !has_run && !absl::IsInvalidArgument(answer.status()) && !absl::IsNotFound(answer.status());
   return is_known ? answer.status() : absl::InternalError(said);
 }
 

@@ -32,9 +32,10 @@ class KubernetesJobs final : public JobEngine {
   // Whatever it has made is taken away again if it can't make all.
   absl::StatusOr<std::string> Submit(const std::string& script, const std::string& after) override;
   absl::StatusOr<std::string> WouldTake(const std::string& script_text) override;
-  // A job is late whose first pods haven't all started for its start_timeout since this object has seen it first. One
-  // that is gone was cancelled if End has done it, or if this object has seen that somebody was deleting the
-  // supervisor's pod. In the supervisor's pod: NewsOfOwnPod.
+  // A job is late whose first pods haven't all started for its start_timeout since this object has seen it first, or
+  // for 40 s if waiting doesn't change why, or at once if nothing is even tried again. One that is gone was cancelled
+  // if End has done it, or if this object has seen that somebody was deleting the supervisor's pod. In the supervisor's
+  // pod: NewsOfOwnPod.
   absl::StatusOr<std::map<std::string, JobNews>> Look(const std::vector<std::string>& ids) override;
   // kAsk: asks the supervisor, whose pod stays. kCancel: tells it that it was asked for, and deletes all pods, which
   // get their grace, and what else the job has; also after its end, whose pods stay until then. kGiveBack: without
@@ -55,6 +56,8 @@ class KubernetesJobs final : public JobEngine {
 
  private:
   void NoteIfLate(const PodFacts& supervisor, JobNews& news);
+  // Returns why a job has no pods; "": unknown.
+  std::string WhyNoPods() const;
   void NoteCancellation(const std::string& id, JobNews& news);
   absl::Status RunBesideSupervisor(const std::string& id, const std::string& program, absl::Duration patience) const;
 
@@ -62,11 +65,14 @@ class KubernetesJobs final : public JobEngine {
   const Clock& clock_;
   Kubectl kubectl_;
   std::map<std::string, absl::Time> waits_since_;  // jobs whose pods haven't all started
-  std::set<std::string> cancelled_;                // jobs
+  std::map<std::string, absl::Time> stuck_since_;  // those of them that waiting alone doesn't help
+  ImageTroubles images_;
+  std::set<std::string> cancelled_;  // jobs
 };
 
 // Returns where a job with this setting is, as JobEngine::at: with the context and namespace that kubectl has now.
-// Blocks for a moment; asks no API.
-std::string PlaceOfKubernetes(const KubernetesSetting& setting, const std::vector<std::string>& environment);
+// Blocks for a moment; asks no API. Errors are those of Kubectl::Resolve.
+absl::StatusOr<std::string> PlaceOfKubernetes(const KubernetesSetting& setting,
+                                              const std::vector<std::string>& environment);
 
 }  // namespace muster

@@ -188,9 +188,55 @@ TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
   ASSERT_TRUE(news.ok()) << news.status();
   EXPECT_EQ(news->at("a").phase, JobPhase::kRuns);
   EXPECT_EQ(news->at("b").phase, JobPhase::kUnknown);
-  EXPECT_EQ(Asked(), "get pods --selector=muster/job in (a,b) --output=json\n");
+  EXPECT_EQ(news->at("b").text, "");
+  EXPECT_EQ(Asked(), "get pods --selector=muster/job in (a,b) --output=json\nget namespaces/team --output=name\n");
   Program("echo 'Unable to connect to the server' >&2; exit 1");
   EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
+}
+
+TEST_F(KubernetesJobsTest, ANamespaceThatIsGoneIsTheReason) {
+  Program("case $all in 'get pods'*) echo '{\"items\": []}';; get*) cat said >&2; exit 1;; esac");
+  scratch_.Write("said", "Error from server (NotFound): namespaces \"team\" not found");
+  const JobNews news = Jobs().Look({"a"})->at("a");
+  EXPECT_EQ(news.phase, JobPhase::kUnknown);
+  EXPECT_EQ(news.text, "there is no namespace 'team'");
+  scratch_.Write("said", "Error from server (Forbidden): namespaces \"team\" is forbidden: User \"u\" cannot get");
+  EXPECT_EQ(Jobs().Look({"a"})->at("a").text, "") << "who may not see namespaces knows nothing of it";
+}
+
+// As of a job that was submitted in a pod, whose service account names the cluster.
+TEST_F(KubernetesJobsTest, WithoutAContextNothingFollowsOnceKubectlHasOne) {
+  scratch_.Write("kubectl", absl::StrCat("#!/bin/sh\ncd ", scratch_.path(), R"sh(
+echo "$*" >>words
+case $* in
+  "config current-context") [ ! -e context ] || exec cat context; echo 'error: current-context is not set' >&2; exit 1;;
+  get*) echo '{"items": []}';;
+esac
+)sh"));
+  KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl"}.text(), {"PATH=/usr/bin:/bin"});
+  scratch_.Write("job.sh", jobs.Script(Request()));
+  EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kUnknown);
+  EXPECT_EQ(jobs.End("a", JobEnd::kGiveBack), absl::OkStatus());
+  scratch_.Write("context", "elsewhere");
+  scratch_.Write("words", "");
+  for (const absl::Status& status :
+       {jobs.Look({"a"}).status(), jobs.End("a", JobEnd::kCancel), jobs.Submit(scratch_ / "job.sh", "").status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("kubectl's current context is 'elsewhere' now"));
+  }
+  EXPECT_THAT(Asked(), AllOf(Not(HasSubstr("delete")), Not(HasSubstr("create"))));
+}
+
+TEST_F(KubernetesJobsTest, ATryThatTheApiCantTakeNowIsNoRefusal) {
+  for (const char* words :
+       {"Error from server (InternalError): Internal error occurred: failed calling webhook \"x\": context deadline "
+        "exceeded",
+        "Error from server (Conflict): Operation cannot be fulfilled on resourcequotas \"q\": the object has been "
+        "modified"}) {
+    scratch_.Write("said", words);
+    Program("case $all in create*=name*) cat said >&2; exit 1;; esac");
+    EXPECT_TRUE(absl::IsUnavailable(Submit().status())) << Submit().status();
+  }
 }
 
 TEST_F(KubernetesJobsTest, AJobThatIsGoneWasCancelledIfSomebodyWasSeenToDeleteIt) {
@@ -239,6 +285,38 @@ TEST_F(KubernetesJobsTest, AJobIsLateWhoseFirstPodsDontAllStartInTime) {
                              Not(HasSubstr("exec "))));
 }
 
+TEST_F(KubernetesJobsTest, AJobWhosePodsWaitingDoesntHelpIsLateSoon) {
+  Program("case $all in get*) cat answer; exit;; esac");
+  const auto wait_for = [this](const std::string& reason, const std::string& message) {
+    scratch_.Write("answer",
+                   absl::StrCat(R"({"items": [{"metadata": {"labels": {"muster/job": "a", "muster/part": )"
+                                R"("supervisor"}, "annotations": {"muster/start-timeout": "600"}}, "status": )"
+                                R"({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {)"
+                                R"("reason": ")",
+                                reason, R"(", "message": ")", message, R"("}}}]}}]})"));
+  };
+  SimulatedClock clock;
+  KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl", .context = "c", .name_space = "team"}.text(),
+                      {"PATH=/usr/bin:/bin"}, clock);
+  const auto late = [&jobs] { return jobs.Look({"a"})->at("a").late; };
+  for (int seconds = 0; seconds < 40; seconds += 10) {
+    wait_for(seconds % 20 == 0 ? "ErrImagePull" : "ImagePullBackOff",
+             seconds % 20 == 0 ? "nope:9: not found" : "later");
+    EXPECT_EQ(late(), "") << seconds;
+    clock.Advance(absl::Seconds(10));
+  }
+  EXPECT_EQ(
+      late(),
+      "its pods can't start, which waiting doesn't change (0 of 1 pods run; the supervisor: ErrImagePull: nope:9: "
+      "not found), and were given back");
+  wait_for("ContainerCreating", "");
+  EXPECT_EQ(late(), "");
+  wait_for("ErrImagePull", "nope:9: not found");
+  EXPECT_EQ(late(), "") << "a new trouble";
+  wait_for("InvalidImageName", "a b");
+  EXPECT_THAT(late(), HasSubstr("InvalidImageName: a b")) << "at once";
+}
+
 TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   KubernetesJobs jobs = Jobs();
   EXPECT_EQ(jobs.End("a", JobEnd::kAsk), absl::OkStatus());
@@ -256,6 +334,7 @@ TEST_F(KubernetesJobsTest, WhatElseIsntFoundIsAnError) {
   KubernetesJobs jobs = Jobs();
   for (const char* words : {"error: context was not found for specified context: c", "sh: kubectl: not found",
                             "sh: cat: not found; command terminated with exit code 127",
+                            "muster home: connection reset; command terminated with exit code 1",
                             "Error from server (NotFound): pods \"ab\" not found",
                             "Error from server (NotFound): namespaces \"team\" not found"}) {
     Program(absl::StrCat("echo '", words, "' >&2; exit 1"));

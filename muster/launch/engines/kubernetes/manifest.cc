@@ -41,7 +41,8 @@ uint16_t PortOf(const JobRequest& request) {
 PodVariables VariablesOf(const JobManifest& manifest) {
   const KubernetesSetting setting = SettingOf(manifest.request);
   return {.job = NameOfPodJob(manifest),
-          .at = manifest.place.text(),
+          // What else is in it are files of the machine that submits the job.
+          .at = KubernetesPlace{.context = manifest.place.context, .name_space = manifest.place.name_space}.text(),
           .run = manifest.suffix,
           .pods = setting.nodes,
           .port = PortOf(manifest.request),

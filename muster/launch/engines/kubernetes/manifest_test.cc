@@ -34,6 +34,13 @@ TEST(ManifestTest, IsAsUsersReadIt) {
   EXPECT_EQ(ManifestText(Manifest(setting)), kGoldenManifest);
 }
 
+TEST(ManifestTest, APodLearnsNoFileOfTheMachineThatSubmitsIt) {
+  JobManifest manifest = Manifest();
+  manifest.place.kubeconfig = "/users/kubeconfig";
+  manifest.place.kubectl = "/users/kubectl";
+  EXPECT_THAT(ManifestText(manifest), AllOf(Not(HasSubstr("/users/")), HasSubstr("\\\"context\\\":\\\"c\\\"")));
+}
+
 TEST(ManifestTest, IsTakenApartAndFilledIn) {
   const std::string text = ManifestText(Manifest());
   const auto manifest = ParseManifest(text);

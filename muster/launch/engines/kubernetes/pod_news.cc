@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -38,12 +39,19 @@ std::string ReasonAndMessage(const Json& object) {
   return absl::StrCat(reason, reason.empty() || message.empty() ? "" : ": ", message);
 }
 
+bool IsFailedPull(const std::string& text) { return absl::StartsWith(text, "ErrImagePull"); }
+
+bool LacksImage(const std::string& text) { return IsFailedPull(text) || absl::StartsWith(text, "ImagePullBackOff"); }
+
+bool IsHopeless(const std::string& text) {
+  return absl::StartsWith(text, "InvalidImageName") || absl::StartsWith(text, "ErrImageNeverPull");
+}
+
 // What a person has to change before the pod can start.
 bool IsStuckReason(const std::string& text) {
-  for (const char* reason : {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
-                             "CreateContainerError", "RunContainerError"})
+  for (const char* reason : {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
     if (absl::StartsWith(text, reason)) return true;
-  if (!absl::StartsWith(text, "ErrImagePull") && !absl::StartsWith(text, "ImagePullBackOff")) return false;
+  if (!LacksImage(text)) return IsHopeless(text);
   const std::string lower = absl::AsciiStrToLower(text);
   for (const char* word : {"not found", "unauthorized", "denied", "manifest unknown", "authorization failed"})
     if (absl::StrContains(lower, word)) return true;
@@ -96,6 +104,14 @@ std::string HowItEnded(const Json& pod) {
   return TextAt(status, "phase");
 }
 
+std::optional<int> ExitCodeIn(const Json& status) {
+  for (const Json& container : At(status, "containerStatuses")) {
+    const Json& code = At(At(At(container, "state"), "terminated"), "exitCode");
+    if (TextAt(container, "name") == kMusterContainer && code.is_number_integer()) return code.get<int>();
+  }
+  return std::nullopt;
+}
+
 // "EvictionByEvictionAPI"; "" for a pod that nothing has taken away.
 std::string Disruption(const Json& status) {
   for (const Json& condition : At(status, "conditions"))
@@ -136,10 +152,13 @@ PodFacts FactsOf(const Json& pod) {
   } else if (phase == "Succeeded" || phase == "Failed") {
     facts.phase = JobPhase::kEnded;
     facts.text = HowItEnded(pod);
+    facts.exit_code = ExitCodeIn(status);
     facts.over_memory = absl::StartsWith(facts.text, kOverMemory);
   } else {
     facts.text = phase == "Pending" || phase.empty() ? WhyWaiting(pod) : phase;
     facts.stuck = IsStuckReason(facts.text);
+    facts.hopeless = IsHopeless(facts.text);
+    facts.lacks_image = LacksImage(facts.text);
   }
   int64_t seconds = 0;
   if (absl::SimpleAtoi(TextAt(At(metadata, "annotations"), kStartTimeoutAnnotation), &seconds))
@@ -152,16 +171,31 @@ PodFacts FactsOf(const Json& pod) {
   return facts;
 }
 
-// "the supervisor: Unschedulable: …; h1: …; and 5 others"
+// A state alone, as ContainerCreating, passes by.
+bool SaysWhy(const PodFacts* pod) { return absl::StrContains(pod->text, ": "); }
+
+// "the supervisor: Unschedulable: …; h1, h2: …; and 5 others"
 std::string TextOf(const std::vector<const PodFacts*>& pods) {
-  std::vector<std::string> parts;
-  for (const PodFacts* pod : pods) {
-    if (parts.size() == kPodsNamed) break;
-    parts.push_back(absl::StrCat(pod->is_supervisor ? "the supervisor" : pod->host, ": ",
-                                 pod->text.empty() && pod->being_deleted ? "it is being deleted" : pod->text));
+  std::string text, last;
+  for (size_t i = 0; i < std::min(pods.size(), kPodsNamed); ++i) {
+    const PodFacts& pod = *pods[i];
+    const std::string name = pod.is_supervisor ? "the supervisor" : pod.host;
+    const std::string its = pod.text.empty() && pod.being_deleted ? "it is being deleted" : pod.text;
+    const bool is_same = i > 0 && SaysWhy(&pod) && its == last;
+    if (is_same) text.resize(text.size() - last.size() - 2);
+    absl::StrAppend(&text, is_same ? ", " : i > 0 ? "; " : "", name, ": ", its);
+    last = its;
   }
-  if (pods.size() > kPodsNamed) parts.push_back(absl::StrCat("and ", pods.size() - kPodsNamed, " others"));
-  return absl::StrJoin(parts, "; ");
+  if (pods.size() > kPodsNamed) absl::StrAppend(&text, "; and ", pods.size() - kPodsNamed, " others");
+  return text;
+}
+
+// Which pods have a reason, and how many, changes by itself: only another reason is news.
+std::string LastingOf(const std::vector<const PodFacts*>& waiting) {
+  std::set<std::string> reasons;
+  for (const PodFacts* pod : waiting)
+    if (SaysWhy(pod)) reasons.insert(pod->text);
+  return absl::StrJoin(reasons, "; ");
 }
 
 JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
@@ -173,7 +207,8 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   if (its.phase == JobPhase::kEnded)
     return {.phase = JobPhase::kEnded,
             .text = absl::StrCat("the supervisor's pod: ", its.text),
-            .taken_away = its.disrupted};
+            .taken_away = its.disrupted,
+            .exit_code = its.exit_code};
   std::vector<const PodFacts*> waiting, gone;
   for (const PodFacts* pod : pods) {
     if (pod->phase == JobPhase::kWaits && !pod->is_again && !pod->being_deleted) waiting.push_back(pod);
@@ -182,13 +217,13 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
   JobNews news{.phase = waiting.empty() ? JobPhase::kRuns : JobPhase::kWaits};
   news.in_part = !waiting.empty() && its.phase == JobPhase::kRuns;
   news.stuck = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->stuck; });
+  news.hopeless = std::any_of(waiting.begin(), waiting.end(), [](const PodFacts* pod) { return pod->hopeless; });
+  news.lasting = LastingOf(waiting);
   news.ending = its.being_deleted || its.disrupted;
   if (news.ending) news.reason = its.disrupted ? its.text : "somebody has deleted its supervisor's pod";
   news.cancelled = its.being_deleted && !its.disrupted;
   const auto runs = [](const PodFacts* pod) { return pod->phase == JobPhase::kRuns && !pod->being_deleted; };
-  // A state alone, as ContainerCreating, passes by.
-  const auto says_why = [](const PodFacts* pod) { return absl::StrContains(pod->text, ": "); };
-  if (!news.ending && std::any_of(waiting.begin(), waiting.end(), says_why)) news.reason = TextOf(waiting);
+  if (!news.ending && std::any_of(waiting.begin(), waiting.end(), SaysWhy)) news.reason = TextOf(waiting);
   if (!waiting.empty())
     news.text = absl::StrCat(std::count_if(pods.begin(), pods.end(), runs), " of ", pods.size(), " pods run; ",
                              TextOf(waiting));
@@ -207,6 +242,23 @@ absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list) {
   std::vector<PodFacts> pods;
   for (const Json& item : items) pods.push_back(FactsOf(item));
   return pods;
+}
+
+void ImageTroubles::SteadyWords(std::vector<PodFacts>& pods) {
+  for (PodFacts& pod : pods) {
+    if (pod.phase != JobPhase::kWaits) continue;
+    const std::string key = absl::StrCat(pod.job, "/", pod.host);
+    if (!pod.lacks_image) {
+      words_.erase(key);
+      continue;
+    }
+    Words& known = words_[key];
+    const bool says_more = known.text.empty() || pod.stuck > known.stuck ||
+                           (IsFailedPull(pod.text) && !IsFailedPull(known.text) && pod.stuck == known.stuck);
+    if (says_more) known = {.stuck = pod.stuck, .text = pod.text};
+    pod.stuck = known.stuck;
+    pod.text = known.text;
+  }
 }
 
 std::map<std::string, JobNews> NewsOfPods(const std::vector<PodFacts>& pods) {

@@ -33,6 +33,8 @@ constexpr char kNoImage[] = R"({"phase": "Pending", "containerStatuses": [{"name
     {"reason": "ErrImagePull", "message": "failed to pull: registry.example/a:1: not found"}}}]})";
 constexpr char kBackOff[] = R"({"phase": "Pending", "containerStatuses": [{"name": "muster", "state": {"waiting":
     {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"a\""}}}]})";
+constexpr char kBadName[] = R"({"phase": "Pending", "containerStatuses": [{"name": "muster", "state": {"waiting":
+    {"reason": "InvalidImageName", "message": "couldn't parse image name \"a b\""}}}]})";
 constexpr char kOutOfMemory[] = R"({"phase": "Failed", "containerStatuses": [{"name": "muster", "state": {"terminated":
     {"reason": "OOMKilled", "exitCode": 137}}}]})";
 constexpr char kFailed[] = R"({"phase": "Failed", "containerStatuses": [{"name": "muster", "state": {"terminated":
@@ -70,6 +72,13 @@ TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
               HasSubstr("h2: ContainerCreating; and 2 others"));
 }
 
+TEST(PodNewsTest, AJobHasTheExitCodeOfItsSupervisorsPod) {
+  EXPECT_EQ(News({Pod("supervisor", kNoMuster)}).exit_code, 127);
+  EXPECT_EQ(News({Pod("supervisor", kOutOfMemory), Pod("h0", kFailed)}).exit_code, 137);
+  EXPECT_EQ(News({Pod("supervisor", kEvicted)}).exit_code, std::nullopt);
+  EXPECT_EQ(News({Pod("supervisor", kRunning), Pod("h0", kFailed)}).exit_code, std::nullopt);
+}
+
 TEST(PodNewsTest, APodThatHasEndedDoesntRun) {
   EXPECT_THAT(
       News({Pod("supervisor", kRunning), Pod("h0", kFailed), Deleted("h1", kRunning), Pod("h2", kCreating)}).text,
@@ -79,8 +88,40 @@ TEST(PodNewsTest, APodThatHasEndedDoesntRun) {
 TEST(PodNewsTest, WhatOnlyAPersonChangesIsStuck) {
   const JobNews news = News({Pod("supervisor", kNoImage), Pod("h0", kNoImage)});
   EXPECT_TRUE(news.stuck);
-  EXPECT_THAT(news.text, HasSubstr("the supervisor: ErrImagePull: failed to pull: registry.example/a:1: not found"));
+  EXPECT_THAT(news.text,
+              HasSubstr("the supervisor, h0: ErrImagePull: failed to pull: registry.example/a:1: not found"));
+  EXPECT_FALSE(news.hopeless);
   EXPECT_FALSE(News({Pod("supervisor", kBackOff)}).stuck) << "the registry may be down";
+  EXPECT_TRUE(News({Pod("supervisor", kBadName)}).hopeless);
+}
+
+TEST(PodNewsTest, WhyAnImageIsMissingStaysWhileItIsTriedAgain) {
+  ImageTroubles troubles;
+  const auto look = [&troubles](const std::vector<std::string>& listed) {
+    auto pods = *ParsePods(absl::StrCat(R"({"items": [)", absl::StrJoin(listed, ","), "]}"));
+    troubles.SteadyWords(pods);
+    return NewsOfPods(pods)["j"];
+  };
+  EXPECT_FALSE(look({Pod("supervisor", kBackOff), Pod("h0", kBackOff)}).stuck);
+  const std::string why = look({Pod("supervisor", kNoImage), Pod("h0", kNoImage)}).lasting;
+  EXPECT_EQ(why, "ErrImagePull: failed to pull: registry.example/a:1: not found");
+  for (const auto& listed : {std::vector<std::string>{Pod("supervisor", kBackOff), Pod("h0", kNoImage)},
+                             {Pod("supervisor", kNoImage), Pod("h0", kBackOff)},
+                             {Pod("supervisor", kBackOff), Pod("h0", kBackOff)}}) {
+    const JobNews news = look(listed);
+    EXPECT_EQ(news.lasting, why);
+    EXPECT_TRUE(news.stuck);
+  }
+  look({Pod("supervisor", kCreating), Pod("h0", kCreating)});
+  EXPECT_FALSE(look({Pod("supervisor", kBackOff), Pod("h0", kBackOff)}).stuck) << "another trouble";
+}
+
+TEST(PodNewsTest, HowManyPodsWaitForAReasonIsNoOtherReason) {
+  const JobNews one = News({Pod("supervisor", kRunning), Pod("h0", kUnschedulable), Pod("h1", kCreating)});
+  const JobNews two = News({Pod("supervisor", kRunning), Pod("h0", kUnschedulable), Pod("h1", kUnschedulable)});
+  EXPECT_NE(one.text, two.text);
+  EXPECT_EQ(one.lasting, two.lasting);
+  EXPECT_NE(one.lasting, News({Pod("supervisor", kNoImage)}).lasting);
 }
 
 TEST(PodNewsTest, AJobRunsWhateverBecomesOfItsAgents) {

@@ -2,12 +2,13 @@
 
     ray_client.py version ADDRESS          {"version": "2.60.0"}
     ray_client.py submit ADDRESS SCRIPT [AFTER]  {"id": "muster-1-0a1b2c3d"}; AFTER: jobs, "A:B", in place of the script's
-    ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "..."}}}; unknown ones are left out
+    ray_client.py look ADDRESS ID...       {"jobs": {ID: {"status": "RUNNING", "message": "...", "exit_code": null}}}; unknown
+                                           ones are left out; exit_code is that of the job's process, -9: killed
     ray_client.py stop ADDRESS ID          {"stopped": true}; also of a job that has ended, or that Ray doesn't know
     ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
-It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable, refused
-or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
+It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable (then
+nothing was submitted), refused or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
 client, which takes a second to load.
 """
 
@@ -182,6 +183,7 @@ class RaysClient:
             "status": str(job.status.value),
             "message": job.message,
             "metadata": job.metadata,
+            "driver_exit_code": job.driver_exit_code,
         }
 
     def job(self, job):
@@ -212,7 +214,12 @@ def submit(client, script, after):
         "muster_project": asked["project"],
         "muster_folder": asked["folder"],
     }
-    client.submit(job, entrypoint(asked, job, after), metadata)
+    try:
+        client.submit(job, entrypoint(asked, job, after), metadata)
+    except (Failure, OSError) as error:
+        if getattr(error, "kind", "unreachable") != "unreachable":
+            raise
+        raise Failure("failed", f"it may have taken job {job}, and hasn't answered: {error}") from error
     return {"id": job}
 
 
@@ -226,13 +233,20 @@ def own_lines(message):
     return "\n".join(lines[-LINES_OF_MESSAGE:])
 
 
+def news_of(job):
+    return {
+        "status": job["status"],
+        "message": own_lines(job.get("message") or ""),
+        "exit_code": job.get("driver_exit_code"),
+    }
+
+
 def look(client, ids):
     if len(ids) > FEW_JOBS:
         found = {job["submission_id"]: job for job in client.jobs() if job.get("submission_id") in ids}
     else:
         found = {one: job for one in ids if (job := client.job(one)) is not None}
-    jobs = {one: {"status": job["status"], "message": own_lines(job.get("message") or "")} for one, job in found.items()}
-    return {"jobs": jobs}
+    return {"jobs": {one: news_of(job) for one, job in found.items()}}
 
 
 def free(client, job):

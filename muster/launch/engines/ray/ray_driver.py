@@ -8,6 +8,7 @@ whose ends this one waits, in the place of the script's. The exit code is that o
 nodes.
 """
 
+import socket
 import sys
 
 sys.dont_write_bytecode = True  # it runs in the experiment's folder
@@ -29,7 +30,23 @@ class Driver(JobDriver):
         return Starts(self.cluster, hosts)
 
 
+def has_ray():
+    """Says on stderr what to do where Ray can't be imported: without what it needs itself, for instance."""
+    try:
+        import ray  # noqa: F401
+    except ImportError as error:
+        print(
+            f"muster: {socket.gethostname()} has no {sys.executable} with Ray, where the job's driver runs ({error}): say "
+            "which python has it there (ray: {python: FILE})",
+            file=sys.stderr,
+        )
+        return False
+    return True
+
+
 def main(words):
+    if not has_ray():
+        return 2
     with open(words[0], encoding="utf-8") as file:
         asked = asked_of(file.read(), "RAY")
     after = words[2].split(":") if len(words) > 2 else None

@@ -44,26 +44,32 @@ std::vector<std::string> ClientEnvironment(const std::vector<std::string>& envir
   return own;
 }
 
-JobNews NewsOfRay(const std::string& status, const std::string& message) {
+// `exit_code`: null, or that of Python's subprocess, -9 after SIGKILL.
+JobNews NewsOfRay(const std::string& status, const std::string& message, const nlohmann::json& exit_code) {
   JobNews news{.phase = JobPhase::kEnded, .text = status};
   if (status == "PENDING") news.phase = JobPhase::kWaits;
   if (status == "RUNNING") news.phase = JobPhase::kRuns;
   news.cancelled = status == "STOPPED";
+  if (exit_code.is_number_integer()) news.exit_code = exit_code < 0 ? 128 - exit_code.get<int>() : exit_code.get<int>();
   const std::string said = status == "FAILED" ? LastLineSaid(message) : "";
   if (!said.empty()) absl::StrAppend(&news.text, " (", said, ")");
   return news;
 }
 
-// The program says what is wrong in {"error": KIND, "text": …}.
-absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const RayPlace& place) {
+// The program says what is wrong in {"error": KIND, "text": …}. `unreachable`: the code for a dashboard that isn't
+// there.
+absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const RayPlace& place,
+                        absl::StatusCode unreachable) {
   if (kind == "no_ray")
     return absl::NotFoundError(absl::StrCat(
         place.python, " has no Ray: pip install 'ray[default]' there, or say which python has it (ray: {python: …} or ",
         "--ray python=…); an address http://HOST:8265 needs it only where the job's driver runs: ", text));
   if (kind == "unreachable")
-    return absl::UnavailableError(absl::StrCat(
-        "no dashboard of Ray answers at ", place.address, " (", text, "); accepted: its address on port 8265 (ray: ",
-        "{address: …}, --ray address=… or RAY_ADDRESS), from here, as `ray job list --address` takes it"));
+    return absl::Status(
+        unreachable,
+        absl::StrCat("no dashboard of Ray answers at ", place.address, " (", text,
+                     "); accepted: its address on port 8265 (ray: ",
+                     "{address: …}, --ray address=… or RAY_ADDRESS), from here, as `ray job list --address` takes it"));
   if (kind == "refused") return absl::InvalidArgumentError(absl::StrCat("Ray refuses it: ", text));
   return absl::UnavailableError(absl::StrCat("Ray at ", place.address, ": ", text));
 }
@@ -83,7 +89,8 @@ absl::StatusOr<std::map<std::string, JobNews>> ParseRayJobs(std::string_view ans
   std::map<std::string, JobNews> news;
   try {
     for (const auto& [id, job] : object.at("jobs").items())
-      news[id] = NewsOfRay(job.at("status").get<std::string>(), job.at("message").get<std::string>());
+      news[id] = NewsOfRay(job.at("status").get<std::string>(), job.at("message").get<std::string>(),
+                           job.value("exit_code", nlohmann::json()));
   } catch (const nlohmann::json::exception&) {
     return absl::UnavailableError("Ray's client has answered something else than expected");
   }
@@ -97,20 +104,23 @@ JobTerms RayJobs::TermsOf(const HostSetting& setting) const {
   return {.hosts = setting.ray.value_or(RaySetting()).nodes, .signal_cancels = true};
 }
 
-absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience) const {
+absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience,
+                                               absl::StatusCode unreachable) const {
   return RunClientProgram(
       {.system = "Ray",
        .text = kRayClientProgram,
        .python = place_.python,
        .environment = ClientEnvironment(environment_),
        .missing = "no_ray",
-       .error_of = [this](const std::string& kind, const std::string& text) { return ErrorOfRay(kind, text, place_); }},
+       .error_of = [&](const std::string& kind,
+                       const std::string& text) { return ErrorOfRay(kind, text, place_, unreachable); }},
       words, patience);
 }
 
 absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std::string& after) {
   RETURN_IF_ERROR(PutDriver(script, kRayDriverPrograms));
-  ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience));
+  ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience,
+                                                       absl::StatusCode::kNotFound));
   return IdInAnswer("Ray", answer);
 }
 

@@ -38,8 +38,10 @@ class RayJobs final : public JobEngine {
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
 
  private:
-  // Runs the program with these words behind its name. Returns the one line of JSON that it prints, or its error.
-  absl::StatusOr<std::string> AskClient(const std::vector<std::string>& words, absl::Duration patience) const;
+  // Runs the program with these words behind its name. Returns the one line of JSON that it prints, or its error, which
+  // has the code `unreachable` where no dashboard answers.
+  absl::StatusOr<std::string> AskClient(const std::vector<std::string>& words, absl::Duration patience,
+                                        absl::StatusCode unreachable = absl::StatusCode::kUnavailable) const;
 
   const std::vector<std::string> environment_;
   const RayPlace place_;

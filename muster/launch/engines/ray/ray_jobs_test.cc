@@ -39,8 +39,9 @@ TEST_F(RayJobsTest, NewsAreReadFromRaysStates) {
       "1": {"status": "PENDING", "message": "Job has not started yet."},
       "2": {"status": "RUNNING", "message": "Job is currently running."},
       "3": {"status": "STOPPED", "message": "Job was intentionally stopped."},
-      "4": {"status": "FAILED", "message": "failed with exit code 2, last available logs:\nfirst\nlast line\n"},
-      "5": {"status": "SUCCEEDED", "message": ""}}})");
+      "4": {"status": "FAILED", "message": "failed with exit code 2, last available logs:\nfirst\nlast line\n", "exit_code": 2},
+      "5": {"status": "SUCCEEDED", "message": "", "exit_code": null},
+      "6": {"status": "FAILED", "message": "failed with exit code -9", "exit_code": -9}}})");
   ASSERT_TRUE(news.ok()) << news.status();
   EXPECT_EQ(news->at("1").phase, JobPhase::kWaits);
   EXPECT_EQ(news->at("2").phase, JobPhase::kRuns);
@@ -48,7 +49,10 @@ TEST_F(RayJobsTest, NewsAreReadFromRaysStates) {
   EXPECT_TRUE(news->at("3").cancelled);
   EXPECT_EQ(news->at("4").text, "FAILED (last line)");
   EXPECT_FALSE(news->at("4").cancelled);
+  EXPECT_EQ(news->at("4").exit_code, 2);
   EXPECT_EQ(news->at("5").text, "SUCCEEDED");
+  EXPECT_EQ(news->at("5").exit_code, std::nullopt);
+  EXPECT_EQ(news->at("6").exit_code, 137);
   for (const char* answer : {"", "[]", "{}", R"({"jobs": {"1": {"status": 3}}})"})
     EXPECT_FALSE(ParseRayJobs(answer).ok()) << answer;
 }
@@ -63,6 +67,8 @@ TEST_F(RayJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_THAT(WhyNot(), AllOf(HasSubstr("has no Ray: pip install 'ray[default]'"), HasSubstr("No module named ray")));
   Python("echo '{\"error\": \"unreachable\", \"text\": \"refused\"}'; exit 1");
   EXPECT_THAT(WhyNot(), HasSubstr("no dashboard of Ray answers at http://h1:8265 (refused); accepted: its address"));
+  EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"a"}).status())) << "a job that is there may be found later";
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was submitted";
   Python("echo '{\"error\": \"refused\", \"text\": \"status code 403\"}'; exit 1");
   EXPECT_TRUE(absl::IsInvalidArgument(Jobs().Look({"a"}).status()));
   Python("echo oops >&2; exit 3");

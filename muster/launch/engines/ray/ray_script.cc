@@ -21,12 +21,16 @@ if ! [ -x "$muster" ]; then
   echo "muster: $(hostname) has no $muster: put muster into a folder that the node of the job's driver sees, too" >&2
   exit 2
 fi
+# Any folder named ray would do for find_spec, as that of Ray's sessions in /tmp, but has no origin.
+has_ray='import importlib.util, sys
+spec = importlib.util.find_spec("ray")
+sys.exit(spec is None or spec.origin is None)'
 for one in "$python" python3 python; do
-  if "$one" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("ray") is None)' 2>/dev/null; then
+  if "$one" -c "$has_ray" 2>/dev/null; then
     exec "$one" "$folder/driver/ray_driver.py" "$folder/job.sh" "$@"
   fi
 done
-echo "muster: $(hostname) has no $python with Ray, where the job's driver runs: say which python has it (ray: python)" >&2
+echo "muster: $(hostname) has no $python with Ray, where the job's driver runs: say which python has it there (ray: {python: FILE})" >&2
 exit 2
 )sh";
 

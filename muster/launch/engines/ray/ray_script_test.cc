@@ -65,6 +65,11 @@ TEST(RayScriptTest, ANodeWithoutMusterOrRaySaysSo) {
     chmod((scratch / name).c_str(), 0700);
   }
   EXPECT_THAT(said("/bin/true"), HasSubstr(absl::StrCat(" has no ", scratch / "python", " with Ray, where the job's")));
+  // A folder of that name where the job begins is no Ray.
+  scratch.Write("ray/file", "");
+  for (const char* name : {"python", "python3"})
+    scratch.Write(name, absl::StrCat("#!/bin/sh\ncd ", scratch.path(), "; exec /usr/bin/python3 -S \"$@\"\n"));
+  EXPECT_THAT(said("/bin/true"), HasSubstr("say which python has it there (ray: {python: FILE})"));
 }
 
 TEST(RayPlaceTest, IsReadAsItIsWritten) {

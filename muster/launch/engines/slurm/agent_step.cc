@@ -20,8 +20,13 @@ constexpr size_t kMostUnfinished = 4 << 10;  // of a line; a longer one counts a
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AgentStep>> AgentStep::Start(AgentStepOptions options, FdLoop& loop) {
-  ASSIGN_OR_RETURN(PipedProgram srun, PipedProgram::Start(options.words, options.environment));
-  return std::unique_ptr<AgentStep>(new AgentStep(std::move(options), std::move(srun), loop));
+  absl::StatusOr<PipedProgram> srun = PipedProgram::Start(options.words, options.environment);
+  if (absl::IsNotFound(srun.status()))
+    return absl::NotFoundError(
+        "there is no srun in the PATH, by which Slurm starts tasks; accepted: a machine with Slurm's commands, with "
+        "the folder that has them in the PATH");
+  RETURN_IF_ERROR(srun.status());
+  return std::unique_ptr<AgentStep>(new AgentStep(std::move(options), *std::move(srun), loop));
 }
 
 AgentStep::AgentStep(AgentStepOptions options, PipedProgram srun, FdLoop& loop)

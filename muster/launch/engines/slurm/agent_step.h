@@ -25,7 +25,8 @@ struct AgentStepOptions {
 
 class AgentStep {
  public:
-  // Borrows `loop`, which must outlive it. NotFound or PermissionDenied: there is no srun in the PATH.
+  // Borrows `loop`, which must outlive it. NotFound: there is no srun in the PATH, with the way out. Other errors are
+  // those of PipedProgram::Start.
   static absl::StatusOr<std::unique_ptr<AgentStep>> Start(AgentStepOptions options, FdLoop& loop);
   // Kills srun if it still runs; what the step has on the nodes may go on then.
   ~AgentStep();

@@ -19,6 +19,12 @@ constexpr absl::string_view kNoNotice[] = {"TERM", "15", "INT", "2"};
 
 // A signal ends `wait`, but not the supervisor; the last wait has the supervisor's own exit status.
 constexpr char kScriptBody[] = R"sh(
+if [ ! -x "$muster" ]; then
+  why="${SLURMD_NODENAME:-$HOSTNAME} has no $muster: put muster into a folder that all nodes see"
+  echo "$why" >"$over"
+  echo "muster: $why" >&2
+  exit 2
+fi
 tell() { kill -s "$1" "$supervisor" 2>/dev/null; }
 trap 'ending=1; tell TERM' TERM
 trap 'ending=1; tell INT' INT

@@ -63,6 +63,17 @@ TEST_F(JobScriptTest, ASupervisorThatComesToItsEndEndsTheJobWithItsCode) {
   EXPECT_THAT(output.err, Not(HasSubstr("was killed")));
 }
 
+TEST_F(JobScriptTest, ANodeWithoutMusterIsNamedForWhoeverLooksAtTheJob) {
+  scratch_.Write("job.sh", JobScript(Request()));
+  const ProgramOutput output =
+      *RunToItsEnd({"bash", scratch_ / "job.sh"}, {"PATH=/usr/bin:/bin", "SLURMD_NODENAME=h1"}, kPatience);
+  EXPECT_EQ(output.status.code, 2);
+  const std::string why =
+      absl::StrCat("h1 has no ", scratch_ / "muster", ": put muster into a folder that all nodes see\n");
+  EXPECT_EQ(output.err, "muster: " + why);
+  EXPECT_EQ(scratch_.Read("over"), why);
+}
+
 TEST_F(JobScriptTest, AnErrorOfTheSupervisorIsNoDeath) {
   const ProgramOutput output = Run("echo once; exit 3");
   EXPECT_EQ(output.status.code, 3);

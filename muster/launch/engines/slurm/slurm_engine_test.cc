@@ -50,8 +50,7 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
   void MakeEngine(const Clock& clock) {
     engine_ = std::make_unique<SlurmEngine>(
         SlurmEngineOptions{.hosts = {"n1", "n2"},
-                           .environment = {absl::StrCat("PATH=", folder_.path(), ":/usr/bin:/bin"), "SLURM_JOB_ID=7",
-                                           "SLURM_NTASKS=9", "MUSTER_JOB_TOKEN=token"},
+                           .environment = environment_,
                            .job = "job-1",
                            .muster = folder_ / "muster",
                            .folder = folder_.path(),
@@ -101,6 +100,8 @@ class SlurmEngineTest : public ::testing::Test, public EngineEvents {
   Socket end_;
   FdLoop loop_{RealClock()};
   SimulatedClock simulated_clock_{RealClock().Now()};
+  std::vector<std::string> environment_ = {absl::StrCat("PATH=", folder_.path(), ":/usr/bin:/bin"), "SLURM_JOB_ID=7",
+                                           "SLURM_NTASKS=9", "MUSTER_JOB_TOKEN=token"};
   std::vector<std::string> notes_;
   std::vector<std::pair<std::string, AgentStream>> streams_;
   std::vector<std::string> failures_;
@@ -253,6 +254,16 @@ TEST_F(SlurmEngineTest, AStepThatWaitsSaysSo) {
 TEST_F(SlurmEngineTest, WithoutMusterItDoesntStart) {
   std::filesystem::remove(folder_ / "muster");
   EXPECT_EQ(engine_->Start(*this).code(), absl::StatusCode::kNotFound);
+}
+
+// Otherwise it would be said of srun what is said of the user's program.
+TEST_F(SlurmEngineTest, WithoutSrunItSaysThatSlurmsIsMissing) {
+  std::filesystem::remove(folder_ / "srun");
+  environment_ = {absl::StrCat("PATH=", folder_.path())};
+  MakeEngine(RealClock());
+  const absl::Status none = engine_->Start(*this);
+  EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("there is no srun in the PATH, by which Slurm starts tasks"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -51,6 +52,12 @@ bool IsWaiting(absl::string_view state) {
          state == "RESV_DEL_HOLD";
 }
 
+// States of a job that Slurm has ended, or its node.
+bool IsOfKilledJob(absl::string_view state) {
+  constexpr absl::string_view kKilled[] = {"OUT_OF_MEMORY", "NODE_FAIL", "PREEMPTED", "TIMEOUT", "DEADLINE"};
+  return std::find(std::begin(kKilled), std::end(kKilled), state) != std::end(kKilled);
+}
+
 // Reasons that go away when somebody changes something, not when other jobs end.
 bool IsStuck(absl::string_view reason) {
   constexpr absl::string_view kStuck[] = {"AccountNotAllowed", "BadConstraints",     "DependencyNeverSatisfied",
@@ -61,7 +68,10 @@ bool IsStuck(absl::string_view reason) {
   return std::find(std::begin(kStuck), std::end(kStuck), reason) != std::end(kStuck);
 }
 
-JobNews NewsOfState(absl::string_view state, absl::string_view reason) {
+// What Slurm says of a script whose output file its host can't open.
+constexpr char kLaunchFailure[] = "JobLaunchFailure";
+
+JobNews NewsOfState(absl::string_view state, absl::string_view host, absl::string_view reason) {
   const bool says_why = !reason.empty() && reason != "None";
   JobNews news{.phase = IsWaiting(state)   ? JobPhase::kWaits
                         : IsRunning(state) ? JobPhase::kRuns
@@ -72,6 +82,9 @@ JobNews NewsOfState(absl::string_view state, absl::string_view reason) {
                .ending = state == "COMPLETING",
                .reason = says_why ? std::string(reason) : "",
                .time_over = reason == "TimeLimit" || state == "TIMEOUT"};
+  if (news.phase == JobPhase::kEnded && reason == kLaunchFailure)
+    news.opened_nothing = host.empty() || host == "n/a" ? "the job's first node" : std::string(host);
+  if (IsOfKilledJob(state)) news.exit_code = 128 + SIGKILL;
   return news;
 }
 
@@ -111,9 +124,9 @@ absl::StatusOr<ProgramOutput> RunSbatch(const std::vector<std::string>& words,
 std::map<std::string, JobNews> ParseQueue(std::string_view text) {
   std::map<std::string, JobNews> news;
   for (const absl::string_view line : absl::StrSplit(AbslView(text), '\n', absl::SkipWhitespace())) {
-    const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits('|', 2));
-    if (fields.size() == 3)
-      news[std::string(fields[0])] = NewsOfState(fields[1], absl::StripAsciiWhitespace(fields[2]));
+    const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits('|', 3));
+    if (fields.size() == 4)
+      news[std::string(fields[0])] = NewsOfState(fields[1], fields[2], absl::StripAsciiWhitespace(fields[3]));
   }
   return news;
 }
@@ -125,7 +138,7 @@ std::map<std::string, JobNews> ParseAccounting(std::string_view text) {
     if (fields.size() != 2) continue;
     // "CANCELLED by 1000" names a user by number.
     const std::string state(fields[1].substr(0, fields[1].find(' ')));
-    news[std::string(fields[0])] = NewsOfState(state, "");
+    news[std::string(fields[0])] = NewsOfState(state, "", "");
   }
   return news;
 }
@@ -162,6 +175,7 @@ absl::StatusOr<std::string> SlurmJobs::WouldTake(const std::string& script_text)
   const std::string path = absl::StrCat("/proc/", getpid(), "/fd/", script.fd());
   ASSIGN_OR_RETURN(const ProgramOutput output,
                    RunSbatch({"sbatch", "--test-only", path}, WithoutOptionsOf(script_text, environment_), kPatience));
+  if (!output.status.ok()) return absl::InvalidArgumentError(WordsOf(output));
   return WordsOf(output);
 }
 
@@ -172,7 +186,7 @@ absl::StatusOr<std::map<std::string, JobNews>> SlurmJobs::Look(const std::vector
         ids.begin() + static_cast<ptrdiff_t>(first),
         ids.begin() + static_cast<ptrdiff_t>(std::min(ids.size(), first + kJobsAtOnce)));
     ASSIGN_OR_RETURN(const ProgramOutput output,
-                     RunToItsEnd({"squeue", "--noheader", "--states=all", "--format=%i|%T|%r",
+                     RunToItsEnd({"squeue", "--noheader", "--states=all", "--format=%i|%T|%B|%r",
                                   absl::StrCat("--jobs=", absl::StrJoin(some, ","))},
                                  environment_, kLookPatience));
     // It fails for a single job that it doesn't know.

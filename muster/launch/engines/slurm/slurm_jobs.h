@@ -40,7 +40,7 @@ class SlurmJobs final : public JobEngine {
   const std::vector<std::string> environment_;  // of the commands
 };
 
-// Reads lines "17|PENDING|Resources" of squeue into news.
+// Reads lines "17|FAILED|h1|JobLaunchFailure" of squeue into news: job, state, host of the script, reason.
 std::map<std::string, JobNews> ParseQueue(std::string_view text);
 // Reads lines "17|CANCELLED by 1000" of sacct into news.
 std::map<std::string, JobNews> ParseAccounting(std::string_view text);

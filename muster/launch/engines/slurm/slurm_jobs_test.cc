@@ -60,7 +60,8 @@ TEST_F(SlurmJobsTest, WhatSlurmWouldDoWithAScriptIsAskedWithoutSubmittingIt) {
   Command("sbatch", "[ $1 = --test-only ] || exit 9; echo \"sbatch: Job 7 to start for $(tail -n 1 $2)\" >&2");
   EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\necho me\n"), "sbatch: Job 7 to start for echo me");
   Command("sbatch", "echo 'allocation failure: Invalid account' >&2; exit 1");
-  EXPECT_EQ(*Jobs().WouldTake("#!/bin/bash\n"), "allocation failure: Invalid account");
+  EXPECT_EQ(Jobs().WouldTake("#!/bin/bash\n").status(),
+            absl::InvalidArgumentError("allocation failure: Invalid account"));
 }
 
 TEST_F(SlurmJobsTest, WithoutSbatchItSaysWhereToSubmit) {
@@ -75,7 +76,7 @@ TEST_F(SlurmJobsTest, AJobGetsNothingOfTheJobAroundIt) {
 }
 
 TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
-  Command("squeue", "printf '1|PENDING|Resources\\n2|RUNNING|None\\n3|COMPLETING|NodeDown\\n'");
+  Command("squeue", "printf '1|PENDING|n/a|Resources\\n2|RUNNING|h1|None\\n3|COMPLETING|h1|NodeDown\\n'");
   Command("sacct",
           "[ \"$*\" = '--allocations --noheader --parsable2 --format=JobIDRaw,State --jobs=4,5,6' ] || exit 9; "
           "printf '4|CANCELLED by 1000\\n5|TIMEOUT\\n'");
@@ -84,7 +85,7 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   EXPECT_EQ(news->at("1").phase, JobPhase::kWaits);
   EXPECT_EQ(news->at("1").text, "PENDING (Resources)");
   EXPECT_FALSE(news->at("1").stuck);
-  EXPECT_TRUE(ParseQueue("1|PENDING|PartitionTimeLimit\n").at("1").stuck);
+  EXPECT_TRUE(ParseQueue("1|PENDING|n/a|PartitionTimeLimit\n").at("1").stuck);
   EXPECT_EQ(news->at("2").phase, JobPhase::kRuns);
   EXPECT_EQ(news->at("2").text, "RUNNING");
   EXPECT_TRUE(news->at("3").ending);
@@ -93,6 +94,9 @@ TEST_F(SlurmJobsTest, NewsComesFromSqueueAndThenFromSacct) {
   EXPECT_TRUE(news->at("4").cancelled);
   EXPECT_EQ(news->at("5").text, "TIMEOUT");
   EXPECT_TRUE(news->at("5").time_over);
+  EXPECT_EQ(news->at("5").exit_code, 137);
+  EXPECT_EQ(ParseQueue("1|NODE_FAIL|h1|None\n").at("1").exit_code, 137);
+  EXPECT_EQ(ParseQueue("1|FAILED|h1|JobLaunchFailure\n").at("1").exit_code, std::nullopt);
   EXPECT_EQ(news->at("6").phase, JobPhase::kUnknown);
 }
 
@@ -173,6 +177,15 @@ TEST_F(SlurmJobsTest, ARequeuedJobBeginsAtOnce) {
   Noting("scontrol", "exit 1");  // which costs two minutes, and nothing else
   Jobs().Hasten("7");
   EXPECT_EQ(Told(), "update JobId=7 StartTime=now\n");
+}
+
+TEST(ParseQueueTest, TheHostThatCantOpenTheOutputOfTheScriptIsNamed) {
+  const JobNews news = ParseQueue("1|FAILED|h1|JobLaunchFailure\n").at("1");
+  EXPECT_EQ(news.opened_nothing, "h1");
+  EXPECT_EQ(news.text, "FAILED (JobLaunchFailure)");
+  EXPECT_EQ(ParseQueue("1|FAILED|n/a|JobLaunchFailure\n").at("1").opened_nothing, "the job's first node");
+  EXPECT_EQ(ParseQueue("1|FAILED|h1|NonZeroExitCode\n").at("1").opened_nothing, "");
+  EXPECT_EQ(ParseQueue("1|PENDING|n/a|JobLaunchFailure\n").at("1").opened_nothing, "") << "it is tried again";
 }
 
 TEST(ParseQueueTest, LinesOfAnotherFormAreSkipped) {

@@ -65,7 +65,7 @@ absl::Status ErrorOfSpark(const std::string& kind, const std::string& text, cons
   if (kind == "no_java")
     return absl::NotFoundError(absl::StrCat("Spark needs Java: install a JRE, or set JAVA_HOME (", text, ")"));
   if (kind == "unreachable")
-    return absl::UnavailableError(
+    return absl::NotFoundError(
         absl::StrCat("no master of Spark answers at ", place.address, " (", text,
                      "); accepted: its address as spark-submit --master takes it, from here (spark: {address: …}, ",
                      "--address …)"));

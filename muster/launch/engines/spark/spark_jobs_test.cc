@@ -110,6 +110,7 @@ TEST_F(SparkJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_THAT(WhyNot(), HasSubstr("Spark needs Java: install a JRE, or set JAVA_HOME (there is no java in PATH)"));
   Python("echo '{\"error\": \"unreachable\", \"text\": \"refused\"}'; exit 1");
   EXPECT_THAT(WhyNot(), HasSubstr("no master of Spark answers at spark://h1:7077 (refused); accepted: its address"));
+  EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was started";
   Python("echo '{\"error\": \"refused\", \"text\": \"no address\"}'; exit 1");
   EXPECT_TRUE(absl::IsInvalidArgument(Jobs().Submit(scratch_ / "job.sh", "").status()));
   Python("echo oops >&2; exit 3");

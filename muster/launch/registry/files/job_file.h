@@ -1,5 +1,7 @@
 // The file `job` of a run whose supervisor is in a job of an engine, as one of Slurm: which job that is
-// (docs/slurm_jobs.md). Written by the process that submits it and then by the supervisor. Thread-safe.
+// (docs/slurm_jobs.md). Written by the process that submits it and then by the supervisor. That somebody has asked for
+// its end is a file of its own beside it, so that neither of them takes it back by what it has read before.
+// Thread-safe.
 #pragma once
 
 #include <optional>
@@ -30,9 +32,15 @@ struct JobOfRun {
   bool operator==(const JobOfRun&) const = default;
 };
 
-// Returns nullopt if there is no such file: the run isn't in a job. DataLoss: muster hasn't written it.
+// Returns nullopt if there is no such file: the run isn't in a job. `killed` is also true from NoteKilled on, whatever
+// has been written since. DataLoss: muster hasn't written it.
 absl::StatusOr<std::optional<JobOfRun>> ReadJobFile(const std::string& path);
 // Errors are those of ReplaceFile.
 [[nodiscard]] absl::Status WriteJobFile(const std::string& path, const JobOfRun& job);
+// Notes for good that somebody has asked for the end of the run whose file `job` this is. Errors are those of
+// ReplaceFile.
+[[nodiscard]] absl::Status NoteKilled(const std::string& path);
+// Removes both, before another attempt.
+void RemoveJobFile(const std::string& path);
 
 }  // namespace muster

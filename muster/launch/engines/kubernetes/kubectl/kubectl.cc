@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostKubectlWords = 1500;  // bytes of what it says that are shown
 constexpr size_t kMostKubectlOutput = size_t{64} << 20;
-constexpr absl::Duration kConfigPatience = absl::Seconds(10);
+constexpr char kNoContext[] = "current-context is not set";
 
 // kubectl's log on stderr: "E1129 20:35:47.67 11497 memcache.go:265] …".
 bool IsKubectlLog(absl::string_view line) {
@@ -100,19 +100,54 @@ Kubectl::Kubectl(KubernetesPlace place, std::vector<std::string> environment)
   if (place_.kubeconfig.empty()) place_.kubeconfig = ValueOf(environment_, "KUBECONFIG");
 }
 
-void Kubectl::Resolve() {
+absl::StatusOr<std::string> Kubectl::AskConfig(std::vector<std::string> words, absl::Duration patience) const {
+  words.insert(words.begin(), {place_.kubectl, "config"});
+  const auto output = RunToItsEnd(words, EnvironmentOfKubectl(environment_, place_.kubeconfig), patience);
+  if (absl::IsDeadlineExceeded(output.status()))
+    return absl::UnavailableError(absl::StrCat("kubectl doesn't answer within ", absl::FormatDuration(patience), ": `",
+                                               absl::StrJoin(words, " "),
+                                               "` is to say where the job would be; try again"));
+  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status())) return NoKubectl(output.status());
+  RETURN_IF_ERROR(output.status());
+  if (output->status.ok()) return std::string(absl::StripAsciiWhitespace(output->out));
+  const std::string said = WordsOfKubectl(output->err);
+  return absl::InvalidArgumentError(absl::StrCat("kubectl doesn't say where the job would be: `",
+                                                 absl::StrJoin(words, " "),
+                                                 "`: ", said.empty() ? output->status.ToString() : said));
+}
+
+absl::StatusOr<std::string> Kubectl::CurrentContext(absl::Duration patience) const {
+  auto context = AskConfig({"current-context"}, patience);
+  if (absl::IsInvalidArgument(context.status()) && absl::StrContains(context.status().message(), kNoContext)) return "";
+  return context;
+}
+
+absl::Status Kubectl::Resolve(absl::Duration patience) {
   place_.kubeconfig = AbsolutePaths(place_.kubeconfig);
   if (absl::StrContains(place_.kubectl, '/')) place_.kubectl = AbsolutePath(place_.kubectl);  // others are in PATH
-  const auto ask = [this](std::vector<std::string> words) -> std::string {
-    words.insert(words.begin(), place_.kubectl);
-    const auto output = RunToItsEnd(words, EnvironmentOfKubectl(environment_, place_.kubeconfig), kConfigPatience);
-    return output.ok() && output->status.ok() ? std::string(absl::StripAsciiWhitespace(output->out)) : "";
-  };
-  if (place_.context.empty()) place_.context = ask({"config", "current-context"});
-  if (place_.name_space.empty() && !place_.context.empty())
-    place_.name_space = ask({"config", "view", "--minify", absl::StrCat("--context=", place_.context),
-                             "--output=jsonpath={.contexts[0].context.namespace}"});
-  if (place_.name_space.empty() && !place_.context.empty()) place_.name_space = "default";
+  if (place_.context.empty()) {
+    ASSIGN_OR_RETURN(place_.context, CurrentContext(patience));
+  }
+  if (!place_.name_space.empty() || place_.context.empty()) return absl::OkStatus();
+  auto name_space = AskConfig({"view", "--minify", absl::StrCat("--context=", place_.context),
+                               "--output=jsonpath={.contexts[0].context.namespace}"},
+                              patience);
+  if (absl::IsInvalidArgument(name_space.status()) &&
+      absl::StrContains(name_space.status().message(), "cannot locate context"))
+    return NoContext(std::string(name_space.status().message()));
+  RETURN_IF_ERROR(name_space.status());
+  place_.name_space = name_space->empty() ? "default" : *name_space;
+  return absl::OkStatus();
+}
+
+absl::Status Kubectl::CheckSamePlace() const {
+  if (!place_.context.empty()) return absl::OkStatus();
+  const auto context = CurrentContext(kConfigPatience);
+  if (!context.ok()) return absl::UnavailableError(context.status().message());
+  if (context->empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("kubectl's current context is '", *context,
+                                             "' now, and there was none when the job was submitted: it would ask "
+                                             "another cluster; `kubectl config unset current-context` undoes that"));
 }
 
 std::string Kubectl::InPlace() const {
@@ -120,13 +155,22 @@ std::string Kubectl::InPlace() const {
                       place_.name_space.empty() ? "that of the context" : place_.name_space, ")");
 }
 
+absl::Status Kubectl::NoContext(const std::string& said) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat("kubectl knows no context '", place_.context, "': ", said,
+                   "; accepted: kubernetes: {context: …}, one of those that `kubectl config get-contexts` lists"));
+}
+
+absl::Status Kubectl::NoKubectl(const absl::Status& why) const {
+  return absl::NotFoundError(absl::StrCat("there is no ", place_.kubectl, " here (", std::string(why.message()),
+                                          "): install kubectl, or say where it is (kubernetes: {kubectl: …})"));
+}
+
 absl::Status Kubectl::ErrorOf(const std::string& said) const {
   if (HasOneOf(said, {"context was not found", "does not exist\"; context", "no context exists",
-                      "no configuration has been provided", "current-context is not set"}) ||
-      (HasOneOf(said, {"context"}) && HasOneOf(said, {"does not exist"})))
-    return absl::InvalidArgumentError(
-        absl::StrCat("kubectl knows no context '", place_.context, "': ", said,
-                     "; accepted: kubernetes: {context: …}, one of those that `kubectl config get-contexts` lists"));
+                      "no configuration has been provided", kNoContext}) ||
+      (HasOneOf(said, {"context \""}) && HasOneOf(said, {"does not exist"})))
+    return NoContext(said);
   if (place_.context.empty() && HasOneOf(said, {"localhost:8080"}))
     return absl::InvalidArgumentError(
         absl::StrCat("kubectl has no cluster: its configuration has no current context (", said,
@@ -134,13 +178,20 @@ absl::Status Kubectl::ErrorOf(const std::string& said) const {
   if (HasOneOf(said, {"exceeded quota", "quota exceeded"}))
     return absl::ResourceExhaustedError(absl::StrCat("the namespace's quota has no room for all pods: ", said,
                                                      "; ask for less, or wait until other jobs have ended"));
+  // The API or what it asks, as a webhook or etcd, has failed: the same may be taken the next time.
+  if (HasOneOf(said, {"(InternalError)", "(Conflict)", "(TooManyRequests)", "(Timeout)", "(ServerTimeout)",
+                      "(ServiceUnavailable)", "the object has been modified", "internal error occurred",
+                      "an error on the server", "unable to return a response in the time allotted",
+                      "unable to handle the request", "too many requests", "etcdserver", "no leader",
+                      "connection reset", "client connection lost", "unexpected eof", "deadline exceeded"}))
+    return absl::UnavailableError(absl::StrCat(InPlace(), " can't do now what is asked for: ", said, "; try again"));
   if (HasOneOf(said, {"unauthorized", "you must be logged in", "getting credentials", "token has expired",
                       "certificate has expired"}))
     return absl::PermissionDeniedError(
         absl::StrCat(InPlace(), " doesn't know you: ", said, "; log in as for your own `kubectl get pods`"));
   if (HasOneOf(said, {"unable to connect to the server", "was refused", "connection refused", "i/o timeout",
                       "no such host", "handshake timeout", "no route to host", "network is unreachable",
-                      "service unavailable", "etcdserver", "too many requests", "timed out", ": eof"}))
+                      "service unavailable", "timed out", ": eof"}))
     return absl::UnavailableError(absl::StrCat(InPlace(), " doesn't answer kubectl: ", said,
                                                "; does `kubectl get pods` answer with the same context?"));
   if (HasOneOf(said, {"namespaces \""}) && HasOneOf(said, {"not found"}))
@@ -169,10 +220,7 @@ Kubectl::Asked Kubectl::Ask(const std::vector<std::string>& words, const std::st
 
 absl::StatusOr<std::string> Kubectl::AnswerTo(Asked& asked) const {
   auto output = asked.ok() ? asked->Wait() : absl::StatusOr<ProgramOutput>(asked.status());
-  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
-    return absl::NotFoundError(absl::StrCat("there is no ", place_.kubectl, " here (",
-                                            std::string(output.status().message()),
-                                            "): install kubectl, or say where it is (kubernetes: {kubectl: …})"));
+  if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status())) return NoKubectl(output.status());
   if (absl::IsDeadlineExceeded(output.status()))
     return absl::UnavailableError(
         absl::StrCat(InPlace(), " doesn't answer kubectl: ", std::string(output.status().message())));

@@ -34,8 +34,13 @@ class Kubectl {
 
   const KubernetesPlace& place() const { return place_; }
   // Makes the place's files absolute, as other commands have other working folders, and fills in the context and
-  // namespace that kubectl's configuration names, where there is a kubectl and a context; doesn't ask the API.
-  void Resolve();
+  // namespace that kubectl's configuration names; without a current context, as in a pod, both stay empty. Doesn't ask
+  // the API. An error: they can't be found out, and a job would be where nobody finds it again. NotFound: there is no
+  // kubectl. Unavailable: it doesn't answer within `patience`. InvalidArgument: its words.
+  [[nodiscard]] absl::Status Resolve(absl::Duration patience = kConfigPatience);
+  // Unavailable: the place has no context, and kubectl has a current one by now, or doesn't say: it would ask another
+  // cluster than the one that has the job. OK where the place has a context.
+  [[nodiscard]] absl::Status CheckSamePlace() const;
   // Runs kubectl with these words behind the context and namespace, and `input` on its stdin. Returns what it has
   // written. NotFound: there is no kubectl. Unavailable: the API doesn't answer. PermissionDenied: it may not be asked
   // that. ResourceExhausted: a quota is full. InvalidArgument: another refusal. Each has kubectl's own words, and says
@@ -50,7 +55,14 @@ class Kubectl {
 
  private:
   static constexpr absl::Duration kPatience = absl::Seconds(20);
+  static constexpr absl::Duration kConfigPatience = absl::Seconds(10);
 
+  // Returns what `kubectl config` says to these words. Errors are those of Resolve.
+  absl::StatusOr<std::string> AskConfig(std::vector<std::string> words, absl::Duration patience) const;
+  // Returns "" if it has none.
+  absl::StatusOr<std::string> CurrentContext(absl::Duration patience) const;
+  absl::Status NoContext(const std::string& said) const;
+  absl::Status NoKubectl(const absl::Status& why) const;
   absl::Status ErrorOf(const std::string& said) const;
   std::string InPlace() const;
 
