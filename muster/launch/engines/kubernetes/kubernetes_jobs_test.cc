@@ -121,7 +121,7 @@ TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) 
       {R"("requests.cpu": "4")", "asked requests.cpu=4.1, hard requests.cpu=4;"},
       {R"("cpu": "4099m")", "asked cpu=4100m, hard cpu=4099m"},
       {R"("limits.memory": "3071Mi")", "asked limits.memory=3072Mi, hard limits.memory=3071Mi"},
-      {R"("limits.memory": "3221225471")", "memory=3221225472, hard"},
+      {R"("limits.memory": "3221225000")", "memory=3221225472, hard"},
       {R"("requests.nvidia.com/gpu": "1")", "gpu=2, hard"},
       {R"("services": "0")", "asked services=1"}};
   for (const auto& [hard, said] : too_small) {
