@@ -290,7 +290,8 @@ void AgentServer::Finish() {
   dialer_.reset();
   executor_.Close();
   if (link_.stopped() && options_.job_ended) options_.job_ended();
-  place_.folder.Remove(/*all=*/link_.stopped());
+  // One whose starter has gone isn't asked for by anybody any more; without its guard, something of it may be left.
+  place_.folder.Remove(/*all=*/link_.stopped() || (place_.until_closed.valid() && !lost_keeper_));
   streams_.clear();
   keeper_->Goodbye();  // last: should this process be killed before, its next life ends what it hasn't
   done_ = true;

@@ -93,9 +93,9 @@ TEST(ShellScript, SaysWhichOfSeveralCommandsHasFailed) {
   Shell shell({"echo first", "false", "echo never"});
   EXPECT_EQ(shell.Wait(), (ExitStatus{.code = 1}));
   EXPECT_EQ(shell.out, "first\nmuster: command 2 of 3, `false`, exited with 1\n");
-  Shell lines({"true", "echo '\\n%s' |\nfalse"});
+  Shell lines({"true", ": '\\n%s' &&\nfalse"});
   lines.Wait();
-  EXPECT_EQ(lines.out, "muster: command 2 of 2, `echo '\\n%s' |\\x0afalse`, exited with 1\n");
+  EXPECT_EQ(lines.out, "muster: command 2 of 2, `: '\\n%s' &&\\x0afalse`, exited with 1\n");
   Shell silent({"true", "false"}, FailedCommand::kNotNamed);
   EXPECT_EQ(silent.Wait(), (ExitStatus{.code = 1}));
   EXPECT_EQ(silent.out, "");

@@ -19,6 +19,7 @@
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/experiment/handover.h"
 #include "muster/launch/experiment/task_logs.h"
 #include "muster/launch/jobs/far_jobs.h"
@@ -372,8 +373,10 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
                                   run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
            .exit_code = ExitCodeOf(run.news)};
   }
+  const auto before = registry_.Run(id);
   RETURN_IF_ERROR(EndLostInJob(home_, registry_, id, end));
   RemoveHandover(home_, id);
+  if (before.ok()) unlink(RendezvousFileIn(home_.folder(id), before->run_id).c_str());
   if (!IsFar(home_, id)) SayInLog(home_, id, end, clock_);
   return std::vector<std::string>{absl::StrCat("experiment ", id.ToString(), ": ", end.reason)};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/jobs/job_wait.h"
 #include "muster/launch/jobs/submit_job.h"
 #include "muster/launch/registry/files/machine_id.h"
@@ -365,6 +366,22 @@ TEST_F(JobWatchTest, StartOverLetsARunBeginOnceMore) {
   ASSERT_TRUE(registry_->StartOver(id, "once more").ok());
   EXPECT_THAT(registry_->OpenRuns().value(), ElementsAre(id));
   EXPECT_THAT(PosixFileSystem().ListDirectory(home_.open_folder()).value(), ElementsAre("1"));
+}
+
+TEST_F(JobWatchTest, TheSecretOfARunWhoseSupervisorWasKilledGoes) {
+  const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+  Bring(*registry_, id, RunState::kRunning);
+  RunRecord run = Get(*registry_, id);
+  run.run_id = "abcd";
+  ASSERT_TRUE(registry_->SetRun(run).ok());
+  const std::string secret = RendezvousFileIn(home_.folder(id), "abcd");
+  ASSERT_TRUE(WriteFileAtomically(PosixFileSystem(), secret, {}).ok());
+  engine_.news["17"] = {.phase = JobPhase::kRuns};
+  Look();
+  EXPECT_TRUE(PosixFileSystem().Exists(secret));
+  engine_.news["17"] = {.phase = JobPhase::kEnded, .text = "its driver has ended"};
+  Look();
+  EXPECT_FALSE(PosixFileSystem().Exists(secret));
 }
 
 // Jobs that have a part of their hosts, and runs that have no job.

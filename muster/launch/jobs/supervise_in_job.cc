@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/jobs/job_ending.h"
@@ -167,6 +168,7 @@ absl::Status LifeInJob::BeginAgainIfDue(const NewExperiment& experiment) {
     const absl::Duration patience = experiment.options.hosts.grace + kEndOnHosts;
     while (!engine_.EndLeftSteps(own_.id) && registry_.SinceRenewal(id_).value_or(patience) < patience)
       poll(nullptr, 0, 10 * kPauseMs);
+    unlink(RendezvousFileIn(home_.folder(id_), run.run_id).c_str());
   }
   begins_again_ = begun_anew_ ? absl::StrCat(engine_.title(), " has begun its job anew")
                               : "its supervisor was killed; another one begins the run once more";

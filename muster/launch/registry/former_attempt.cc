@@ -48,10 +48,8 @@ absl::StatusOr<RunChange> EndOfAttempt(const Home& home, const ExperimentId& id,
 
 }  // namespace
 
-absl::StatusOr<std::optional<ExclusiveFile>> TakeAskedRuns(const Home& home, int64_t number, bool shared) {
-  if (!shared) return std::optional<ExclusiveFile>();
-  ASSIGN_OR_RETURN(ExclusiveFile lock, ExclusiveFile::Take(home.experiment_lock(number), kLockPatience));
-  return std::optional<ExclusiveFile>(std::move(lock));
+absl::StatusOr<ExclusiveFile> TakeAskedRuns(const Home& home, int64_t number) {
+  return ExclusiveFile::Take(home.experiment_lock(number), kLockPatience);
 }
 
 absl::Status KeepFormer(const Home& home, int64_t number) {
@@ -75,7 +73,7 @@ absl::StatusOr<FormerAttempt> ReadFormer(const Home& home, const ExperimentId& i
 
 // What is brought back counts as one more attempt, so that every host's index takes it for news.
 absl::Status Registry::TakeRestartBack(const ExperimentId& id) {
-  ASSIGN_OR_RETURN(const std::optional<ExclusiveFile> alone, TakeAskedRuns(home_, id.number, place_.shared));
+  ASSIGN_OR_RETURN(const ExclusiveFile alone, TakeAskedRuns(home_, id.number));
   RETURN_IF_ERROR(Freshen(id.number));
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));

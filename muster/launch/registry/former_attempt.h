@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,10 +12,10 @@
 
 namespace muster {
 
-// Must be held while experiment.json gets other attempts: it has those of all runs of a grid, and commands on several
-// hosts may restart some of them. `shared`: other hosts write the home; nothing is held otherwise. Blocks for 35 s at
-// most. Errors are those of ExclusiveFile::Take.
-absl::StatusOr<std::optional<ExclusiveFile>> TakeAskedRuns(const Home& home, int64_t number, bool shared);
+// Must be held while experiment.json gets other attempts: it has those of all runs of a grid, and several
+// commands may restart some of them, each with an index of its own. Blocks for 35 s at most. Errors are those of
+// ExclusiveFile::Take.
+absl::StatusOr<ExclusiveFile> TakeAskedRuns(const Home& home, int64_t number);
 
 // Copies experiment.json, before it gets other attempts. Errors are those of ReplaceFile.
 [[nodiscard]] absl::Status KeepFormer(const Home& home, int64_t number);

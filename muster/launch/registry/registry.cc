@@ -54,17 +54,18 @@ int64_t RunsOfGrid(const NewExperiment& experiment) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::Open(const Home& home, const Clock& clock, ToRead to_read) {
-  const std::string index = ReadEnvironment().index.value_or("");
-  ASSIGN_OR_RETURN(const RegistryPlace place, FindRegistryPlace(home, index));
+  ASSIGN_OR_RETURN(RegistryPlace place, FindRegistryPlace(home, ReadEnvironment().index.value_or("")));
   absl::StatusOr<std::unique_ptr<Registry>> opened = OpenAt(home, place, clock, to_read);
   if (!absl::IsResourceExhausted(opened.status()) || to_read != ToRead::kAll) return opened;
-  ASSIGN_OR_RETURN(const RegistryPlace elsewhere, FindRegistryPlace(home, index, {.home_has_room = false}));
-  return OpenAt(home, elsewhere, clock, to_read);
+  place.database.clear();
+  place.shared = true;  // supervisors here go on with that index
+  return OpenAt(home, place, clock, to_read);
 }
 
 absl::StatusOr<std::unique_ptr<Registry>> Registry::OpenAt(const Home& home, const RegistryPlace& place,
                                                            const Clock& clock, ToRead to_read) {
-  ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(place.database));
+  ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                   place.database.empty() ? SqliteDatabase::OpenInMemory() : SqliteDatabase::Open(place.database));
   RETURN_IF_ERROR(PrepareIndex(*database, [&home] { return GreatestNumberOfFolders(home); }));
   auto registry = std::unique_ptr<Registry>(new Registry(std::move(database), home, place, clock));
   if (!registry->database_->read_only()) RETURN_IF_ERROR(TakeOverFormerRegistry(*registry->database_, home));
@@ -132,7 +133,7 @@ absl::Status Registry::Restart(const ExperimentId& id, const NewExperiment& aske
   RETURN_IF_ERROR(CheckNewExperiment(asked));
   const NewExperiment experiment = WithKeptVariables(asked);
   RETURN_IF_ERROR(Run(id).status());
-  ASSIGN_OR_RETURN(const std::optional<ExclusiveFile> alone, TakeAskedRuns(home_, id.number, place_.shared));
+  ASSIGN_OR_RETURN(const ExclusiveFile alone, TakeAskedRuns(home_, id.number));
   RETURN_IF_ERROR(Freshen(id.number));
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const RunRecord present, Run(id));

@@ -107,8 +107,8 @@ struct LostEnd {
 };
 
 // What Registry::Open reads of what is new in the files. kOpen, experiments that haven't ended, is enough for a
-// supervisor: on a host whose index is new, thousands may have ended. With kAll, for a command, the index is elsewhere
-// while the home has no room for it, so that all can still be shown. (A supervisor leases GPUs in the index.)
+// supervisor: on a host whose index is new, thousands may have ended. With kAll, for a command, the index is in
+// memory while there is no room for it, so that all can still be shown. (A supervisor leases GPUs in the index.)
 enum class ToRead { kAll, kOpen };
 
 class Registry {

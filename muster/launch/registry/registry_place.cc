@@ -29,11 +29,11 @@ absl::StatusOr<RegistryPlace> FindRegistryPlace(const Home& home, const std::str
   }
   const bool local = host.is_local(home.path());
   const bool usable = access(home.path().c_str(), W_OK) == 0 || PosixFileSystem().Exists(home.database());
-  if (local && usable && host.home_has_room) return place;
+  if (local && usable) return place;
   ASSIGN_OR_RETURN(const PrivateFolder shared, PrivateFolder::OpenShared(host.of_all));
   ASSIGN_OR_RETURN(const PrivateFolder own, shared.OpenIn(absl::StrCat("muster-", geteuid()), /*make=*/true));
   place.database = JoinPath(own.path(), IndexName(home));
-  place.shared = !local || !host.home_has_room;  // supervisors here go on with the index in it
+  place.shared = !local;
   return place;
 }
 

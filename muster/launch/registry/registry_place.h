@@ -1,5 +1,5 @@
 // Where a host keeps its index of a MUSTER_HOME (docs/experiments/state.md): in it, unless it is on a network file
-// system, where SQLite isn't safe, this user can't write there, or its disk is full.
+// system, where SQLite isn't safe, or this user can't write there.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 namespace muster {
 
 struct RegistryPlace {
-  std::string database;  // the index's file
-  bool shared = false;   // other hosts may write MUSTER_HOME, too
+  std::string database;  // the index's file; empty: it is in this process's memory alone
+  bool shared = false;   // others write MUSTER_HOME with another index
   MachineId machine;     // this one
 };
 
@@ -21,7 +21,6 @@ struct RegistryPlace {
 struct HostFolders {
   bool (*is_local)(const std::string& folder) = IsOnLocalFileSystem;
   std::string of_all = "/var/tmp";  // of its own disk; it outlives a reboot
-  bool home_has_room = true;        // false: the index may not be in it
 };
 
 // `index_folder`: the folder that MUSTER_INDEX names; empty: not set. Makes the index's folder. FailedPrecondition: the

@@ -49,16 +49,6 @@ TEST_F(RegistryPlaceTest, OnANetworkFileSystemItIsInAFolderOfThisHostAndUser) {
   EXPECT_NE(FindRegistryPlace(Home(scratch_.path() + "/other"), "", host_)->database, place->database);
 }
 
-TEST_F(RegistryPlaceTest, WithoutRoomInTheHomeItIsThereToo) {
-  host_.is_local = IsAlways;
-  host_.home_has_room = false;
-  std::filesystem::create_directory(home_.path());
-  const auto place = FindRegistryPlace(home_, "", host_);
-  ASSERT_TRUE(place.ok()) << place.status();
-  EXPECT_TRUE(absl::StartsWith(place->database, own_ + "/")) << place->database;
-  EXPECT_TRUE(place->shared) << "who had the index in the home writes on";
-}
-
 TEST_F(RegistryPlaceTest, TheFileSystemIsThatOfTheHome) {
   host_.is_local = [](const std::string& folder) { return !absl::StrContains(folder, "/home"); };
   EXPECT_TRUE(FindRegistryPlace(home_, "", host_)->shared);

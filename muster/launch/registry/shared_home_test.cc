@@ -34,6 +34,9 @@ class SharedHomeTest : public RegistryFixture {
     const std::string its_boot = boot.empty() ? "boot-of-" + host : boot;
     const RegistryPlace place{
         .database = indexes_ / (host + ".db"), .shared = true, .machine = MachineOf(host, its_boot)};
+    return OpenWith(place);
+  }
+  std::unique_ptr<Registry> OpenWith(const RegistryPlace& place) {
     return Registry::OpenAt(home_, place, clock_).value();
   }
   static std::vector<int64_t> NumbersOf(Registry& registry, bool only_open = false) {
@@ -49,6 +52,33 @@ class SharedHomeTest : public RegistryFixture {
 
   const ScratchFolder indexes_;
 };
+
+// As a command has where its disk is full.
+TEST_F(SharedHomeTest, AnIndexInMemoryHasAllAndLeavesNothing) {
+  const auto a = Open();  // with the index in the home
+  const ExperimentId id{Create(*a, Single()), 0};
+  Bring(*a, id, RunState::kRunning);
+  const auto b = OpenWith({.shared = true, .machine = MachineId::This()});
+  EXPECT_THAT(NumbersOf(*b), ElementsAre(1));
+  EXPECT_EQ(Get(*b, id).state, RunState::kRunning);
+  Bring(*a, id, RunState::kFinished);
+  EXPECT_EQ(Get(*b, id).state, RunState::kFinished);
+  ASSERT_TRUE(b->Restart(id, Single()).ok());
+  EXPECT_THAT(NumbersOf(*OpenWith({.shared = true, .machine = MachineId::This()}), true), ElementsAre(1));
+  EXPECT_FALSE(std::filesystem::exists(":memory:"));
+}
+
+// Others may have another index than the home's, even on this machine.
+TEST_F(SharedHomeTest, WhoRestartsTakesTurnsWithOthersWhateverItsIndex) {
+  const auto registry = Open();
+  const ExperimentId id{Create(*registry, Single()), 0};
+  Bring(*registry, id, RunState::kFinished);
+  const std::string lock = home_.experiment_lock(id.number);
+  std::ofstream(lock) << "";
+  Age(lock, absl::Minutes(1));  // of a command that was killed
+  ASSERT_TRUE(registry->Restart(id, Single()).ok());
+  EXPECT_FALSE(std::filesystem::exists(lock));
+}
 
 TEST_F(SharedHomeTest, AnotherHostSeesWhatIsStartedChangedAndEnded) {
   auto a = OpenOn("a"), b = OpenOn("b");

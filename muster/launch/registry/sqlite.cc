@@ -137,6 +137,10 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   return database;
 }
 
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenInMemory() {
+  return OpenAs(":memory:", "the index in memory");
+}
+
 SqliteDatabase::~SqliteDatabase() {
   for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
   MUSTER_CHECK(sqlite3_close(database_) == SQLITE_OK);

@@ -75,6 +75,8 @@ class SqliteDatabase {
   // Opens the file, makes it (for its owner only) if missing, and reads it for the first time. Opens it for reading
   // only (read_only) if it may not be written. FailedPrecondition: not a database. DataLoss: damaged.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
+  // Makes one that goes with this object.
+  static absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenInMemory();
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;

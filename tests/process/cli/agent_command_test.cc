@@ -296,7 +296,7 @@ TEST_F(AgentCommandTest, ConnectsToItsSupervisorOverTcp) {
 }
 
 // As the actor of a job of Ray holds it, whatever life of the agent that is.
-TEST_F(AgentCommandTest, EndsWhenItsStdinIsClosedAndRemovesItsFile) {
+TEST_F(AgentCommandTest, EndsWhenItsStdinIsClosedAndRemovesItsFiles) {
   const std::string file = ::testing::TempDir() + "/" + job_;
   ASSERT_EQ(WriteRendezvous(file, NewRendezvous({"127.0.0.1:1"})), absl::OkStatus());
   auto agent = PipedProgram::Start(
@@ -316,6 +316,7 @@ TEST_F(AgentCommandTest, EndsWhenItsStdinIsClosedAndRemovesItsFile) {
   ASSERT_EQ(poll(&end, 1, static_cast<int>(absl::ToInt64Milliseconds(kHang))), 1);
   EXPECT_EQ(agent->Wait(), ExitStatus{});
   EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_FALSE(std::filesystem::exists(Folder()));
 }
 
 // As two tasks of Spark may have them: without a place of its own, the second one would find the folder locked.

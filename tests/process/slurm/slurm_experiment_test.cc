@@ -100,7 +100,7 @@ TEST_F(SlurmExperiment, ANodeThatDoesntSeeMusterIsNamed) {
   EXPECT_EQ(train.Wait(), 2) << train.err;
   const std::string why = absl::StrCat("h1 has no ", own / "muster", ": put muster into a folder that all nodes see");
   EXPECT_THAT(train.err, HasSubstr(why));
-  EXPECT_THAT(Out({"logs", "1"}), HasSubstr(why));
+  EXPECT_THAT(Muster({"logs", "1"}).out, HasSubstr(why));
 }
 
 TEST_F(SlurmExperiment, StatusSaysWhyItWaitsAndAWaitingJobIsCancelled) {

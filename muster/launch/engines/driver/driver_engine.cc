@@ -1,9 +1,9 @@
 #include "muster/launch/engines/driver/driver_engine.h"
 
-#include "absl/strings/str_cat.h"
 #include "muster/launch/engines/driver/driver_agents.h"
 #include "muster/launch/engines/driver/driver_variables.h"
 #include "muster/launch/engines/listening/listening_engine.h"
+#include "muster/launch/engines/rendezvous_file.h"
 
 namespace muster {
 
@@ -12,7 +12,7 @@ std::unique_ptr<Engine> MakeDriverEngine(const DriverEngineOptions& options, FdL
   const DriverVariables driver = ReadDriverVariables(options.environment).value_or(DriverVariables());
   ListeningEngineOptions listening{.hosts = options.hosts,
                                    .towards = {},
-                                   .rendezvous_file = absl::StrCat(options.folder, "/.muster-", options.job),
+                                   .rendezvous_file = RendezvousFileIn(options.folder, options.job),
                                    .ports = options.ports,
                                    .goes_on = options.goes_on,
                                    .note = options.note};

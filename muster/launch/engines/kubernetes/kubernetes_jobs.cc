@@ -13,12 +13,12 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
-#include "muster/launch/engines/kubernetes/kubectl/quota.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 #include "muster/launch/engines/kubernetes/preflight.h"
+#include "muster/launch/engines/kubernetes/quota.h"
 #include "muster/launch/system/random_hex.h"
 
 namespace muster {

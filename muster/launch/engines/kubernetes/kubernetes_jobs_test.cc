@@ -115,13 +115,15 @@ TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) 
         R"( "limits.memory": "3Gi", "memory": "2304Mi", "services": "1", "count/secrets": "1", "unknown": "0"}})",
         R"({"hard": {"pods": "1"}, "scopes": ["BestEffort"]})", "{}", "[]", "17"})
     EXPECT_TRUE(absl::IsResourceExhausted(with(full))) << full;
-  const std::map<std::string, std::string> too_small = {{R"("pods": "2")", "quota q: asked pods=3, hard pods=2"},
-                                                        {R"("count/pods": "2")", "asked count/pods=3"},
-                                                        {R"("requests.cpu": "4")", "asked requests.cpu=4.1, hard"},
-                                                        {R"("cpu": "4099m")", "asked cpu=4.1, hard cpu=4099m"},
-                                                        {R"("limits.memory": "3071Mi")", "hard limits.memory=3071Mi"},
-                                                        {R"("requests.nvidia.com/gpu": "1")", "gpu=2, hard"},
-                                                        {R"("services": "0")", "asked services=1"}};
+  const std::map<std::string, std::string> too_small = {
+      {R"("pods": "2")", "quota q: asked pods=3, hard pods=2"},
+      {R"("count/pods": "2")", "asked count/pods=3"},
+      {R"("requests.cpu": "4")", "asked requests.cpu=4.1, hard requests.cpu=4;"},
+      {R"("cpu": "4099m")", "asked cpu=4100m, hard cpu=4099m"},
+      {R"("limits.memory": "3071Mi")", "asked limits.memory=3072Mi, hard limits.memory=3071Mi"},
+      {R"("limits.memory": "3221225000")", "memory=3221225472, hard"},
+      {R"("requests.nvidia.com/gpu": "1")", "gpu=2, hard"},
+      {R"("services": "0")", "asked services=1"}};
   for (const auto& [hard, said] : too_small) {
     const absl::Status never = with(absl::StrCat(R"({"hard": {)", hard, "}}"));
     EXPECT_TRUE(absl::IsInvalidArgument(never)) << hard << ": " << never;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/engines/slurm/slurm_steps.h"
 
 namespace muster {
@@ -20,7 +21,7 @@ AgentProgram ProgramOfAgents(const SlurmEngineOptions& options) {
 SlurmEngine::SlurmEngine(const SlurmEngineOptions& options, FdLoop& loop, const Clock& clock)
     : ListeningEngine({.hosts = options.hosts,
                        .towards = {},
-                       .rendezvous_file = absl::StrCat(options.folder, "/.muster-", options.job),
+                       .rendezvous_file = RendezvousFileIn(options.folder, options.job),
                        .ports = options.ports,
                        .goes_on = options.goes_on,
                        .note = options.note},

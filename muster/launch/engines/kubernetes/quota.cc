@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/kubectl/quota.h"
+#include "muster/launch/engines/kubernetes/quota.h"
 
 #include <cstdlib>
 #include <map>
@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
@@ -23,8 +24,16 @@ using Json = nlohmann::json;
 
 constexpr double kRounding = 1e-9;  // of an amount
 
+struct Amount {
+  double number = 0;  // of units
+  double unit = 1;
+  std::string unit_text = "";  // "Mi"
+
+  double value() const { return number * unit; }
+};
+
 // "500m", "2Gi", "1e3"; 0 for what isn't an amount.
-double AmountOf(const std::string& text) {
+Amount AmountOf(const std::string& text) {
   static const std::map<std::string_view, double> kUnits = {
       {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},    {"", 1},       {"k", 1e3},     {"M", 1e6},
       {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"E", 1e18},   {"Ki", 0x1p10}, {"Mi", 0x1p20},
@@ -32,7 +41,13 @@ double AmountOf(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   const auto unit = kUnits.find(end);
-  return end == text.c_str() || unit == kUnits.end() ? 0 : number * unit->second;
+  if (end == text.c_str() || unit == kUnits.end()) return {};
+  return {.number = number, .unit = unit->second, .unit_text = end};
+}
+
+// Written in the unit of another amount, to be compared with it.
+std::string TextLike(const Amount& other, double value) {
+  return absl::StrFormat("%.15g%s", value / other.unit, other.unit_text);
 }
 
 using Amounts = std::map<std::string, double>;  // by the quotas' names
@@ -53,10 +68,11 @@ void AddContainer(const YamlNode& container, Amounts& asked) {
     asked[name] += amount;
   };
   if (requests != nullptr)
-    for (size_t i = 0; i < requests->keys.size(); ++i) request(requests->keys[i], AmountOf(requests->items[i].text));
+    for (size_t i = 0; i < requests->keys.size(); ++i)
+      request(requests->keys[i], AmountOf(requests->items[i].text).value());
   if (limits == nullptr) return;
   for (size_t i = 0; i < limits->keys.size(); ++i) {
-    const double amount = AmountOf(limits->items[i].text);
+    const double amount = AmountOf(limits->items[i].text).value();
     asked[absl::StrCat("limits.", limits->keys[i])] += amount;
     if (requests == nullptr || requests->Find(limits->keys[i]) == nullptr) request(limits->keys[i], amount);
   }
@@ -92,9 +108,11 @@ std::vector<std::string> TooSmall(const Json& quotas, const Amounts& asked) {
     const Json all_hard = quota.at("spec").value("hard", Json::object());
     for (const auto& [name, hard] : all_hard.items()) {
       const auto amount = asked.find(name);
-      if (amount == asked.end() || amount->second <= AmountOf(hard.get<std::string>()) * (1 + kRounding)) continue;
-      said.push_back(OneLine(absl::StrCat("quota ", quota.at("metadata").at("name").get<std::string>(), ": asked ",
-                                          name, "=", amount->second, ", hard ", name, "=", hard.get<std::string>())));
+      const Amount most = AmountOf(hard.get<std::string>());
+      if (amount == asked.end() || amount->second <= most.value() * (1 + kRounding)) continue;
+      said.push_back(
+          OneLine(absl::StrCat("quota ", quota.at("metadata").at("name").get<std::string>(), ": asked ", name, "=",
+                               TextLike(most, amount->second), ", hard ", name, "=", hard.get<std::string>())));
     }
   }
   return said;
