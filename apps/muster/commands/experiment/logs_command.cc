@@ -63,11 +63,12 @@ absl::Status CheckTask(Registry& registry, const ExperimentName& name) {
                                           "; it has: ", absl::StrJoin(labels, ", ")));
 }
 
-// There is nothing to show of a run that ended before it had tasks.
+// There is nothing to show of a run that failed or was killed before it had tasks.
 absl::Status SayIfNoneHasRun(Registry& registry, const ExperimentId& id) {
   ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
   ASSIGN_OR_RETURN(const std::vector<TaskRecord> tasks, registry.Tasks(id));
-  if (run.runs > 0 || !HasEnded(run.state) || !tasks.empty()) return absl::OkStatus();
+  const bool failed = HasEnded(run.state) && run.state != RunState::kFinished;
+  if (run.runs > 0 || !failed || !tasks.empty()) return absl::OkStatus();
   std::fprintf(stderr, "muster logs: no task of experiment %s has run: it is %s%s\n", ShownId(id).c_str(),
                std::string(Name(run.state)).c_str(), run.reason.empty() ? "" : (": " + OneLine(run.reason)).c_str());
   return absl::OkStatus();
