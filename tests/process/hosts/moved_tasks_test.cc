@@ -87,12 +87,13 @@ TEST_F(MovedTasks, AreFoundOnceAFullDiskHasRoomForTheirAddresses) {
   };
   on_h1("mkdir /tmp/muster-0 && mount -t tmpfs -o size=64k,mode=700 none /tmp/muster-0");
   const auto run = TrainCounting();
-  on_h1("! head -c 1M /dev/zero >/tmp/muster-0/fill");
+  // Until not even a file of one byte has room.
+  on_h1("cd /tmp/muster-0 && ! head -c 1M /dev/zero >fill && n=0 && while echo >fill$n; do n=$((n + 1)); done");
   hosts().Crash("h2");
   run->WaitForErr("ps:1 goes to h3");
   run->WaitForErr("h1: tasks have old addresses until this works: cannot write /tmp/muster-0/agents/");
   run->WaitForErr("No space left on device; make room on its disk");
-  on_h1("rm /tmp/muster-0/fill");
+  on_h1("rm /tmp/muster-0/fill*");
   run->WaitForErr("h1: tasks have the present addresses again");
   AwaitSteps(*run);
   run->WaitForErrLine("[worker:1] ", "loss = ", run->err.size());

@@ -405,7 +405,7 @@ TEST_P(SshExperiment, AHostThatIsLostWhileCodeIsCopiedIsNamed) {
   train->WaitForOut("copying up to 100.0 MB of code to each host");
   hosts().Cut("h2");
   EXPECT_EQ(train->Wait(), 2) << train->err;
-  EXPECT_THAT(train->err, ContainsRegex("h2(: | is lost: )"));
+  EXPECT_THAT(train->out + train->err, ContainsRegex("h2(: | is lost: )"));
   EXPECT_THAT(train->out, Not(HasSubstr("never")));
   hosts().Heal("h2");
 }
