@@ -185,7 +185,7 @@ TEST(HandshakeTest, AClientThatHasReachedSomebodyElseGetsNoProof) {
   for (const auto& [reached, words] : {std::pair(Reached::kAnotherTask, "another task"),
                                        std::pair(Reached::kThroughAnother, "passes the connection on")}) {
     const Outcome outcome =
-        Shake(To("h:1"), Identity("token"), 1000, false, [&](const Destination&) { return reached; });
+        Shake(To("h:1"), Identity("token"), 1000, false, [whom = reached](const Destination&) { return whom; });
     EXPECT_EQ(outcome.client.code(), absl::StatusCode::kUnavailable) << outcome.client;
     EXPECT_THAT(std::string(outcome.client.message()), HasSubstr(words));
     EXPECT_EQ(outcome.server.code(), absl::StatusCode::kPermissionDenied);

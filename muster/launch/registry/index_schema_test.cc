@@ -15,8 +15,7 @@
 namespace muster::index_schema_test {
 namespace {
 
-using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
-    ::testing::Not;
+using ::testing::Contains, ::testing::Each, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not;
 
 class IndexSchemaTest : public RegistryFixture {
  protected:

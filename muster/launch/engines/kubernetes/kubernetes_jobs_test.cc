@@ -110,10 +110,11 @@ TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) 
   Program(
       "case $all in create*=name*) [ -z \"${all##*dry-run*}\" ] || { echo 'exceeded quota: q' >&2; exit 1; };; "
       "'get resourcequotas --output=json') cat quotas;; esac");
-  for (const char* full :
-       {R"({"hard": {"pods": "3", "limits.cpu": "4", "requests.cpu": "4100m", "requests.nvidia.com/gpu": "2",)"
-        R"( "limits.memory": "3Gi", "memory": "2304Mi", "services": "1", "count/secrets": "1", "unknown": "0"}})",
-        R"({"hard": {"pods": "1"}, "scopes": ["BestEffort"]})", "{}", "[]", "17"})
+  const std::string enough =
+      R"({"hard": {"pods": "3", "limits.cpu": "4", "requests.cpu": "4100m", "requests.nvidia.com/gpu": "2",)"
+      R"( "limits.memory": "3Gi", "memory": "2304Mi", "services": "1", "count/secrets": "1", "unknown": "0"}})";
+  for (const std::string& full : {enough, std::string(R"({"hard": {"pods": "1"}, "scopes": ["BestEffort"]})"),
+                                  std::string("{}"), std::string("[]"), std::string("17")})
     EXPECT_TRUE(absl::IsResourceExhausted(with(full))) << full;
   const std::map<std::string, std::string> too_small = {
       {R"("pods": "2")", "quota q: asked pods=3, hard pods=2"},
