@@ -1,7 +1,5 @@
 // A program that isn't the job's has a task's port and passes what clients send on to another task. Clients must not
 // take it for a server of the job.
-#include <fcntl.h>
-
 #include <fstream>
 #include <list>
 
