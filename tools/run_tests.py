@@ -125,12 +125,19 @@ class Report:
             print(f"skipped: {case.name}: {case.detail}")
         for case in by_outcome["failed"]:
             print(f"failed: {case.name}\n{indented(case.detail)}")
+        # Once more their names alone, beside the last line: some hosts of builds show only the end of a long output.
+        for case in by_outcome["failed"]:
+            print(f"FAILED: {case.name}")
         print(", ".join(f"{len(cases)} {outcome}" for outcome, cases in by_outcome.items()), flush=True)
         return 1 if by_outcome["failed"] else 0
 
 
-def indented(text):
-    return "\n".join("      " + line for line in text.strip().splitlines()[-60:])
+def indented(text, first=15, last=45):
+    """The first lines say what was expected where, the last ones what happened before it failed."""
+    lines = text.strip().splitlines()
+    if len(lines) > first + last:
+        lines[first:-last] = [f"[... {len(lines) - first - last} lines ...]"]
+    return "\n".join("      " + line for line in lines)
 
 
 def slowest_builds(since):

@@ -82,6 +82,25 @@ class TestProgramsTest(unittest.TestCase):
 
 
 class ReportTest(unittest.TestCase):
+    def printed(self, cases):
+        report = run_tests.Report()
+        with unittest.mock.patch("sys.stdout", new_callable=io.StringIO) as out, \
+                unittest.mock.patch.object(run_tests, "slowest_builds", return_value=[]):
+            report.add("p", cases, 1.0)
+            report.finish()
+            return out.getvalue()
+
+    def test_the_names_of_what_failed_stand_beside_the_last_line(self):
+        said = self.printed([test_programs.Case("p: A.a", "failed", "1 != 2"), test_programs.Case("p: A.b", "passed", ""),
+                             test_programs.Case("p: A.c", "failed", "many\n" * 100)])
+        self.assertEqual(said.splitlines()[-3:], ["FAILED: p: A.a", "FAILED: p: A.c", "1 passed, 2 failed, 0 skipped"])
+
+    def test_a_long_failure_keeps_its_first_and_its_last_lines(self):
+        said = self.printed([test_programs.Case("p: A.a", "failed", "\n".join(f"line {n};" for n in range(100)))])
+        for kept in ("line 0;", "line 14;", "[... 40 lines ...]", "line 55;", "line 99;"):
+            self.assertIn(kept, said)
+        self.assertNotIn("line 15;", said)
+
     def test_the_last_line_and_the_exit_status(self):
         script = ("import run_tests as r; p = r.Report(); "
                   "p.add('x', [r.Case('a', 'passed'), r.Case('b', 'failed', 'why'), r.Case('c', 'skipped', 'no')], 0); "
