@@ -103,9 +103,14 @@ TEST(HostsReaderTest, TypingMistakesInOptionsOfSbatchAreNamedAllAtOnce) {
                                              "cpus-per-task)"),
                                    HasSubstr("muster.yml:8: slurm.extras: 'extras' is unknown (nearest: extra)")));
   // sbatch knows more than muster does.
-  EXPECT_EQ(Read(file + "site-plugin: 7\n  mem: 2G\n  mem-bind: none\n  gres: gpu\n  extra: [--tim=3]\n").slurm,
-            (SlurmSetting{.options = {{"site-plugin", "7"}, {"mem", "2G"}, {"mem-bind", "none"}, {"gres", "gpu"}},
-                          .extra = {"--tim=3"}}));
+  EXPECT_EQ(
+      Read(file +
+           "site-plugin: 7\n  mem: 2G\n  mem-bind: none\n  gres: gpu\n  constraint: ib&fast\n  extra: [--tim=3]\n")
+          .slurm,
+      (SlurmSetting{
+          .options =
+              {{"site-plugin", "7"}, {"mem", "2G"}, {"mem-bind", "none"}, {"gres", "gpu"}, {"constraint", "ib&fast"}},
+          .extra = {"--tim=3"}}));
 }
 
 }  // namespace

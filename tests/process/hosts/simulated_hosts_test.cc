@@ -3,6 +3,7 @@
 #include "tests/process/testing/simulated_hosts.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,6 +24,17 @@ namespace {
 
 using ::testing::ElementsAre, ::testing::Field, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not,
     ::testing::StartsWith;
+
+// Where the continuous build runs, nothing is skipped in silence.
+TEST(NoTestBecauseTest, IsAFailureWhereCIIsSet) {
+  const char* before = std::getenv("CI");
+  const std::string own = before == nullptr ? "" : before;
+  setenv("CI", "true", 1);
+  EXPECT_NONFATAL_FAILURE(NoTestBecause("no namespaces"), "no namespaces");
+  unsetenv("CI");
+  EXPECT_EQ(NoTestBecause("no namespaces"), "no namespaces");
+  if (before != nullptr) setenv("CI", own.c_str(), 1);
+}
 
 class SimulatedHostsTest : public ::testing::Test {
  protected:

@@ -1,5 +1,5 @@
-// Where Slurm binds each step to its cores, tasks nevertheless have all those that the job has on their node, also when
-// `muster run` itself is in a step of one core.
+// Where Slurm binds each step to its cores and gives it memory of its own, tasks nevertheless have all that the job has
+// on their node, also when `muster run` itself is in a step of one core or another step holds the memory.
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <unistd.h>
@@ -32,7 +32,8 @@ class SlurmBinding : public ::testing::Test {
   void SetUp() override {
     if (const std::string why = WhyNot(); !why.empty()) GTEST_SKIP() << why;
     hosts_ = std::make_unique<SimulatedHosts>(1);
-    slurm_ = std::make_unique<SlurmCluster>(*hosts_, std::vector<int>{cpus_}, SlurmFeatures{.binds_cores = true});
+    slurm_ = std::make_unique<SlurmCluster>(*hosts_, std::vector<int>{cpus_},
+                                            SlurmFeatures{.counts_memory = true, .binds_cores = true});
   }
   void TearDown() override {
     if (slurm_ != nullptr) slurm_->AwaitNothingElseOn("h1");
@@ -60,6 +61,17 @@ TEST_F(SlurmBinding, TasksHaveAllCpusOfTheJobOnTheirNode) {
   EXPECT_THAT(After(InAllocation(counts_), "[worker:0] "), ElementsAre(absl::StrCat(cpus_)));
   EXPECT_THAT(After(InAllocation(Joined(step_of_one_core_, counts_)), "[worker:0] "), ElementsAre(absl::StrCat(cpus_)))
       << "from within a step";
+}
+
+TEST_F(SlurmBinding, TasksStartBesideAStepThatHoldsAllMemory) {
+  const std::string held = hosts_->shared() + "/held";
+  const std::string script =
+      "mkfifo go && { srun --overlap --ntasks=1 --cpus-per-task=1 --mem=1000 sh -c 'echo holds it; read -r line <go' "
+      ">" +
+      held + " & } && until grep -q holds " + held +
+      "; do sleep 0.1; done && \"$@\"; code=$?; echo >go; wait; exit $code";
+  EXPECT_THAT(After(InAllocation(Joined({"bash", "-c", script, "bash"}, counts_)), "[worker:0] "),
+              ElementsAre(absl::StrCat(cpus_)));
 }
 
 }  // namespace

@@ -164,6 +164,7 @@ TEST_F(SlurmRun, ManyLinesComeWholeAndInOrder) {
     ASSERT_EQ(lines.size(), 50000) << run->err;
     for (size_t i = 0; i < lines.size(); ++i) ASSERT_EQ(lines[i], std::to_string(i + 1));
   }
+  EXPECT_THAT(run->err, Not(HasSubstr("srun"))) << "what tasks print comes from their agents alone";
 }
 
 TEST_F(SlurmRun, AKilledAgentsTasksGoOnInTheSameStep) {

@@ -44,7 +44,7 @@ TaskPlugin=task/BINDING
 SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CONSUMABLE
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 AccountingStorageType=accounting_storage/none
@@ -100,6 +100,7 @@ void SlurmCluster::WriteSettings() const {
   std::string text = absl::StrReplaceAll(
       kSlurmConf, {{"FOLDER", folder_},
                    {"CONTROLLER", absl::StrCat(controller, "(", SimulatedHosts::AddressOf(features_.controller), ")")},
+                   {"CONSUMABLE", features_.counts_memory ? "CR_Core_Memory" : "CR_Core"},
                    {"BINDING", features_.binds_cores ? "affinity" : "none"}});
   for (size_t i = 0; i < cpus_.size(); ++i) {
     const std::string& host = nodes_[i];

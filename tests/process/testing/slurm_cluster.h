@@ -15,8 +15,9 @@ namespace muster {
 
 struct SlurmFeatures {
   std::set<std::string> gpu_hosts = {};  // each has two GPUs that are none
-  bool binds_cores = false;              // a step has its cores alone; for nodes that have all CPUs of this machine
-  std::string controller = "h0";         // the host of slurmctld
+  bool counts_memory = false;     // a job and a step take memory, all of the node's where they don't say how much
+  bool binds_cores = false;       // a step has its cores alone; for nodes that have all CPUs of this machine
+  std::string controller = "h0";  // the host of slurmctld
 };
 
 class SlurmCluster {

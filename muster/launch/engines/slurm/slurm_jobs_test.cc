@@ -121,6 +121,9 @@ TEST_F(SlurmJobsTest, AJobThatIsGoneHasEnded) {
   EXPECT_TRUE(Jobs().End("4", JobEnd::kCancel).ok());
   Command("scancel", "[ \"$*\" = '--batch --signal=TERM 4' ] || exit 1");
   EXPECT_TRUE(Jobs().End("4", JobEnd::kAsk).ok());
+  EXPECT_FALSE(Jobs().End("4", JobEnd::kCancel).ok()) << "it has the words of asking";
+  Command("scancel", "[ \"$*\" = 4 ] || exit 1");
+  EXPECT_TRUE(Jobs().End("4", JobEnd::kCancel).ok());
 }
 
 TEST_F(SlurmJobsTest, OwnJobIsThatOfTheEnvironment) {

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "muster/base/files/file_system.h"
@@ -111,6 +113,18 @@ TEST_F(RecordFileTest, WhatDoesNotFitLeavesItAsItWas) {
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted) << full.status();
   EXPECT_EQ(replaced.code(), absl::StatusCode::kResourceExhausted) << replaced;
   EXPECT_EQ(std::filesystem::file_size(path_), first);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1) << "nothing is left beside it";
+}
+
+// A reader has all of the old file or all of the new one, whenever it opens it.
+TEST_F(RecordFileTest, AReplacedFileIsAnotherFileAndTheOldOneStaysWhole) {
+  const std::string first(100000, 'a'), second(200000, 'b');
+  ASSERT_TRUE(ReplaceFile(path_, first, Durability::kProcess).ok());
+  std::ifstream reader(path_);
+  ASSERT_EQ(reader.peek(), 'a');
+  ASSERT_TRUE(ReplaceFile(path_, second, Durability::kProcess).ok());
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), first);
+  EXPECT_EQ(Bytes(), second);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1) << "nothing is left beside it";
 }
 
