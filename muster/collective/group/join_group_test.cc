@@ -15,7 +15,7 @@
 namespace muster::join_group_test {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::ContainsRegex, ::testing::HasSubstr;
 using Joined = absl::StatusOr<std::unique_ptr<Collective>>;
 
 GroupOptions OptionsOf(int size, CollectiveChoice choice = CollectiveChoice::kAuto) {
@@ -166,6 +166,20 @@ TEST(JoinGroupTest, WithoutRankZeroTheOthersWaitUntilTheDeadline) {
   const auto joined = JoinGroup(options, RealClock().Now() + absl::Milliseconds(500));
   EXPECT_FALSE(joined.ok());
   EXPECT_THAT(joined.status().message(), HasSubstr("worker:0 (" + options.addresses[0] + ": connection refused)"));
+}
+
+TEST(JoinGroupTest, AWaitIsSaidAfterTwoSecondsWithWhomAndWhy) {
+  GroupOptions options = OptionsOf(2);
+  options.rank = 1;
+  // Two seconds are over; the second question after that comes when the wait has been said.
+  const absl::Time said_by = RealClock().Now() + absl::Seconds(2);
+  int asked_since = 0;
+  options.stop_requested = [&] { return RealClock().Now() >= said_by && ++asked_since > 2; };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(JoinGroup(options, Soon()).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ContainsRegex("Waiting since [0-9.]+s for worker:0 \\(" + options.addresses[0] +
+                            ": connection refused\\) to train together"));
 }
 
 TEST(JoinGroupTest, AStopEndsTheWaiting) {

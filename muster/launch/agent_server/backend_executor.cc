@@ -172,9 +172,7 @@ void BackendExecutor::OnTime() {
   if (stopped_) return;
   backend_->OnTime();
   TellExits();
-  if (unwritten_.empty() || !ReplaceFile(options_.cluster_file, unwritten_).ok()) return;
-  unwritten_.clear();
-  link_->SendNote("tasks have the present addresses again");
+  if (!unwritten_.empty()) WriteHosts(std::string(unwritten_));
 }
 
 void BackendExecutor::Reserve(const CommandId& command, const ReserveEntry& reserve) {
@@ -311,9 +309,12 @@ void BackendExecutor::End(const CommandId& launch, EndMode mode) {
 }
 
 void BackendExecutor::WriteHosts(const std::string& file) {
+  const bool was_written = unwritten_.empty();
   const absl::Status written = ReplaceFile(options_.cluster_file, file);
   unwritten_ = written.ok() ? "" : file;
-  if (!written.ok()) link_->SendNote(absl::StrCat("tasks have old addresses until this works: ", written.message()));
+  if (written.ok() == was_written) return;
+  link_->SendNote(written.ok() ? "tasks have the present addresses again"
+                               : absl::StrCat("tasks have old addresses until this works: ", written.message()));
 }
 
 void BackendExecutor::Input(const CommandId& launch, std::string_view bytes) {

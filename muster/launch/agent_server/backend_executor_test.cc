@@ -278,5 +278,19 @@ TEST_F(BackendExecutorTest, AClusterFileThatCannotBeWrittenIsSaidAndTriedAgain) 
   EXPECT_THAT(client_.notes, ElementsAre(HasSubstr("old addresses"), HasSubstr("present addresses")));
 }
 
+// There is room again when the next change of addresses comes, before the last one has been tried again.
+TEST_F(BackendExecutorTest, ALaterClusterFileThatCanBeWrittenIsSaidToo) {
+  std::filesystem::create_directory(scratch_ / "cluster.new");
+  Settle();
+  for (const char* hosts : {"worker:0 h1:1\n", "worker:0 h2:1\n"}) client_.link.WriteHosts(hosts).value();
+  Settle();
+  std::filesystem::remove(scratch_ / "cluster.new");
+  client_.link.WriteHosts("worker:0 h3:1\n").value();
+  Settle();
+  EXPECT_EQ(scratch_.Read("cluster"), "worker:0 h3:1\n");
+  EXPECT_THAT(client_.notes, ElementsAre(HasSubstr("old addresses"), HasSubstr("present addresses")))
+      << "each is said once";
+}
+
 }  // namespace
 }  // namespace muster::backend_executor_test

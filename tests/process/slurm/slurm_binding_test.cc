@@ -66,7 +66,7 @@ TEST_F(SlurmBinding, TasksHaveAllCpusOfTheJobOnTheirNode) {
 TEST_F(SlurmBinding, TasksStartBesideAStepThatHoldsAllMemory) {
   const std::string held = hosts_->shared() + "/held";
   const std::string script =
-      "mkfifo go && { srun --overlap --ntasks=1 --cpus-per-task=1 --mem=1000 sh -c 'echo holds it; read -r line <go' "
+      "mkfifo go && { srun --exact --ntasks=1 --cpus-per-task=1 --mem=1000 sh -c 'echo holds it; read -r line <go' "
       ">" +
       held + " & } && until grep -q holds " + held +
       "; do sleep 0.1; done && \"$@\"; code=$?; echo >go; wait; exit $code";

@@ -47,6 +47,14 @@ TEST_F(SlurmExperiment, TheScriptStaysReadableAndHasOnlyWhatWasStated) {
   EXPECT_THAT(Read("experiments/1/job.out"), Not(HasSubstr("muster")));  // Slurm may have something to say
 }
 
+// A file that says nothing of where it runs is sent to Slurm by the flags alone.
+TEST_F(SlurmExperiment, TheFlagsOfTrainDoWithoutAWordInTheFile) {
+  Write("muster.yml", "project: toy\ntrain:\n  run: echo on $(hostname) of job ${SLURM_JOB_ID:+of Slurm}\n");
+  const std::string out = Out({"train", "--on", "slurm", "--slurm", "nodes=1", "--slurm", "nodelist=h2"});
+  EXPECT_THAT(LinesOf(out, "1.master"), Contains("on h2 of job of Slurm"));
+  EXPECT_THAT(Read("experiments/1/job.sh"), HasSubstr("#SBATCH --nodelist=h2\n"));
+}
+
 // What Slurm gives to the job is the pool of its tasks.
 TEST_F(SlurmExperiment, GpusOfANodeAreSharedOutUnderTheNamesThatSlurmGivesThem) {
   job_ = "nodes: 1, nodelist: h4, cpus-per-task: 2";
