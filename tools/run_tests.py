@@ -285,7 +285,7 @@ def everyday_on(engine):
     return ":".join(f"{case}/{engine}" for case in EVERYDAY_CASES)
 
 
-def run_on(report, engine, filters, shares=1, timeout=0):
+def run_on(report, engine, filters, shares=1, timeout=0, environment=None):
     """Runs programs, {name: filter of GoogleTest}, on an engine, all at once: each in so many shares with a cluster each,
     which takes longer to come than most of the cases, and that has `timeout` seconds, unless its own limit is higher. Compares
     all that has run with docs/engines.md."""
@@ -294,6 +294,7 @@ def run_on(report, engine, filters, shares=1, timeout=0):
     for program in programs:
         program.command = apart + program.command
         program.timeout = max(program.timeout, timeout)
+        program.environment = {**program.environment, **(environment or {})}
     found, longest = {p.name: [] for p in programs}, {p.name: 0 for p in programs}
     with concurrent.futures.ThreadPoolExecutor(shares * len(programs) if apart else 1) as pool:
         running = {pool.submit(test_programs.run, share, filters[p.name]): p.name for p in programs for share in in_shares(p, shares)}
@@ -320,12 +321,12 @@ def ray_part(report):
         run_on(report, "ray", {RAY_PROGRAM: f"-{LONG_ON_RAY}", EXPERIMENT_PROGRAM: everyday_on("ray")})
 
 
-def all_on_part(report, engine, own=None, shares=1):
+def all_on_part(report, engine, own=None, shares=1, environment=None):
     """All that runs on every engine, and what of the engine's `own` tests takes longer."""
     if build_part(report, "release", [*PROGRAM_TARGETS, FRAMEWORK_PROGRAM]):
         report.title(f"all_on_{engine}: running the tests for every engine on {engine}")
         on_all = {name: f"*/{engine}" for name in (EXPERIMENT_PROGRAM, HOSTS_PROGRAM, FRAMEWORK_PROGRAM)}
-        run_on(report, engine, {**(own or {}), **on_all}, shares, ALL_SECONDS)
+        run_on(report, engine, {**(own or {}), **on_all}, shares, ALL_SECONDS, environment)
 
 
 def slurm_part(report):
@@ -362,7 +363,8 @@ def kubernetes_api_part(report):
 def all_on_spark_part(report):
     """All that runs on every engine, on a real standalone cluster of Spark."""
     if installs(report, "spark"):
-        all_on_part(report, "spark", shares=2)
+        # A run has three programs in Java, which take some ten seconds of a processor before its tasks begin.
+        all_on_part(report, "spark", shares=2, environment={"MUSTER_TEST_PATIENCE": "600"})
 
 
 def spark_part(report):

@@ -11,12 +11,6 @@
 #include "absl/time/clock.h"
 
 namespace muster {
-namespace {
-
-constexpr absl::Duration kJobPatience = absl::Minutes(1);
-
-}  // namespace
-
 void JobExperiments::WriteCluster(const std::string& distributed, const std::string& script) {
   Write("muster.yml", absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: ",
                                    distributed, "}\n  run: '", script, "'\n"));
@@ -28,7 +22,7 @@ std::string JobExperiments::JobOf(const std::string& id) {
 
 void JobExperiments::AwaitStatus(const std::string& id, const std::string& text) {
   std::string shown;
-  for (const absl::Time give_up = absl::Now() + kJobPatience; !absl::StrContains(shown, text) && absl::Now() < give_up;)
+  for (const absl::Time give_up = absl::Now() + HangsAfter(); !absl::StrContains(shown, text) && absl::Now() < give_up;)
     shown = Muster({"status", id}).out;
   EXPECT_THAT(shown, ::testing::HasSubstr(text));
 }
@@ -36,7 +30,7 @@ void JobExperiments::AwaitStatus(const std::string& id, const std::string& text)
 void JobExperiments::AwaitTakeOvers(int count) {
   std::string said;
   int taken = 0;
-  for (const absl::Time give_up = absl::Now() + kJobPatience; taken < count && absl::Now() < give_up;) {
+  for (const absl::Time give_up = absl::Now() + HangsAfter(); taken < count && absl::Now() < give_up;) {
     said = Read("experiments/1/logs/experiment/000001.log");
     const std::vector<std::string> parts = absl::StrSplit(said, "another one goes on with its ");
     taken = static_cast<int>(parts.size()) - 1;

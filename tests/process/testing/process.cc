@@ -24,8 +24,6 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kHang = absl::Minutes(2);
-
 std::vector<std::string> EnvironmentFor(const ProcessOptions& options) {
   std::vector<std::string> variables;
   const auto is_replaced = [&options](const char* own) {
@@ -103,10 +101,16 @@ Process::~Process() {
     if (fd >= 0) close(fd);
 }
 
+absl::Duration HangsAfter() {
+  int seconds = 0;
+  const char* given = std::getenv("MUSTER_TEST_PATIENCE");
+  return given != nullptr && absl::SimpleAtoi(given, &seconds) ? absl::Seconds(seconds) : absl::Minutes(2);
+}
+
 void Process::Signal(int number) const { ASSERT_EQ(SignalPidFd(pid_fd_, number), 0); }
 
 size_t Process::WaitFor(int& fd, std::string& into, const std::string& text, size_t from) {
-  const absl::Time deadline = absl::Now() + kHang;
+  const absl::Time deadline = absl::Now() + HangsAfter();
   while (into.find(text, from) == std::string::npos) {
     const bool comes = fd >= 0 && WaitReadable(fd, deadline);
     EXPECT_TRUE(comes) << "no '" << text << (fd < 0 ? "'" : "' yet") << " in: " << into;
@@ -129,13 +133,13 @@ size_t Process::WaitForErrLine(const std::string& beginning, const std::string& 
 }
 
 void Process::ReadSomeOut() {
-  ASSERT_TRUE(WaitReadable(out_fd_, absl::Now() + kHang)) << out;
+  ASSERT_TRUE(WaitReadable(out_fd_, absl::Now() + HangsAfter())) << out;
   Read(out_fd_, out);
   ASSERT_GE(out_fd_, 0) << "its end came after: " << out;
 }
 
 int Process::Wait() {
-  const absl::Time deadline = absl::Now() + kHang;
+  const absl::Time deadline = absl::Now() + HangsAfter();
   while (out_fd_ >= 0 || err_fd_ >= 0) {
     pollfd fds[] = {{out_fd_, POLLIN, 0}, {err_fd_, POLLIN, 0}};  // poll ignores -1
     if (poll(fds, 2, Until(deadline)) <= 0) break;
@@ -146,7 +150,7 @@ int Process::Wait() {
 }
 
 int Process::Reap() {
-  const bool ended = WaitReadable(pid_fd_, absl::Now() + kHang);
+  const bool ended = WaitReadable(pid_fd_, absl::Now() + HangsAfter());
   EXPECT_TRUE(ended) << "it hangs; so far:\n" << out << err;
   if (!ended) Signal(SIGKILL);
   int status = 0;
@@ -167,7 +171,7 @@ void Watched::Add(pid_t pid) {
 }
 
 void Watched::WaitForEnds() const {
-  const absl::Time deadline = absl::Now() + kHang;
+  const absl::Time deadline = absl::Now() + HangsAfter();
   for (const int fd : fds_) ASSERT_TRUE(WaitReadable(fd, deadline)) << "still running";
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace muster {
 
 struct ProcessOptions {
@@ -18,6 +20,10 @@ struct ProcessOptions {
   std::string directory;         // working directory; empty: the test's
   bool output_together = false;  // both outputs go to `out`
 };
+
+// Returns how long a test waits for what a process is to do, before it says that it hangs: two minutes, or
+// MUSTER_TEST_PATIENCE seconds, for engines whose jobs take long to begin.
+absl::Duration HangsAfter();
 
 // A program and its outputs. Output that isn't read fills the pipe and blocks the program's printing, so a program that
 // logs every step is never more than a pipe's worth of lines ahead of the test.
