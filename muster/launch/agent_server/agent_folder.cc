@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/base/clock.h"
@@ -87,6 +88,14 @@ absl::StatusOr<std::vector<std::string>> AgentFolder::Jobs(const std::string& sh
       jobs.push_back(std::move(job));
   std::sort(jobs.begin(), jobs.end());
   return jobs;
+}
+
+absl::StatusOr<std::vector<std::string>> AgentFolder::PlacesOf(const std::string& job, const std::string& shared) {
+  ASSIGN_OR_RETURN(std::vector<std::string> places, Jobs(shared));
+  const std::string numbered = job + "-";
+  const auto is_another = [&](const std::string& place) { return place != job && !absl::StartsWith(place, numbered); };
+  places.erase(std::remove_if(places.begin(), places.end(), is_another), places.end());
+  return places;
 }
 
 absl::Status AgentFolder::Lock(absl::Duration wait) {

@@ -1,7 +1,8 @@
 // The folder of one job's agent on its host: where those who want to attach find it, and what keeps a second agent of
 // the job away. It is /tmp/muster-UID/agents/JOB, of this user alone. (/run/user/UID goes with the user's last login,
 // which an agent must outlive.) A lock on the folder itself says that its agent lives, or that its guard still ends
-// the tasks of a dead one; it also keeps systemd-tmpfiles away.
+// the tasks of a dead one; it also keeps systemd-tmpfiles away. Where a host may have several agents of one job, each
+// has a folder of its own, JOB-N.
 //
 //   socket    where the agent listens
 //   id        the MUSTER_AGENT_ID of its tasks, by which the next agent finds what this one and its guard have left
@@ -38,6 +39,9 @@ class AgentFolder {
 
   // Returns the jobs that have a folder: those of agents that run, and of some that were killed.
   static absl::StatusOr<std::vector<std::string>> Jobs(const std::string& shared = "/tmp");
+  // Returns those of them that are folders of one job's agents: JOB, and JOB-N of each that `--place` has given its
+  // own.
+  static absl::StatusOr<std::vector<std::string>> PlacesOf(const std::string& job, const std::string& shared = "/tmp");
 
   // Makes the folder and takes its lock; held until this object is destroyed by all processes that have lock_fd().
   // Waits for at most `wait`. Unavailable: the job has an agent, or the guard of one.

@@ -12,7 +12,7 @@
 namespace muster::agent_folder_test {
 namespace {
 
-using ::testing::AllOf, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty;
 
 class AgentFolderTest : public ::testing::Test {
  protected:
@@ -79,6 +79,13 @@ TEST_F(AgentFolderTest, TheFolderOfAnEndedAgentCountsForNothing) {
   ASSERT_TRUE(ended.Lock(absl::ZeroDuration()).ok());
   ended.Remove(/*all=*/true);
   EXPECT_TRUE(next.Lock(absl::ZeroDuration()).ok()) << "it is another folder";
+}
+
+TEST_F(AgentFolderTest, SeveralAgentsOfAJobHaveFoldersOfItsName) {
+  for (const char* place : {"job", "job-0", "job-12", "jobs", "jobs-0", "a-job"})
+    ASSERT_TRUE(Folder(place).OpenLog().ok()) << place;
+  EXPECT_THAT(*AgentFolder::PlacesOf("job", scratch_.path()), ElementsAre("job", "job-0", "job-12"));
+  EXPECT_THAT(*AgentFolder::PlacesOf("none", scratch_.path()), IsEmpty());
 }
 
 TEST_F(AgentFolderTest, OneStartsAtATime) {

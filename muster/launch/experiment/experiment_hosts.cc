@@ -62,7 +62,8 @@ absl::Status WriteMarks(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run) {
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run,
+                                   const std::string& first) {
   HostSetting setting = options.hosts;
   // Their names aren't known before they are there.
   if (setting.hosts.empty() && setting.command.has_value()) {
@@ -71,10 +72,12 @@ absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptio
   }
   if (setting.hosts.empty()) return HostPlan{.ports = setting.ports};
   PlacementRequest request{.tasks = {}, .hosts = setting.hosts, .explicit_hosts = setting.placement};
+  auto begin = std::find_if(request.hosts.begin(), request.hosts.end(),
+                            [&first](const Host& host) { return !first.empty() && host.name == first; });
   // Otherwise the runs of a grid would all be on the first host.
-  if (run > 0)
-    std::rotate(request.hosts.begin(), request.hosts.begin() + (run - 1) % static_cast<int>(request.hosts.size()),
-                request.hosts.end());
+  if (begin == request.hosts.end())
+    begin = request.hosts.begin() + std::max(0, run - 1) % static_cast<int>(request.hosts.size());
+  std::rotate(request.hosts.begin(), begin, request.hosts.end());
   bool asks_for_gpus = false;
   for (const TaskId& task : TasksOfFile(file)) {
     const TaskId placed = PlacedAs(file, task);

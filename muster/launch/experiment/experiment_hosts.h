@@ -25,9 +25,11 @@
 namespace muster {
 
 // Places the tasks of a run; without hosts in the options the plan is empty, for this machine. The processes of a
-// torchrun worker share a host. `run`: of a grid, from 1, whose runs begin on one host after the other.
-// InvalidArgument, saying what is accepted: as PlaceOnHosts, or the file asks for what hosts don't do.
-absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run = 0);
+// torchrun worker share a host. `run`: of a grid, from 1, whose runs begin on one host after the other; `first`: the
+// name of a host with which this one begins if it is there. InvalidArgument, saying what is accepted: as PlaceOnHosts,
+// or the file asks for what hosts don't do.
+absl::StatusOr<HostPlan> PlanHosts(const ExperimentFile& file, const SubmitOptions& options, int run = 0,
+                                   const std::string& first = "");
 
 struct HostedRun {
   HostPlan plan;

@@ -60,6 +60,20 @@ TEST(PlanHostsTest, TheRunsOfAGridBeginOnOneHostAfterTheOther) {
   EXPECT_THAT(hosts, ElementsAre("a", "b", "a"));
 }
 
+TEST(PlanHostsTest, TheHostThatShallBeTheFirstIsIfItIsThere) {
+  const ExperimentFile file = FileOf("  framework: muster\n  muster: {distributed: {worker: 3}}\n");
+  const SubmitOptions options = On({{.name = "a"}, {.name = "b"}, {.name = "c"}});
+  const auto places = [&](int run, const std::string& first) {
+    std::vector<std::string> hosts;
+    for (const TaskId& task : {TaskId{"master", 0}, TaskId{"worker", 0}, TaskId{"worker", 1}})
+      hosts.push_back(PlanHosts(file, options, run, first)->placement.at(task));
+    return hosts;
+  };
+  for (const int run : {0, 1, 2, 3}) EXPECT_THAT(places(run, "b"), ElementsAre("b", "c", "a")) << run;
+  EXPECT_THAT(places(0, "d"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(places(2, "d"), ElementsAre("b", "c", "a"));
+}
+
 // What was written where this attempt wouldn't see it: it would begin anew without a word.
 TEST(CheckOutputIsHereTest, WhatNeverCameIsNamedWithItsPlace) {
   const ScratchFolder folder;

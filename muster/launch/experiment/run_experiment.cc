@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/acquire_for_run.h"
 #include "muster/launch/experiment/await_room.h"
+#include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/experiment_run.h"
 #include "muster/launch/registry/kept_variables.h"
 
@@ -22,6 +24,14 @@ absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord r
   run.exit_code = 2;
   RETURN_IF_ERROR(registry.SetRun(run));
   return ExperimentEnd{.exit_code = run.exit_code};
+}
+
+// Returns the host that alone has what the attempts before have written. Empty where none has, and where the user says
+// which host is the first.
+std::string HostWithTheOutput(const Home& home, const Registry& registry, const ExperimentFile& file,
+                              const RunRecord& run, bool engine_chooses) {
+  const bool is_there = !PosixFileSystem().ReadFile(home.output_mark(run.id)).value_or("").empty();
+  return engine_chooses && is_there ? registry.HostBefore(run, ChiefOfFile(file)) : "";
 }
 
 }  // namespace
@@ -46,7 +56,9 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
     held = *std::move(got);
     experiment.options.hosts.hosts = held->hosts();
   }
-  absl::StatusOr<HostPlan> hosts = PlanHosts(*file, experiment.options, static_cast<int>(id.run));
+  absl::StatusOr<HostPlan> hosts =
+      PlanHosts(*file, experiment.options, static_cast<int>(id.run),
+                HostWithTheOutput(home, *registry, *file, run, setting.job.has_value() || held != nullptr));
   if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
   if (held != nullptr) hosts->command = held->ForEngine();
   if (setting.job.has_value()) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 
 #include "apps/muster/commands/command_table.h"
@@ -22,14 +23,19 @@ constexpr char kReceiveDescription[] = "Take the code of a run on this host (run
 // A job whose agent was killed may get another one, which works in the same folder.
 constexpr absl::Duration kKilledAgentKept = absl::Hours(24);
 
-// An agent, or the guard that ends the tasks of a dead one, holds the lock of the job's folder.
-bool JobLives(const std::string& job) {
-  auto folder = AgentFolder::Open(job);
+// An agent, or the guard that ends the tasks of a dead one, holds the lock of its folder.
+bool AgentLives(const std::string& place) {
+  auto folder = AgentFolder::Open(place);
   struct stat info;
   if (!folder.ok()) return true;
   if (lstat(folder->PathOf("").c_str(), &info) != 0) return false;
   if (absl::TimeFromTimespec(info.st_mtim) > RealClock().Now() - kKilledAgentKept) return true;
   return !folder->Lock(absl::ZeroDuration()).ok();
+}
+
+bool JobLives(const std::string& job) {
+  const auto places = AgentFolder::PlacesOf(job);
+  return !places.ok() || std::any_of(places->begin(), places->end(), AgentLives);
 }
 
 absl::Status Receive() {

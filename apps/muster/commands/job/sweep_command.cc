@@ -1,6 +1,7 @@
 // `muster sweep`: ends what dead jobs have left on this host, and removes their folders. Started by `muster gc
 // --hosts`, not by users: --help doesn't name it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -41,8 +42,9 @@ absl::StatusOr<std::string> Sweep(const std::string& job, bool dry_run) {
 
 absl::Status SweepAll(bool dry_run) {
   ASSIGN_OR_RETURN(const std::vector<std::string> jobs, AgentFolder::Jobs());
+  ASSIGN_OR_RETURN(const std::vector<std::string> own, AgentFolder::PlacesOf(OwnVariable(kRunIdVariable)));
   for (const std::string& job : jobs) {
-    if (job == OwnVariable(kRunIdVariable)) continue;  // this very run
+    if (std::find(own.begin(), own.end(), job) != own.end()) continue;  // this very run
     ASSIGN_OR_RETURN(const std::string line, Sweep(job, dry_run));
     std::printf("%s\n", line.c_str());
   }
