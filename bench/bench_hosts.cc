@@ -1,9 +1,9 @@
 // `bench hosts`: what `muster run --hosts` costs, in real processes over real ssh: the time until the tasks' first
 // lines on a few hosts and on many, beside `ssh HOST true`; the lines a second that one agent carries, without losing
 // one, as `muster run` prints them and as `muster logs -f` reads them, beside a plain pipe and plain ssh; the agent's
-// memory; what `muster train --on` ray, kubernetes and spark take to their first lines beyond a job of these systems'
-// own. The hosts are namespaces of this machine, each with its own sshd, home and network, so it needs root. Rows on
-// stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
+// memory; what `muster train --on` command, ray, kubernetes and spark take to their first lines beyond a job of these
+// systems' own. The hosts are namespaces of this machine, each with its own sshd, home and network, so it needs root.
+// Rows on stdout are JSON, the table is on stderr. Exits with 1 if a goal is missed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -24,6 +24,7 @@
 #include "bench/support/figure_table.h"
 #include "bench/support/lines_of_process.h"
 #include "bench/support/numbered_lines.h"
+#include "bench/support/on_command.h"
 #include "bench/support/on_hosts.h"
 #include "bench/support/on_kubernetes.h"
 #include "bench/support/on_ray.h"
@@ -69,6 +70,11 @@ constexpr Figure kFigures[] = {
     {"agent_mb", FigureGoal::kAtMost, 10, "private memory of an agent with --tasks tasks"},
     {"agent_flooded_mb", FigureGoal::kAtMost, 10, "likewise, when they have printed --lines lines"},
     {"agent_pss_mb", FigureGoal::kNone, 0, "likewise, with its share of what it has in common with others (PSS)"},
+    {"command_ms", FigureGoal::kNone, 0,
+     "`acquire` of 3 hosts and `start` of a program on each at once, until all have ended"},
+    {"train_on_command_ms", FigureGoal::kNone, 0,
+     "`muster train --on command`, until the first line of a task on each was read"},
+    {"beyond_command_ms", FigureGoal::kAtMost, 2000, "the second less the first"},
     {"ray_ms", FigureGoal::kNone, 0, "`ray job submit`, until an actor on each of 3 nodes has answered its program"},
     {"train_on_ray_ms", FigureGoal::kNone, 0,
      "`muster train --on ray`, until the first line of a task on each was read"},
@@ -455,6 +461,7 @@ absl::Status HostsBench::MeasureOnEngines() {
     if (!why_not.empty()) std::fprintf(stderr, "bench hosts: without %s: %s\n", name.c_str(), why_not.c_str());
     return why_not.empty();
   };
+  if (options_.Wants("command")) RETURN_IF_ERROR(MeasureOn("command", OnCommand(greeting)));
   if (options_.Wants("ray") && is_there("ray", RayCluster::WhyNot()))
     RETURN_IF_ERROR(MeasureOn("ray", OnRay(greeting)));
   if (options_.Wants("kubernetes") && is_there("kubernetes", KubeCluster::WhyNot()))
@@ -500,9 +507,9 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "number of rounds; in each, everything is measured in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--cases", options.cases, "start, many, lines, memory, ray, kubernetes, spark; default: all")
+  app.add_option("--cases", options.cases, "start, many, lines, memory, command, ray, kubernetes, spark; default: all")
       ->delimiter(',')
-      ->check(CLI::IsMember({"start", "many", "lines", "memory", "ray", "kubernetes", "spark"}));
+      ->check(CLI::IsMember({"start", "many", "lines", "memory", "command", "ray", "kubernetes", "spark"}));
   app.add_option("--hosts", options.hosts, "hosts of `start`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--many", options.many, "hosts of `many`")->capture_default_str()->check(CLI::Range(1, 200));
   app.add_option("--tasks", options.tasks, "tasks of `memory`")->capture_default_str()->check(CLI::Range(1, 1000));

@@ -40,7 +40,7 @@ void ExperimentRun::MindTheJob() {
 std::string ExperimentRun::WhyInterrupted() const {
   if (!order_.setting.job.has_value() || pulse_.was_asked_to_end() || order_.setting.job->was_killed()) return "killed";
   const bool over = time_is_over_ || PosixFileSystem().Exists(order_.setting.job->notice_file);
-  return over ? "the job's time is over" : "";
+  return over ? "the job's time is over" : absl::StrCat(order_.setting.job->name, " was told to end");
 }
 
 void ExperimentRun::NoteInterruption() {
@@ -54,7 +54,7 @@ void ExperimentRun::NoteInterruption() {
   if (job_failed_ || ending.what == EndingOfJob::What::kCancelled) {
     run.reason = absl::StrCat("its ", job.name, job_failed_ ? " was ended: " : " was cancelled", ending.reason,
                               job_failed_ ? GoesOnBy(run.id.ToString(), order_.file.name) : "");
-    return;
+    return logs_.Say(run.reason);
   }
   end_.begun_anew = ending.what == EndingOfJob::What::kBegunAnew;
   end_.doubtful = ending.what == EndingOfJob::What::kUnknown;

@@ -15,27 +15,30 @@ namespace {
 
 constexpr char kMostRequeues[] = "max_requeues";
 
-// The keys of `slurm` of our own, and sbatch's long options (sbatch(1), Slurm 19.05 to 24.11) but kNotForUsers.
+// The keys of `slurm` of our own, and sbatch's long options but kNotForUsers: all that it has had from Slurm 20.02 to
+// 26.05, as the table in Slurm's src/common/slurm_opt.c has them. sbatch(1) leaves some out, and those of plugins
+// (SPANK) are in neither.
 constexpr const char* kKnown[] = {
     "extra", kMostRequeues,
     // sbatch's
     "account", "acctg-freq", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "comment",
-    "consolidate-segments", "constraint", "container", "container-id", "contiguous", "core-spec", "cores-per-socket",
-    "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution", "error",
-    "exclude", "exclusive", "export", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node",
-    "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "hold", "ignore-pbs", "job-name", "jobid",
-    "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu",
-    "mem-per-gpu", "mincpus", "network", "nice", "no-kill", "no-requeue", "nodefile", "nodelist", "nodes", "ntasks",
-    "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "oom-kill-step", "open-mode", "output",
-    "overcommit", "oversubscribe", "partition", "power", "prefer", "priority", "profile", "propagate", "qos", "quiet",
-    "reboot", "requeue", "reservation", "resv-ports", "segment", "share", "signal", "sockets-per-node", "spread-job",
-    "spread-segments", "stepmgr", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "tres-bind",
-    "tres-per-node", "tres-per-task", "uid", "umask", "use-min-nodes", "verbose", "wait-all-nodes", "wckey", "x11"};
+    "consolidate-segments", "constraint", "container", "container-id", "container-type", "context", "contiguous",
+    "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot",
+    "dependency", "distribution", "error", "exclude", "exclusive", "export", "extra-node-info", "gid", "gpu-bind",
+    "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "hint", "hold",
+    "ignore-pbs", "job-name", "kill-on-invalid-dep", "licenses", "mail-type", "mail-user", "mcs-label", "mem",
+    "mem-bind", "mem-per-cpu", "mem-per-gpu", "mem-update", "mincpus", "network", "nice", "no-kill", "no-requeue",
+    "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
+    "ntasks-per-socket", "ntasks-per-tres", "oom-kill-step", "open-mode", "output", "overcommit", "oversubscribe",
+    "partition", "power", "prefer", "priority", "profile", "propagate", "qos", "quiet", "reboot", "requeue",
+    "reservation", "resources", "resv-ports", "segment", "signal", "sockets-per-node", "spread-job", "spread-segments",
+    "stepmgr", "switches", "tasks-per-node", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "tres-bind",
+    "tres-per-task", "uid", "use-min-nodes", "verbose", "wait-all-nodes", "wckey"};
 
-// Each would give the experiment several jobs, no script, or an answer of another form.
-constexpr absl::string_view kNotForUsers[] = {"array", "wrap",     "parsable",    "test-only",
-                                              "wait",  "help",     "usage",       "version",
-                                              "input", "clusters", "export-file", "get-user-env"};
+// Each would give the experiment several jobs or another cluster, no script, or an answer of another form.
+constexpr absl::string_view kNotForUsers[] = {"array",   "wrap",     "parsable",    "test-only",    "wait",
+                                              "help",    "usage",    "version",     "autocomplete", "input",
+                                              "cluster", "clusters", "export-file", "get-user-env", "external"};
 
 // As further words they would undo what muster says of them.
 constexpr absl::string_view kOnlyAsKeys[] = {"dependency", "signal"};

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
@@ -51,7 +52,7 @@ absl::StatusOr<bool> JobKill::HasEndedNow() {
   const bool is_silent = !request_.empty() && since > kAnswerPatience;
   const bool is_late = since > kAnswerPatience + kEndPatience + (now_ ? absl::ZeroDuration() : target_.stop_grace);
   if (!cancelled_ && (is_late || (is_silent && now_))) RETURN_IF_ERROR(Cancel());
-  if (is_silent && !asked_script_ && !cancelled_) RETURN_IF_ERROR(Ask());
+  if (is_silent && !asked_script_ && !cancelled_) RETURN_IF_ERROR(Ask("its supervisor doesn't answer"));
   return false;
 }
 
@@ -68,7 +69,12 @@ absl::Status JobKill::Request(bool now) {
   now_ = now;
   began_ = means_.clock.Now();
   asked_supervisor_ = true;
-  ASSIGN_OR_RETURN(request_, WriteKillRequest(means_.home.requests(id_), now));
+  absl::StatusOr<std::string> written = WriteKillRequest(means_.home.requests(id_), now);
+  if (absl::IsResourceExhausted(written.status())) {
+    const std::string why(written.status().message());
+    return now ? Cancel(why) : Ask(why);
+  }
+  ASSIGN_OR_RETURN(request_, std::move(written));
   return absl::OkStatus();
 }
 
@@ -90,19 +96,19 @@ absl::Status JobKill::EndWithoutEngine(const absl::Status& why) {
                       {.state = RunState::kKilled, .reason = "it was killed", .exit_code = kExitOfAsked});
 }
 
-absl::Status JobKill::Ask() {
+absl::Status JobKill::Ask(const std::string& why) {
   asked_script_ = true;
-  means_.say(absl::StrCat("its supervisor doesn't answer: having ", target_.run.text, " end"));
+  means_.say(absl::StrCat(why, ": having ", target_.run.text, " end"));
   return End(JobEnd::kAsk);
 }
 
-absl::Status JobKill::Cancel() {
+absl::Status JobKill::Cancel(const std::string& why) {
   cancelled_ = true;
   if (HasNoJob(target_.run.job)) {  // a look that finds `killed` ends the run
     means_.say("it has no job, and isn't submitted again");
     return absl::OkStatus();
   }
-  means_.say(absl::StrCat("cancelling ", target_.run.text));
+  means_.say(absl::StrCat(why, why.empty() ? "" : ": ", "cancelling ", target_.run.text));
   return End(JobEnd::kCancel);
 }
 

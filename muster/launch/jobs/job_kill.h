@@ -50,12 +50,15 @@ class JobKill {
  private:
   // Whether the supervisor has written nothing for so long that it doesn't live.
   bool IsSilent() const;
+  // Where the home has no room for a request, the engine asks or cancels at once: the note of the kill, an empty file,
+  // is there already.
   absl::Status Request(bool now);
   absl::Status End(JobEnd how);
-  absl::Status Ask();
+  // `why`: why the supervisor isn't asked itself, or not any more; "": nothing is said of that.
+  absl::Status Ask(const std::string& why);
   // Ends a run whose engine is gone, as a cluster may be, and its supervisor, too.
   absl::Status EndWithoutEngine(const absl::Status& why);
-  absl::Status Cancel();
+  absl::Status Cancel(const std::string& why = "");
   // A run that had no job may have been submitted just when it was killed, by a process that then couldn't end the job.
   absl::Status CancelIfSubmitted();
 

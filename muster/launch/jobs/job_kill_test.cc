@@ -1,6 +1,8 @@
 #include "muster/launch/jobs/job_kill.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <utility>
@@ -14,7 +16,8 @@
 namespace muster::job_kill_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair, ::testing::SizeIs;
+using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Pair,
+    ::testing::SizeIs;
 
 constexpr absl::Duration kGrace = absl::Seconds(40), kMoment = absl::Milliseconds(1);
 constexpr char kCancelling[] = "cancelling job 17 of Slurm";
@@ -125,6 +128,30 @@ TEST_F(JobKillTest, ASecondThoughtIsAnotherRequestWithItsOwnTime) {
   const std::vector<KillRequest> asked = Answer();
   ASSERT_THAT(asked, SizeIs(1));
   EXPECT_TRUE(asked.front().now);
+}
+
+// An empty file takes no room, a request does.
+TEST_F(JobKillTest, WithoutRoomForARequestTheScriptIsAskedAtOnceAndTheJobCancelledAtASecondThought) {
+  JobKill kill = Kill(JobPhase::kRuns);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = signal(SIGXFSZ, SIG_IGN);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const absl::Status begun = kill.Begin(/*now=*/false);
+  const auto asked = engine_.ended;
+  const absl::Status at_once = kill.KillNow();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, ignored);
+  EXPECT_EQ(begun, absl::OkStatus());
+  EXPECT_THAT(asked, ElementsAre(Pair("17", JobEnd::kAsk)));
+  EXPECT_EQ(at_once, absl::OkStatus());
+  EXPECT_THAT(engine_.ended, ElementsAre(Pair("17", JobEnd::kAsk), Pair("17", JobEnd::kCancel)));
+  EXPECT_THAT(said_, ElementsAre(ContainsRegex("^no room for .*: having job 17 of Slurm end$"),
+                                 ContainsRegex("^no room for .*: cancelling job 17 of Slurm$")));
+  EXPECT_TRUE(ReadJobFile(home_.job(id_)).value()->killed) << "by which the supervisor knows that it is a kill";
+  EXPECT_THAT(Answer(), IsEmpty());
 }
 
 TEST_F(JobKillTest, AJobThatWaitsIsCancelledAtOnce) {

@@ -367,10 +367,11 @@ absl::StatusOr<std::vector<std::string>> JobWatch::EndRun(const ExperimentId& id
     end = {.reason = why, .exit_code = kExitNotBegun};
   } else {
     end = {.state = RunState::kFailed,
-           .reason = absl::StrCat("its ", job, " has ended",
-                                  run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title())
-                                                        : absl::StrCat(": ", run.news.text),
-                                  run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
+           .reason =
+               absl::StrCat("its ", job, " has ended",
+                            run.news.text.empty() ? absl::StrCat(", cause unknown to ", engine.title(), HintAtHome(id))
+                                                  : absl::StrCat(": ", run.news.text),
+                            run.job.wants_another || run.news.taken_away ? GoesOn(id) : LastWords(id)),
            .exit_code = ExitCodeOf(run.news)};
   }
   const auto before = registry_.Run(id);
@@ -385,12 +386,22 @@ std::string JobWatch::WhyNotBegun(const ExperimentId& id, const RunInJob& run) c
   const std::string over = PosixFileSystem().ReadShortFile(home_.job_over(id), kMostWaits).value_or("");
   const std::string said = OneLine(std::string(absl::StripAsciiWhitespace(over)));
   if (!said.empty()) return said;
-  const std::string output = home_.job_output(id);
-  if (run.news.opened_nothing.empty() || PosixFileSystem().Exists(output)) return "";
-  // The user may have named another file.
-  if (!absl::StrContains(PosixFileSystem().ReadFile(home_.job_script(id)).value_or(""), output)) return "";
+  if (run.news.opened_nothing.empty() || !HasNoOutput(id)) return "";
   return absl::StrCat(run.news.opened_nothing, " doesn't see MUSTER_HOME (", home_.path(),
                       "): put it into a folder that all nodes see");
+}
+
+bool JobWatch::HasNoOutput(const ExperimentId& id) const {
+  const std::string output = home_.job_output(id);
+  // The user may have named another file.
+  return !PosixFileSystem().Exists(output) &&
+         absl::StrContains(PosixFileSystem().ReadFile(home_.job_script(id)).value_or(""), output);
+}
+
+std::string JobWatch::HintAtHome(const ExperimentId& id) const {
+  return HasNoOutput(id) ? absl::StrCat("; it has made no ", home_.job_output(id),
+                                        ": look whether its nodes see MUSTER_HOME (", home_.path(), ")")
+                         : "";
 }
 
 std::string JobWatch::GoesOn(const ExperimentId& id) {

@@ -86,6 +86,10 @@ class JobWatch {
   absl::StatusOr<std::vector<std::string>> EndRun(const ExperimentId& id, const RunInJob& run, const JobEngine& engine);
   // Returns why a job that has ended has never had a supervisor, as far as its script or the engine says it; else "".
   std::string WhyNotBegun(const ExperimentId& id, const RunInJob& run) const;
+  // Whether the file isn't there into which the job should write.
+  bool HasNoOutput(const ExperimentId& id) const;
+  // Returns where to look when nobody knows why the job has ended, "; …", or "".
+  std::string HintAtHome(const ExperimentId& id) const;
   std::string GoesOn(const ExperimentId& id);
   std::string LastWords(const ExperimentId& id) const;
 

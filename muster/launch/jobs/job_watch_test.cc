@@ -221,6 +221,22 @@ TEST_F(JobWatchTest, OfAForgottenJobTheCauseIsUnknownOnceItsSupervisorIsSilent) 
   EXPECT_EQ(Get(*registry_, id).reason, "its job 17 of Slurm has ended, cause unknown to Slurm");
 }
 
+// As where a node doesn't see the folder, and there is no accounting that would tell.
+TEST_F(JobWatchTest, OfAForgottenJobWithoutOutputItIsSaidWhereToLook) {
+  for (const bool has_output : {false, true}) {
+    const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
+    const std::string folder = absl::StrCat("experiments/", id.number);
+    scratch_.Write(folder + "/job.sh", absl::StrCat("#SBATCH --output=", home_.job_output(id), "\n"));
+    if (has_output) scratch_.Write(folder + "/job.out", "");
+    Look();
+    EXPECT_EQ(Get(*registry_, id).reason,
+              absl::StrCat("its job 17 of Slurm has ended, cause unknown to Slurm",
+                           has_output ? ""
+                                      : absl::StrCat("; it has made no ", home_.job_output(id),
+                                                     ": look whether its nodes see MUSTER_HOME (", home_.path(), ")")));
+  }
+}
+
 TEST_F(JobWatchTest, ARunWhoseJobRunsIsntJudgedBySilence) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   Bring(*registry_, id, RunState::kRunning);

@@ -113,5 +113,14 @@ TEST(HostsReaderTest, TypingMistakesInOptionsOfSbatchAreNamedAllAtOnce) {
           .extra = {"--tim=3"}}));
 }
 
+// Each is a few letters from another one.
+TEST(HostsReaderTest, OptionsThatSomeSbatchHasAreNoTypingMistakes) {
+  const std::string file = "project: p\non: slurm\ntrain: {run: x}\nslurm:\n  ";
+  for (const std::string name : {"tasks-per-node", "ntasks-per-tres", "container-type", "tres-per-task", "segment"})
+    EXPECT_EQ(Read(file + name + ": 2\n").slurm, (SlurmSetting{.options = {{name, "2"}}})) << name;
+  for (const char* name : {"cluster", "external"})
+    EXPECT_THAT(MistakesIn(absl::StrCat(file, name, ": x\n")), HasSubstr("isn't for experiments")) << name;
+}
+
 }  // namespace
 }  // namespace muster::hosts_reader_test

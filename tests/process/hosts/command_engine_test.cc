@@ -2,6 +2,7 @@
 // they stand there, with small programs in the places of docker and PBS's; `docker exec` and the other ways without ssh
 // enter a simulated host's namespaces.
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -73,6 +74,13 @@ class CommandEngineHosts : public OnEveryEngine {
     const std::string commands = absl::StrReplaceAll("\n" + Commands(), {{"\n", "\n  "}});
     Write("muster.yml", absl::StrCat("project: toy\non: command\nhosts: ", count, "\ngrace: ", grace,
                                      "\nhosts_by:", commands.substr(0, commands.size() - 2), "train:\n", train));
+  }
+  // Kills what runs on h1 and has one of these among its words, all at once: none sees another's end.
+  static void KillTogether(const std::vector<std::string>& words) {
+    for (const int signal : {SIGSTOP, SIGKILL})
+      for (const std::string& word : words)
+        for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+          if (absl::StrContains(running.words, word)) kill(running.pid, signal);
   }
   std::string Log() const { return Read(Aside("log")); }
   // Returns the names of what muster holds.
@@ -246,6 +254,63 @@ TEST_P(CommandEngineHosts, TasksOfAHostThatIsGoneMoveAtOnce) {
   EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("on h1"));
   EXPECT_EQ(Log(), "acquire\nrelease 17\n");
   hosts().Restart("h2");
+}
+
+// `start` leads to the guard's next agent, which has the task's process.
+TEST_P(CommandEngineHosts, TheTasksOfAKilledAgentGoOn) {
+  const ScriptGate gate(Aside("gate"));
+  WriteOnCommands(1, absl::StrCat("  framework: any\n  run: echo life >>", Aside("lives"), "; echo ready; read line < ",
+                                  gate.path(), "; echo done\n"));
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("ready");
+  KillTogether({" --serve "});
+  train->WaitForOut("the agent on h1 was killed; another goes on with its 1 task");
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  EXPECT_THAT(LinesOf(train->out, "1.master"), Contains("done"));
+  EXPECT_EQ(Read(Aside("lives")), "life\n");
+  EXPECT_EQ(Log(), "acquire\nrelease 17\n") << "they were the run's all the time";
+}
+
+// The agent that `start` brings up next ends what is left of the task, before that begins anew.
+TEST_P(CommandEngineHosts, NothingIsLeftOfATaskWhoseAgentAndGuardAreKilled) {
+  const std::string lives = Aside("lives");
+  WriteOnCommands(1, absl::StrCat("  framework: any\n  run: |\n    echo life >>", lives, "\n    life=$(wc -l <", lives,
+                                  ")\n    setsid env -i sleep 100$life &\n    echo life $life\n",
+                                  "    [ $life = 2 ] || sleep 1000\n"));
+  const auto train = StartMuster({"train"});
+  train->WaitForOut("life 1");
+  const auto left = [] {
+    std::vector<std::string> words;
+    for (const SimulatedHosts::Running& running : hosts().ProcessesOf("h1"))
+      if (absl::StartsWith(running.words, "sleep 1001")) words.push_back(running.words);
+    return words;
+  };
+  while (left().empty()) sched_yield();  // it has become that program by then
+  KillTogether({"run-guard ", " --serve "});
+  train->WaitForOut("the agent on h1 has died, and its tasks with it");
+  train->WaitForOut("life 2");
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  EXPECT_EQ(Log(), "acquire\nrelease 17\n") << "they were the run's all the time";
+}
+
+TEST_P(CommandEngineHosts, AnEvaluatorsHostThatCannotBeReachedIsLeftOut) {
+  Write("run.sh",
+        "case $TF_CONFIG in\n  *'\"type\":\"evaluator\"'*) echo evaluating on $(uname -n) ;;\n"
+        "  *) echo trained ;;\nesac\n");
+  WriteOnCommands(3,
+                  "  framework: tensorflow\n  tensorflow: {distributed: {master: 1, worker: 1, evaluator: true}}\n"
+                  "  run: sh run.sh\n");
+  Script("enter",
+         "host=$1; shift; [ $host != h3 ] || { echo 'no such container' >&2; exit 4; }; exec enter_$host \"$@\"");
+  const std::string shown = Out({"train"});
+  EXPECT_THAT(shown, ContainsRegex("h3 isn't used: h3 has no agent: ./enter h3 '[{]agent[}]' exited with 4 before one "
+                                   "spoke \\(no such container\\); evaluator runs on h[12] instead\n"));
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(shown, task), Contains("trained")) << task;
+  EXPECT_THAT(LinesOf(shown, "1.evaluator"), Contains(ContainsRegex("^evaluating on h[12]$")));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  EXPECT_EQ(Log(), "acquire\nrelease 17\n");
 }
 
 // The network is away, but not the way by which `start` gets there.

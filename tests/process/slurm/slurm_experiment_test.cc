@@ -132,6 +132,8 @@ TEST_F(SlurmExperiment, ScancelByHandIsAKill) {
   EXPECT_EQ(train->Wait(), 130) << train->err;
   EXPECT_EQ(StateOf("1"), "KILLED");
   EXPECT_THAT(Muster({"status", "1"}).out, HasSubstr("was cancelled"));
+  EXPECT_THAT(Muster({"logs", "1"}).out,
+              AllOf(ContainsRegex("its job [0-9]+ of Slurm was cancelled"), Not(HasSubstr("interrupted"))));
 }
 
 // Slurm signals all processes of the job, and the script passes the signal on: it is one, and the tasks have their
@@ -146,7 +148,7 @@ TEST_F(SlurmExperiment, ScancelGivesTheTasksTheirTime) {
   slurm().Cancel(JobOf("1"));
   EXPECT_EQ(train->Wait(), 130) << train->err;
   for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("saved")) << task;
-  EXPECT_THAT(train->out + train->err, Not(HasSubstr("interrupted again")));
+  EXPECT_THAT(train->out + train->err, Not(HasSubstr("again: killing")));
 }
 
 // Slurm signals the ps, too, which the chief needs for it.

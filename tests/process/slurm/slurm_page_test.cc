@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "absl/time/time.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/launch/hosts/slurm_setting.h"
 #include "tests/process/testing/by_hand.h"
 #include "tests/process/testing/page_blocks.h"
 #include "tests/process/testing/slurm_cluster.h"
@@ -23,7 +25,8 @@
 namespace muster::slurm_page_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::Gt,
+    ::testing::HasSubstr, ::testing::Not, ::testing::SizeIs;
 
 constexpr char kBegin[] = "From nothing to a trained model", kOptions[] = "What sbatch is asked for",
                kTimeOver[] = "When the job's time is over", kEnding[] = "Ending it",
@@ -133,16 +136,60 @@ TEST_F(SlurmPage, TheOptionsThatItShowsReachSbatch) {
                           HasSubstr("Slurm says: sbatch: error: invalid partition specified: gpu")));
 }
 
+// Expects that each of these tasks has said its role, "chief:0" being the first, and each ps that all were there: one
+// that any task has missed says so.
+void ExpectTrainedTogether(const std::string& said, const std::vector<std::string>& tasks, const std::string& cluster) {
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_THAT(said,
+                ContainsRegex(absl::StrCat("digits: role from Slurm: task ", i, " of ", tasks.size(),
+                                           " of step [0-9]+\\.0 is ", tasks[i], " at [^ \n]+ \\(", cluster, "\\)\n")));
+    if (absl::StartsWith(tasks[i], "ps:")) {
+      EXPECT_THAT(said, HasSubstr(absl::StrCat("[", tasks[i], "] training has ended: every task is done\n")));
+    }
+  }
+}
+
+// Returns the address that a task has said without its port.
+std::string PlaceOf(const std::string& said, const std::string& task) {
+  const std::string at = absl::StrCat(" is ", task, " at ");
+  const size_t found = said.find(at), begin = found + at.size();
+  return found == std::string::npos ? "" : said.substr(begin, said.find(':', begin) - begin);
+}
+
 TEST_F(SlurmPage, ItsInteractiveCommandsAndItsBatchScriptTrain) {
   const std::vector<std::string> by_srun = Blocks(kBySrun, "bash");
-  for (const std::string& block : {Blocks(kInside, "bash")[0], by_srun[0]})
-    EXPECT_THAT(Run(block, SourceFolder()), HasSubstr("Test accuracy")) << block;
+  EXPECT_THAT(Run(Blocks(kInside, "bash")[0], SourceFolder()), HasSubstr("Test accuracy"));
+  const std::string on_one_node = Run(by_srun[0], SourceFolder());
+  EXPECT_THAT(on_one_node, HasSubstr("Test accuracy"));
+  ExpectTrainedTogether(on_one_node, {"chief:0", "worker:0", "worker:1", "ps:0"}, "chief:0, ps:0, worker:0-1");
+
   const std::string script = hosts_->shared() + "/batch.sh", output = hosts_->shared() + "/batch.out";
   std::ofstream(script) << by_srun[1];
   Run(absl::StrCat("sbatch --wait --output=", output, " ", script, " || { cat ", output, "; exit 1; }"),
       SourceFolder());
-  EXPECT_THAT(PosixFileSystem().ReadFile(output).value_or(""), HasSubstr("Test accuracy"));
+  const std::string said = PosixFileSystem().ReadFile(output).value_or("");
+  EXPECT_THAT(said, HasSubstr("Test accuracy"));
+  ExpectTrainedTogether(said, {"chief:0", "worker:0", "worker:1", "worker:2", "worker:3", "worker:4", "ps:0", "ps:1"},
+                        "chief:0, ps:0-1, worker:0-4");
+  EXPECT_NE(PlaceOf(said, "ps:0"), PlaceOf(said, "ps:1")) << "they are dealt out to two nodes";
   EXPECT_THAT(EntriesOf(hosts_->shared() + "/model"), Contains(HasSubstr("model.ckpt-")));
+}
+
+// An option that muster doesn't know is called a typing mistake where it is near to one that muster knows.
+TEST_F(SlurmPage, NoOptionThatSbatchTellsOfIsATypingMistake) {
+  const std::string help = slurm_->Ask({"sbatch", "--help"});
+  std::set<std::string> names;
+  for (size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at)) {
+    at += 2;
+    const size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at);
+    if (end > at) names.insert(help.substr(at, end - at));
+  }
+  EXPECT_THAT(names, SizeIs(Gt(80U))) << help;
+  for (const std::string& name : names) {
+    SlurmSetting setting;
+    const std::string said(TakeSlurmSetting(setting, name, name == "signal" ? "B:USR1@60" : "x").message());
+    EXPECT_THAT(said, AnyOf("", HasSubstr("isn't for experiments")));
+  }
 }
 
 }  // namespace

@@ -107,7 +107,8 @@ void CommandEngine::Ask(const std::string& host) {
 
 void CommandEngine::OnAnswer(Question& question, const CommandEnd& end) {
   question.answered = true;
-  const std::string why = WhyGone(hosts_.setting.state, end.status, question.lines);
+  // One that was ended may exit with any code.
+  const std::string why = end.time_over ? "" : WhyGone(hosts_.setting.state, end.status, question.lines);
   if (why.empty()) return contact_.Connect(question.host);
   events_->OnNoStream(question.host,
                       absl::FailedPreconditionError(absl::StrCat(question.host, " is the run's no more: ", why)));

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/testing/hanging_script.h"
 #include "muster/launch/testing/piped_program_text.h"
 
 namespace muster::command_engine_test {
@@ -51,9 +52,16 @@ class CommandEngineTest : public ::testing::Test, public EngineEvents {
 
   // Returns why there is no stream; OK: there is one.
   absl::Status Connect(CommandEngine& engine) {
+    Begin(engine);
+    return Await(engine);
+  }
+  void Begin(CommandEngine& engine) {
     stream_.reset();
     failure_.reset();
     engine.Connect("n1");
+    engine.OnTime();
+  }
+  absl::Status Await(CommandEngine& engine) {
     while (!stream_.has_value() && !failure_.has_value()) {
       loop_.RunOnce(engine.deadline());
       engine.OnTime();
@@ -61,8 +69,23 @@ class CommandEngineTest : public ::testing::Test, public EngineEvents {
     return failure_.value_or(absl::OkStatus());
   }
 
+  // Lets a HangingScript come so far that it has written this file.
+  void AwaitFile(const std::string& name) {
+    while (folder_.Read(name).empty()) loop_.RunOnce(absl::InfiniteFuture());
+  }
+  // Moves the clock to the end of `limit`, and shows that nothing ends before.
+  void PassLimit(CommandEngine& engine, absl::Duration limit) {
+    EXPECT_EQ(engine.deadline(), clock_.Now() + limit);
+    clock_.Advance(limit - absl::Milliseconds(1));
+    engine.OnTime();
+    EXPECT_FALSE(stream_.has_value() || failure_.has_value());
+    clock_.Advance(absl::Milliseconds(1));
+    engine.OnTime();
+  }
+
   const ScratchFolder folder_;
-  FdLoop loop_{RealClock()};
+  SimulatedClock clock_;
+  FdLoop loop_{clock_};
   CommandHosts hosts_;
   ContactOptions contact_;
   std::optional<AgentStream> stream_;
@@ -70,7 +93,7 @@ class CommandEngineTest : public ::testing::Test, public EngineEvents {
 };
 
 TEST_F(CommandEngineTest, CopiesMusterAndHandsOverTheStream) {
-  CommandEngine engine(hosts_, contact_, loop_, RealClock());
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
   ASSERT_EQ(engine.Start(*this), absl::OkStatus());
   ASSERT_EQ(Connect(engine), absl::OkStatus());
   std::string text = stream_->read_already;
@@ -85,14 +108,14 @@ TEST_F(CommandEngineTest, CopiesMusterAndHandsOverTheStream) {
 // As ssh and pbs_tmrsh take it.
 TEST_F(CommandEngineTest, ATextForAShellReachesTheAgentToo) {
   hosts_.setting.start.argv = {"./exec", "{host}", "sh", "-c", "{agent_line}"};
-  CommandEngine engine(hosts_, contact_, loop_, RealClock());
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
   ASSERT_EQ(engine.Start(*this), absl::OkStatus());
   EXPECT_EQ(Connect(engine), absl::OkStatus());
 }
 
 TEST_F(CommandEngineTest, AFailureHasTheCommandAsItCouldBeTyped) {
   Script("exec", "echo 'No such container: n1' >&2; exit 1");
-  CommandEngine engine(hosts_, contact_, loop_, RealClock());
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
   ASSERT_EQ(engine.Start(*this), absl::OkStatus());
   const absl::Status failure = Connect(engine);
   EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
@@ -102,7 +125,7 @@ TEST_F(CommandEngineTest, AFailureHasTheCommandAsItCouldBeTyped) {
 }
 
 TEST_F(CommandEngineTest, AHostThatIsGoneIsGivenUpAtOnce) {
-  CommandEngine engine(hosts_, contact_, loop_, RealClock());
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
   ASSERT_EQ(engine.Start(*this), absl::OkStatus());
   ASSERT_EQ(Connect(engine), absl::OkStatus());
   ASSERT_EQ(Connect(engine), absl::OkStatus()) << "it is there, and is reached again";
@@ -112,6 +135,52 @@ TEST_F(CommandEngineTest, AHostThatIsGoneIsGivenUpAtOnce) {
   EXPECT_TRUE(absl::IsFailedPrecondition(gone)) << gone;
   EXPECT_EQ(gone.message(), "n1 is the run's no more: preempted");
   EXPECT_EQ(folder_.Read("n1.log"), "dialled\ndialled\n");
+}
+
+TEST_F(CommandEngineTest, AStartThatHangsIsKilledAndItsHostHasNoAgent) {
+  hosts_.setting.start.time_limit = absl::Minutes(2);
+  Script("exec", HangingScript("true"));
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
+  ASSERT_EQ(engine.Start(*this), absl::OkStatus());
+  Begin(engine);
+  while (engine.LastWords("n1") != kHangs) loop_.RunOnce(absl::InfiniteFuture());
+  PassLimit(engine, absl::Minutes(2));
+  ASSERT_TRUE(failure_.has_value());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(*failure_)) << *failure_;
+  EXPECT_EQ(failure_->message(), "n1 has no agent after 2m (hangs)");
+  AwaitDeathOfHanging(folder_);
+}
+
+// It takes no notice of SIGTERM, so it is killed.
+TEST_F(CommandEngineTest, AfterAStateThatHangsTheHostIsTriedAsIfNobodyHadBeenAsked) {
+  hosts_.setting.state.time_limit = absl::Seconds(10);
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
+  ASSERT_EQ(engine.Start(*this), absl::OkStatus());
+  ASSERT_EQ(Connect(engine), absl::OkStatus());
+  Script("state", HangingScript("echo asked >asked; echo asked >&2"));
+  Begin(engine);
+  AwaitFile(kHangs);
+  EXPECT_EQ(engine.LastWords("n1"), "its state is asked");
+  PassLimit(engine, absl::Seconds(10));
+  AwaitFile("asked");
+  EXPECT_FALSE(stream_.has_value()) << "it is asked to end first";
+  PassLimit(engine, CommandRun::kEnding);
+  EXPECT_EQ(Await(engine), absl::OkStatus());
+  EXPECT_EQ(folder_.Read("n1.log"), "dialled\ndialled\n");
+  AwaitDeathOfHanging(folder_);
+}
+
+TEST_F(CommandEngineTest, WhatAStateSaysOnceItsTimeIsOverCountsForNothing) {
+  hosts_.setting.state.time_limit = absl::Seconds(10);
+  CommandEngine engine(hosts_, contact_, loop_, clock_);
+  ASSERT_EQ(engine.Start(*this), absl::OkStatus());
+  ASSERT_EQ(Connect(engine), absl::OkStatus());
+  Script("state", HangingScript("exit 3"));
+  Begin(engine);
+  AwaitFile(kHangs);
+  PassLimit(engine, absl::Seconds(10));
+  EXPECT_EQ(Await(engine), absl::OkStatus()) << "3 is one of gone_exit";
+  AwaitDeathOfHanging(folder_);
 }
 
 TEST(WhyGoneTest, SaysByCodeOrByWord) {

@@ -5,24 +5,16 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <string>
 
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/testing/hanging_script.h"
 #include "muster/launch/testing/piped_program_text.h"
 
 namespace muster::command_run_test {
 namespace {
 
 using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::SizeIs;
-
-// `pid`: as a script has written it. A zombie is dead.
-bool IsAlive(const std::string& pid) {
-  if (pid.empty()) return false;
-  std::ifstream stat("/proc/" + std::to_string(std::stoi(pid)) + "/stat");
-  std::string number, name, state;
-  return stat >> number >> name >> state && state != "Z";
-}
 
 class CommandRunTest : public ::testing::Test {
  protected:

@@ -63,7 +63,8 @@ absl::Status RunRelease(const CommandSetting& setting, const CommandValues& valu
                      say(absl::StrCat("release: ", std::string(line)));
                    }));
   const bool done = output.end.status.ok() || HasCode(setting.release.gone_exit, output.end.status);
-  return done ? absl::OkStatus() : absl::UnavailableError(output.end.text);
+  // One that was ended may exit with any code.
+  return done && !output.end.time_over ? absl::OkStatus() : absl::UnavailableError(output.end.text);
 }
 
 absl::StatusOr<HeldFile> ReadHeldFile(const std::string& path) {

@@ -9,13 +9,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/base/testing/scratch_folder.h"
+#include "muster/launch/testing/hanging_script.h"
 #include "muster/launch/testing/piped_program_text.h"
 
 namespace muster::held_hosts_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty,
-    ::testing::SizeIs;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
+    ::testing::IsEmpty, ::testing::Not, ::testing::SizeIs;
 
 constexpr char kTwoHosts[] = R"sh(echo '{"job": "17"}'; echo '{"host": "n1"}'; echo '{"host": "n2", "id": "x"}')sh";
 
@@ -186,6 +187,36 @@ TEST_F(HeldHostsTest, AReleaseThatFailsIsTriedAgainByTheNextCommand) {
   EXPECT_THAT(GiveBack(), ElementsAre(HasSubstr("gave back the hosts"))) << "they are gone already";
   EXPECT_EQ(Log(), "release 17\nrelease 17\nrelease 17\n");
   EXPECT_THAT(Left(), IsEmpty());
+}
+
+// Whether it takes notice of SIGTERM or not, and whatever it exits with then.
+TEST_F(HeldHostsTest, AReleaseThatHangsIsEndedAndTriedAgainByTheNextCommand) {
+  SimulatedClock clock;
+  Script("acquire", kTwoHosts);
+  for (const char* at_sigterm : {"echo asked >&2", "exit 35"}) {
+    SCOPED_TRACE(at_sigterm);
+    Script("release", HangingScript(at_sigterm));
+    FdLoop loop(clock);
+    HeldOrder order = Order();
+    order.setting.release.time_limit = absl::Minutes(1);
+    const auto held = HeldHosts::Acquire(order, Calls(), loop, clock);
+    ASSERT_TRUE(held.ok()) << held.status();
+    said_.clear();
+    (*held)->GiveBack([&](const std::string& line) {
+      said_.push_back(line);
+      if (line == "release: hangs") clock.Advance(absl::Minutes(1));
+      if (line == "release: asked") clock.Advance(CommandRun::kEnding);
+    });
+    ASSERT_THAT(said_, Not(IsEmpty()));
+    EXPECT_THAT(said_.back(), ContainsRegex("^the hosts couldn't be given back: ./release 17 hasn't ended within 1m "
+                                            "\\((asked|hangs)\\); the next command of muster on this machine tries"));
+    AwaitDeathOfHanging(folder_);
+    EXPECT_THAT(Left(), Contains(HasSubstr(".json"))) << "what is held stays noted";
+    Script("release", "echo \"release $*\" >>log");
+    EXPECT_THAT(GiveBack(), ElementsAre("gave back the hosts of experiment 4, which was killed: ./release 17"));
+    EXPECT_THAT(Left(), IsEmpty());
+  }
+  EXPECT_EQ(Log(), "release 17\nrelease 17\n");
 }
 
 // Its words become commands of whoever looks.

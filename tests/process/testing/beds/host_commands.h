@@ -16,6 +16,8 @@ class HostCommands {
 
   // Writes the scripts, which know the hosts as they are now.
   void Write() const;
+  // Returns where they are: `acquire FOLDER HOST…`, `enter HOST WORD…`, `release FOLDER JOB`.
+  const std::string& folder() const { return folder_; }
   // Returns the lines of muster.yml for a run that gets these hosts.
   std::string Lines(const std::vector<std::string>& hosts) const;
   // Fails if hosts are held that nobody has released.
