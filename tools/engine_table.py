@@ -37,7 +37,7 @@ GROUPS = {
     "rerun": ("Rerun",),
     "--experiment": ("AnotherAttempt",),
     "grids": ("AGrid", "RandomSearch", "OneRunOf", "ARunThatWaits", "AKilledGrid", "ARunOfAGrid"),
-    "restarts": ("AKilledWorker", "AWorkerBeyond"),
+    "restarts": ("AKilledWorker", "AWorkerBeyond", "AlwaysStarts"),
     "first cause": ("AFailedMaster", "AFailedBuild", "TheFirstWorker", "ATaskOver"),
     "teardown": ("Grandchildren", "APsThat"),
     "end of the supervisor": ("WithoutItsSupervisor", "ARunOfAGridThatLoses"),
