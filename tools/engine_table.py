@@ -18,6 +18,8 @@ PAGE = "docs/engines.md"
 MARKED = re.compile(r"(?P<begin><!-- (?P<name>cases|left out) by engine_table.py -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 # More exceptions than that on an engine are no conformance.
 MOST_LEFT_OUT = 5
+# Groups of which no engine may leave out a case.
+NEVER_LEFT_OUT = ("train", "logs", "kill", "first cause", "teardown", "exit codes")
 TITLES = {"local": "local", "ssh": "ssh", "command": "[command](command_engine.md)", "slurm": "[Slurm](slurm.md)",
           "ray": "[Ray](ray.md)", "spark": "[Spark](spark.md)", "kubernetes": "[Kubernetes](kubernetes.md)"}
 NO = "[no (NUMBER)](#what-is-left-out)"  # of the reason's row
@@ -35,9 +37,10 @@ GROUPS = {
     "rerun": ("Rerun",),
     "--experiment": ("AnotherAttempt",),
     "grids": ("AGrid", "RandomSearch", "OneRunOf", "ARunThatWaits", "AKilledGrid", "ARunOfAGrid"),
-    "restarts": ("AKilledWorker", "AWorkerBeyond"),
+    "restarts": ("AKilledWorker", "AWorkerBeyond", "AlwaysStarts"),
     "first cause": ("AFailedMaster", "AFailedBuild", "TheFirstWorker", "ATaskOver"),
-    "teardown": ("Grandchildren", "APsThat", "WithoutItsSupervisor"),
+    "teardown": ("Grandchildren", "APsThat"),
+    "end of the supervisor": ("WithoutItsSupervisor", "ARunOfAGridThatLoses"),
     "exit codes": ("ARunStops", "ASignal"),
     "ids": ("TwoAtOnce", "WhatChanges"),
 }
@@ -130,6 +133,9 @@ def problems(root, write=False):
     for case in suite.cases:
         if len(groups_of(case)) != 1:
             yield f"tools/engine_table.py: {case.suite}.{case.name} must be in one group of GROUPS, not in {groups_of(case) or 'none'}"
+        for group in groups_of(case):
+            if group in NEVER_LEFT_OUT and case.without:
+                yield f"tools/engine_table.py: {case.suite}.{case.name} is of {group}, which no engine may leave out: {', '.join(case.without)}"
     for group, begins in GROUPS.items():
         for begin in begins:
             if not any(case.name.startswith(begin) for case in suite.cases):

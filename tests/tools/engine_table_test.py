@@ -45,6 +45,7 @@ class EngineTableTest(unittest.TestCase):
         self.write(engine_table.LEFT_OUT, LEFT_OUT)
         self.write("tests/process/experiment/a_test.cc", SUITE)
         self.write(engine_table.PAGE, PAGE)
+        self.real_groups = engine_table.GROUPS
         groups = unittest.mock.patch.object(engine_table, "GROUPS", GROUPS)
         groups.start()
         self.addCleanup(groups.stop)
@@ -64,6 +65,18 @@ class EngineTableTest(unittest.TestCase):
         found = [line for line in engine_table.problems(self.root) if "leaves out" in line]
         self.assertEqual(len(found), 1, found)
         self.assertIn("ray leaves out 6, more than 5", found[0])
+
+    def test_what_every_engine_must_have_is_left_out_nowhere(self):
+        self.assertEqual(set(engine_table.NEVER_LEFT_OUT), {"train", "logs", "kill", "first cause", "teardown", "exit codes"})
+        for group in engine_table.NEVER_LEFT_OUT:
+            with unittest.mock.patch.object(engine_table, "GROUPS", {group: ("AMonitor", "Kill")}):
+                found = [line for line in engine_table.problems(self.root) if "may leave out" in line]
+            self.assertEqual(found, [f"tools/engine_table.py: Colours.AMonitorHasThem is of {group}, which no engine may leave out: ray"])
+
+    def test_the_groups_that_every_engine_must_have_have_cases(self):
+        with unittest.mock.patch.object(engine_table, "GROUPS", self.real_groups):
+            groups = [group for case in engine_table.Suite(ROOT).cases for group in engine_table.groups_of(case)]
+        self.assertLessEqual(set(engine_table.NEVER_LEFT_OUT), set(groups))
 
     def problem(self):
         found = list(engine_table.problems(self.root))

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -44,21 +47,65 @@ TEST(ReachTest, AListenerBesideItsReservationIsReachedAndOthersAreNamed) {
   close(ready[1]);
 }
 
+// Accepts nothing by itself: the kernel answers as many connections as its queue holds, at least one.
+class Listener {
+ public:
+  Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    own_.sin_family = AF_INET;
+    own_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof own_;
+    EXPECT_EQ(bind(fd_, address(), size), 0);
+    EXPECT_EQ(listen(fd_, 0), 0);
+    EXPECT_EQ(getsockname(fd_, address(), &size), 0);
+  }
+  ~Listener() {
+    close(fd_);
+    for (const int fd : queue_) close(fd);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  std::string name() const { return absl::StrCat("127.0.0.1:", ntohs(own_.sin_port)); }
+  // Fills its queue: what comes from now on is dropped without an answer.
+  void FallSilent() {
+    for (int i = 0; i < 4; ++i) {
+      queue_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      connect(queue_.back(), address(), sizeof own_);
+    }
+  }
+  bool IsDialledWithin(absl::Duration patience) const {
+    pollfd ready = {.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(patience))) == 1;
+  }
+
+ private:
+  sockaddr* address() { return reinterpret_cast<sockaddr*>(&own_); }
+
+  const int fd_;
+  sockaddr_in own_ = {};
+  std::vector<int> queue_;
+};
+
 TEST(ReachTest, ADiallerThatHearsNothingEnds) {
-  // A listener whose queue is full drops what comes.
-  const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in any = {};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof any;
-  ASSERT_EQ(bind(server, reinterpret_cast<sockaddr*>(&any), size), 0);
-  ASSERT_EQ(listen(server, 0), 0);
-  ASSERT_EQ(getsockname(server, reinterpret_cast<sockaddr*>(&any), &size), 0);
-  const std::string address = absl::StrCat("127.0.0.1:", ntohs(any.sin_port));
-  const std::vector<Unreached> unreached = DialForReach({address, address, address, address}, absl::Milliseconds(100));
-  ASSERT_FALSE(unreached.empty());
-  EXPECT_EQ(unreached.back().why, "no answer within 100ms");
-  close(server);
+  Listener silent;
+  silent.FallSilent();
+  const std::vector<Unreached> unreached = DialForReach({silent.name(), silent.name()}, absl::Milliseconds(100));
+  ASSERT_EQ(unreached.size(), 2U);
+  for (const Unreached& one : unreached) EXPECT_EQ(one.why, "no answer within 100ms");
+}
+
+// The last one is dialled although none of the others will answer for an hour.
+TEST(ReachTest, AllAreDialledAtOnce) {
+  std::array<Listener, 3> silent;
+  Listener last;
+  for (Listener& one : silent) one.FallSilent();
+  const pid_t child = fork();
+  if (child == 0) {
+    DialForReach({silent[0].name(), silent[1].name(), silent[2].name(), last.name()}, absl::Hours(1));
+    _exit(0);
+  }
+  EXPECT_TRUE(last.IsDialledWithin(absl::Minutes(1))) << "the limit turns a hang into a failed test";
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST(ReachTest, ABrokenAddressCannotBeListenedAt) {

@@ -51,7 +51,7 @@ std::string ExitStatus::ToString() const {
 
 std::string ExitStatus::Cause(const std::string& now_on) const {
   if (over_memory > 0) return absl::StrCat("used more than its ", MemoryText(over_memory), " of memory");
-  if (lost_host.empty()) return "";
+  if (lost_host.empty()) return killed_from == KilledFrom::kUnknown ? "" : ToString();
   if (now_on.empty()) return absl::StrCat(lost_host, " was lost");
   return now_on == lost_host ? absl::StrCat(lost_host, " was lost and is back")
                              : absl::StrCat(lost_host, " was lost; it runs on ", now_on, " now");

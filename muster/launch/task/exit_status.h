@@ -37,7 +37,8 @@ struct ExitStatus {
   // host h2"; "exited with 0 when a signal came to all of its job".
   std::string ToString() const;
   // Returns what code and signal don't say: "used more than its 512 MB of memory"; "h2 was lost; it runs on h1 now",
-  // where `now_on` is the host of the process in its place, if there is one. "" if they say all.
+  // where `now_on` is the host of the process in its place, if there is one; where it is known who killed it, all that
+  // ToString says. "" if they say all.
   std::string Cause(const std::string& now_on = "") const;
 
   bool operator==(const ExitStatus&) const = default;

@@ -29,6 +29,13 @@ TEST(ExitStatus, SaysWithWhichHostItWasLost) {
   EXPECT_EQ(ExitStatus{.signal = 9}.Cause("h1"), "");
 }
 
+TEST(ExitStatus, TheCauseSaysWhoKilledIt) {
+  const ExitStatus killed{.signal = 9, .killed_from = KilledFrom::kOutside};
+  EXPECT_EQ(killed.Cause(), "was killed by signal 9 (killed), from outside");
+  EXPECT_EQ(killed.Cause("h1"), killed.ToString());
+  EXPECT_EQ((ExitStatus{.signal = 9, .killed_from = KilledFrom::kOutside, .lost_host = "h2"}).Cause(), "h2 was lost");
+}
+
 TEST(ExitStatus, NamesTheSignalThatAShellTellsOf) {
   EXPECT_EQ(ExitStatus{.code = 139}.ToString(),
             "exited with 139, as its program was killed by signal 11 (segmentation fault)");

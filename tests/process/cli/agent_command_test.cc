@@ -217,6 +217,25 @@ TEST_F(AgentCommandTest, AKilledAgentsTasksGoOnWithItsNextLife) {
   std::filesystem::remove(gate);
 }
 
+// The stray has a session of its own, and no variables by which the agent's next life could find it.
+TEST_F(AgentCommandTest, WhatHasLeftItsTaskEndsWithTheRunAlsoIfTheAgentWasKilledMeanwhile) {
+  auto contact = Attach();
+  const CommandId launch = Shell(*contact, "env -i setsid sleep 1000 >/dev/null 2>&1 & echo $$ $!; exec sleep 1000");
+  const std::vector<std::string> pids = absl::StrSplit(FirstLine(*contact, launch), absl::ByAnyChar(" \n"));
+  const pid_t task = PidIn(pids[0]), stray = PidIn(pids[1]);
+  ASSERT_EQ(kill(AgentPid(), SIGKILL), 0);
+  RunUntil(*contact, [&] { return !contact->client.connected(); });
+  contact->DialAgain();
+  RunUntil(*contact, [&] { return contact->client.attached == 2; });
+  EXPECT_TRUE(Runs(task));
+  EXPECT_TRUE(Runs(stray));
+  Watched ends;
+  ends.Add(stray);
+  Stop(*contact);
+  EXPECT_FALSE(Runs(task));
+  ends.WaitForEnds();
+}
+
 // Each forks, which a process with threads can't do safely. The first line of a task has its parent, the guard.
 TEST_F(AgentCommandTest, TheAgentAndItsGuardHaveOneThreadEachInEveryLife) {
   auto contact = Attach();

@@ -277,12 +277,33 @@ TEST_P(ExperimentLife, AKilledWorkerIsStartedAgain) {
                             gate.path(), "; else touch $OUTPUT_DIR/was; kill -9 $$; fi;; esac"));
   const auto train = StartMuster({"train", "--no-venv"});
   AwaitLines(*train, "1.worker.1", 3);
-  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was restarted: .*signal 9"));
+  const std::string how = "was killed by signal 9 \\(killed\\), from outside";
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING .*was restarted: " + how));
+  EXPECT_THAT(Out({"show", "1"}), ContainsRegex("1\\.worker\\.1 +RUNNING, " + how));
+  EXPECT_THAT(train->out, ContainsRegex("worker\\.1 " + how + ".*: starting it again"));
   gate.LetThrough(2);
   EXPECT_EQ(train->Wait(), 0);
   EXPECT_THAT(StatesOf(train->out, "1.worker.1"), ElementsAre("RUNNING", "RUNNING", "FINISHED"));
   EXPECT_THAT(LinesOf(train->out, "1.worker.1"), Contains("again"));
   EXPECT_EQ(TasksOf("1")["1.worker.1"]["restarts"], 1);
+}
+
+TEST_P(ExperimentLife, AlwaysStartsAgainWhatHasEndedWell) {
+  const ScriptGate gate(Aside("gate"));
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: tensorflow\n  tensorflow: {distributed: {worker: 1, "
+                     "ps: {count: 1, restart: {policy: always, backoff: 1ms}}}}\n  run: |\n"
+                     "    case $TF_CONFIG in *'\"type\":\"master\"'*) read line < ",
+                     gate.path(), "; exit 0;; esac\n",
+                     "    echo life $MUSTER_TASK_LIFE\n    [ $MUSTER_TASK_LIFE = 3 ] || exit 0\n"
+                     "    sleep 1000\n"));
+  const auto train = StartMuster({"train", "--no-venv"});
+  train->WaitForOut("life 3");
+  EXPECT_THAT(Out({"status", "1"}), ContainsRegex("1\\.ps\\.1 +RUNNING .*was restarted: exited with 0"));
+  gate.LetThrough();
+  EXPECT_EQ(train->Wait(), 0) << train->out;
+  EXPECT_THAT(LinesOf(train->out, "1.ps.1"), AllOf(Contains("life 1"), Contains("life 2"), Contains("life 3")));
+  EXPECT_EQ(TasksOf("1")["1.ps.1"]["restarts"], 2);
 }
 
 TEST_P(ExperimentLife, AWorkerBeyondItsRestartsEndsTheExperiment) {

@@ -1,11 +1,12 @@
 // `framework: muster`: one of this project's own programs as an experiment, with the stand-alone ps, watched while it
-// trains, and resumed from its checkpoint.
+// trains here, and resumed from its checkpoint.
 #include <gmock/gmock.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
 
@@ -13,10 +14,24 @@ namespace muster::experiment_muster_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
+using ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::StartsWith;
 
-class ExperimentMuster : public OnEveryEngine {};
-INSTANTIATE_TEST_SUITE_P(, ExperimentMuster, EnginesWith(NotOnEngine::kStepsInMonitor), EngineName);
+class ExperimentMuster : public OnEveryEngine {
+ protected:
+  void WriteTraining() {
+    const std::string output = OutputThatStays();
+    Write("muster.yml",
+          absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n",
+                       output.empty() ? "" : "  ", output, "  parameters: {steps: 100}\n  run: >-\n    '", BinFolder(),
+                       "/train_and_evaluate' --csv='", SourceFolder(),
+                       "/examples/data/digits.csv' --steps={{ steps }} --save_steps=50 --model_dir=$OUTPUT_DIR\n"));
+  }
+};
+
+class ExperimentMusterWatched : public ExperimentMuster {};
+
+INSTANTIATE_TEST_SUITE_P(, ExperimentMuster, EveryEngine(), EngineName);
+INSTANTIATE_TEST_SUITE_P(, ExperimentMusterWatched, EnginesWith(NotOnEngine::kStepsInMonitor), EngineName);
 
 // Returns the last whole table that `monitor --json` has printed, by task; unknown values are null.
 std::map<std::string, json> LastTable(const std::string& out) {
@@ -30,22 +45,23 @@ std::map<std::string, json> LastTable(const std::string& out) {
   return by_id;
 }
 
-TEST_P(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
-  Write("muster.yml",
-        "project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n"
-        "  parameters: {steps: 100}\n"
-        "  run: >-\n    '" +
-            BinFolder() + "/train_and_evaluate' --csv='" + SourceFolder() + "/examples/data/digits.csv'" +
-            " --steps={{ steps }} --save_steps=50 --model_dir=$OUTPUT_DIR\n");
+TEST_P(ExperimentMuster, AnExampleTrainsAndGoesOnFromItsCheckpoint) {
+  WriteTraining();
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "1.master"), Contains(StartsWith("Test accuracy ")));
   EXPECT_THAT(LinesOf(shown, "1.ps.1"), Contains(HasSubstr("serves at"))) << "the stand-alone ps, not the program";
   for (const std::string task : {"1.master", "1.worker.1", "1.ps.1"})
     EXPECT_EQ(StatesOf(shown, task).back(), "FINISHED") << task;
   EXPECT_EQ(StateOf("1"), "FINISHED");
+  const std::string again = Out({"train", "--experiment", "1", "--param", "steps=150"});
+  EXPECT_THAT(LinesOf(again, "1.master"), Contains(ContainsRegex("Restoring parameters from .*/model.ckpt-10")));
+  EXPECT_EQ(Json({"status", "1"})["attempt"], 2);
+}
 
-  const auto train = StartMuster({"train", "--experiment", "1", "--param", "steps=1000000000"});
-  train->WaitForOut("Restoring parameters from " + home() + "/experiments/1/output/model.ckpt-10");
+TEST_P(ExperimentMusterWatched, MonitorShowsStepsLossAndStaleness) {
+  WriteTraining();
+  const auto train = StartMuster({"train", "--param", "steps=1000000000"});
+  train->WaitForOut("Saving checkpoints for ");
   const auto monitor = StartMuster({"monitor", "1", "--interval", "0.1", "--json"});
   for (bool all = false; !all && !testing::Test::HasFailure();) {
     monitor->ReadSomeOut();
@@ -59,7 +75,6 @@ TEST_P(ExperimentMuster, AnExampleTrainsIsWatchedAndGoesOnFromItsCheckpoint) {
   EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
   EXPECT_EQ(monitor->Wait(), 0) << monitor->err;
   EXPECT_EQ(train->Wait(), 130) << train->err;
-  EXPECT_EQ(Json({"status", "1"})["attempt"], 2);
 }
 
 }  // namespace

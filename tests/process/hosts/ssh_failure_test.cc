@@ -174,7 +174,8 @@ TEST_F(SshFailure, AKilledPsOfAHostFindsItsMemoryAgain) {
     const size_t before = run->err.size();
     Process kill(hosts().On(host, {"kill", "-KILL", PidOf(*run, task)}));
     EXPECT_EQ(kill.Wait(), 0) << kill.err;
-    run->WaitForErr("[muster] " + task + " is process ", run->WaitForErr(task + " was killed by signal 9", before));
+    const std::string how = " was killed by signal 9 (killed), from outside";
+    run->WaitForErr("[muster] " + task + " is process ", run->WaitForErr(task + how, before));
     run->WaitForErr("\n", run->err.rfind(" is process "));
   }
   AwaitSteps(*run);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -57,13 +58,24 @@ TEST_F(SshRun, TasksRunOnTheirHostsAndTheExitCodeIsTheChiefs) {
   }
 }
 
+// Each host's login names its two devices.
 TEST_F(SshRun, TheLayoutOfNodesIsStartedOnItsHosts) {
-  const auto run = Run({"--layout", "node", "--devices", "1", "--no-tensorboard"}, Script("echo on $(hostname)"));
+  for (const std::string& host : hosts().names()) {
+    Process set(hosts().On(host, {"sh", "-c",
+                                  "mkdir -p /run/home/.ssh && echo CUDA_VISIBLE_DEVICES=GPU-a,GPU-b "
+                                  ">/run/home/.ssh/environment"}));
+    EXPECT_EQ(set.Wait(), 0) << set.err;
+  }
+  const auto run = Run({"--layout", "node", "--devices", "2", "--no-tensorboard"},
+                       Script("echo on $(hostname) with $CUDA_VISIBLE_DEVICES"));
   EXPECT_EQ(run->Wait(), 0) << run->err;
   const std::vector<std::pair<std::string, std::string>> places = {
-      {"master:0", "h1"}, {"ps:0", "h1"}, {"worker:0", "h1"}, {"worker:1", "h1"}, {"ps:1", "h2"}, {"worker:2", "h2"}};
-  for (const auto& [task, host] : places)
-    EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("on " + host)) << task;
+      {"master:0", "h1 with GPU-a"}, {"ps:0", "h1 with GPU-b"}, {"worker:0", "h1 with GPU-b"},
+      {"worker:1", "h1 with GPU-a"}, {"ps:1", "h2 with GPU-a"}, {"worker:2", "h2 with GPU-a"},
+      {"worker:3", "h2 with GPU-b"}};
+  for (const auto& [task, place] : places)
+    EXPECT_THAT(After(run->out, "[" + task + "] "), ElementsAre("on " + place)) << task;
+  EXPECT_EQ(std::count(run->out.begin(), run->out.end(), '\n'), places.size()) << run->out;
 }
 
 // h1 takes one task that trains, h2 the others; ps take no slot.

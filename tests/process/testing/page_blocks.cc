@@ -37,8 +37,14 @@ std::vector<std::string> BlocksOfPage(const std::string& page, const std::string
 
 size_t CountOfBlocks(const std::string& page) {
   size_t count = 0;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(TextOf(page), '\n')))
-    count += absl::StartsWith(line, "```") && line != "```" ? 1 : 0;
+  bool fenced = false, after_empty = true;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(TextOf(page), '\n'))) {
+    const bool is_fence = absl::StartsWith(line, "```");
+    const bool begins = is_fence ? !fenced && line != "```" : !fenced && after_empty && absl::StartsWith(line, "    ");
+    count += begins ? 1 : 0;
+    fenced = fenced != is_fence;
+    after_empty = line.empty();
+  }
   return count;
 }
 

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "apps/muster/commands/command_table.h"
 #include "apps/muster/experiment/experiment_command.h"
@@ -179,10 +180,11 @@ std::string ToText(const Shown& shown) {
   Append(text, "metrics", rows);
   rows.clear();
   for (const TaskRecord& task : shown.tasks) {
-    // The exit status of a task that muster itself has ended says nothing about it.
+    // The exit status of a task that muster itself has ended says nothing about it, and a reason may begin with it.
     const bool was_ended =
         !task.reason.empty() && (task.state == RunState::kFinished || task.state == RunState::kKilled);
-    const std::string ended = task.exit.has_value() && !was_ended ? ", " + task.exit->ToString() : "";
+    const std::string end = task.exit.has_value() && !was_ended ? task.exit->ToString() : "";
+    const std::string ended = end.empty() || absl::StartsWith(task.reason, end) ? "" : ", " + end;
     rows.emplace_back(FullName(shown.run.id, task.task),
                       absl::StrCat(std::string(Name(task.state)), ended, task.reason.empty() ? "" : ", ", task.reason));
   }

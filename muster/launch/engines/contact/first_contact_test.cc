@@ -16,7 +16,7 @@
 namespace muster::first_contact_test {
 namespace {
 
-using ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 using State = FirstContact::State;
 
 TEST(FirstContactTest, WhatFollowsTheStartIsTheAgents) {
@@ -67,6 +67,14 @@ TEST(FirstContactTest, EndlessTalkIsNoMuster) {
   EXPECT_EQ(without_lines.state(), State::kNoMuster);
 }
 
+TEST(MusterFileTest, IsNamedByItsContent) {
+  const MusterFile file = MusterFileOf("abc");
+  EXPECT_EQ(file.hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad") << "SHA-256 of FIPS 180-2";
+  EXPECT_EQ(file.bytes, 3U);
+  EXPECT_NE(MusterFileOf("abd").hash, file.hash);
+  EXPECT_EQ(MusterFileOf(std::string("abc")).hash, file.hash);
+}
+
 // Runs the command as sshd does, with a login shell of the user, in a home of its own.
 class FirstContactCommandTest : public ::testing::TestWithParam<const char*> {
  protected:
@@ -91,6 +99,18 @@ TEST_P(FirstContactCommandTest, CopiesTheFileOnceAndStartsIt) {
 
   const ProgramText second = Say(FirstContactLine(muster_, "job-2", absl::Seconds(45)) + "frames");
   EXPECT_EQ(second.output, "muster-start\nagent --attach job-2 --grace 45\nframes") << second.errors;
+}
+
+// Both have one length.
+TEST_P(FirstContactCommandTest, AnotherBuildIsCopiedBesideTheFirst) {
+  const std::string one = "#!/bin/sh\necho one\n", two = "#!/bin/sh\necho two\n";
+  const auto start = [&](const std::string& build, const std::string& sent) {
+    return Say(FirstContactLine(MusterFileOf(build), "job-1", absl::Seconds(45)) + sent).output;
+  };
+  EXPECT_THAT(start(one, one), AllOf(StartsWith("muster-send "), HasSubstr("muster-start\none\n")));
+  EXPECT_THAT(start(two, two), AllOf(StartsWith("muster-send "), HasSubstr("muster-start\ntwo\n")));
+  EXPECT_EQ(start(one, ""), "muster-start\none\n");
+  EXPECT_EQ(start(two, ""), "muster-start\ntwo\n");
 }
 
 TEST_P(FirstContactCommandTest, TasksGetTheUsersUmask) {

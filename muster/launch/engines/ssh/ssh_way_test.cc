@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -146,6 +147,26 @@ TEST_F(HostContactTest, CopiesMusterOnceAndHandsOverTheStream) {
   streams = Contact({"a"});
   ASSERT_TRUE(streams.ok()) << streams.status();
   EXPECT_EQ(FirstLine(streams->at("a")), "agent agent --attach job-1 --grace 30");
+}
+
+// A program with another byte at its end is another build. The host keeps both.
+TEST_F(HostContactTest, AnotherBuildIsCopiedToo) {
+  options_.muster = {};  // the engine reads the file
+  std::filesystem::copy_file("/bin/echo", options_.muster_path, std::filesystem::copy_options::overwrite_existing);
+  size_t builds = 0;
+  const auto contact = [&] {
+    auto streams = Contact({"a"});
+    ASSERT_TRUE(streams.ok()) << streams.status();
+    EXPECT_EQ(FirstLine(streams->at("a")), "agent --attach job-1 --grace 30");
+    builds = PosixFileSystem().ListDirectory(folder_.path() + "/a/.cache/muster/bin")->size();
+  };
+  contact();
+  EXPECT_EQ(builds, 1U);
+  std::ofstream(options_.muster_path, std::ios::app) << "x";
+  contact();
+  EXPECT_EQ(builds, 2U);
+  contact();
+  EXPECT_EQ(builds, 2U);
 }
 
 TEST_F(HostContactTest, WhatIsWrittenToTheStreamReachesTheAgent) {
