@@ -52,6 +52,8 @@ FRAMEWORK_PROGRAM = "process_framework_test"
 EVERYDAY_APART = ("command", "slurm_pty", "ray", "kubernetes")
 APART = (*EVERYDAY_APART, "spark")  # which only a long part installs
 ALL_SECONDS = 3600  # for a share of all cases on one of them
+# They install a framework, and a run on Spark has three programs in Java, which take ten seconds of a processor each.
+PATIENT = {"MUSTER_TEST_PATIENCE": "600"}
 NOT_APART = "-" + ":".join(f"*/{engine}" for engine in APART)
 # On the first ones, one case a day for each thing that holds on every engine: train, logs, kill, teardown, exit codes, first
 # cause, grids.
@@ -321,12 +323,12 @@ def ray_part(report):
         run_on(report, "ray", {RAY_PROGRAM: f"-{LONG_ON_RAY}", EXPERIMENT_PROGRAM: everyday_on("ray")})
 
 
-def all_on_part(report, engine, own=None, shares=1, environment=None):
+def all_on_part(report, engine, own=None, shares=1):
     """All that runs on every engine, and what of the engine's `own` tests takes longer."""
     if build_part(report, "release", [*PROGRAM_TARGETS, FRAMEWORK_PROGRAM]):
         report.title(f"all_on_{engine}: running the tests for every engine on {engine}")
         on_all = {name: f"*/{engine}" for name in (EXPERIMENT_PROGRAM, HOSTS_PROGRAM, FRAMEWORK_PROGRAM)}
-        run_on(report, engine, {**(own or {}), **on_all}, shares, ALL_SECONDS, environment)
+        run_on(report, engine, {**(own or {}), **on_all}, shares, ALL_SECONDS, PATIENT)
 
 
 def slurm_part(report):
@@ -363,8 +365,7 @@ def kubernetes_api_part(report):
 def all_on_spark_part(report):
     """All that runs on every engine, on a real standalone cluster of Spark."""
     if installs(report, "spark"):
-        # A run has three programs in Java, which take some ten seconds of a processor before its tasks begin.
-        all_on_part(report, "spark", shares=2, environment={"MUSTER_TEST_PATIENCE": "600"})
+        all_on_part(report, "spark", shares=2)
 
 
 def spark_part(report):
