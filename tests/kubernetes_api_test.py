@@ -107,9 +107,10 @@ class ApiServer:
             except subprocess.TimeoutExpired:
                 continue
             raise AssertionError(f"{process.args} has ended with {process.returncode}; its log is in {self.folder}")
-        # Everybody may ask that. The server's certificate may be its own, made just now.
-        asked = subprocess.run(self.inside(["kubectl", f"--server=https://127.0.0.1:{self.port}", "--insecure-skip-tls-verify", "get",
-                                            "--raw=/readyz"]), env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
+        # The server's certificate may be its own, made just now.
+        token = (self.folder / "tokens.csv").read_text().split(",")[0]
+        asked = subprocess.run(self.inside(["kubectl", f"--server=https://127.0.0.1:{self.port}", "--insecure-skip-tls-verify",
+                                            f"--token={token}", "get", "--raw=/readyz"]), env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         return asked.stdout == "ok"
 

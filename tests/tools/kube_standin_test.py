@@ -159,9 +159,9 @@ class PodTests:
                     return seen
         self.fail(f"{name} is never as expected: {json.dumps(seen.get('status'), indent=1)}")
 
-    def await_gone(self, name):
+    def await_gone(self, name, kind="pod"):
         give_up = time.monotonic() + HANG_S
-        while self.kubectl("get", "pod", name, "--ignore-not-found", "-o", "name"):
+        while self.kubectl("get", kind, name, "--ignore-not-found", "-o", "name"):
             self.assertLess(time.monotonic(), give_up, f"{name} stays")
 
     def await_phase(self, name, phase):
@@ -228,7 +228,7 @@ class PodTests:
         self.get("secret", "owned")
         self.kubectl("delete", "pod", "owner")
         self.await_gone("owned")
-        self.kubectl("wait", "--for=delete", "secret/owned", "--timeout=30s")
+        self.await_gone("owned", "secret")
 
     def test_a_container_is_started_again_where_the_policy_says_so(self):
         self.apply(pod("again", "echo run; exit 1", restartPolicy="OnFailure"))
