@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """muster on a real API server of Kubernetes, the one that tools/build_kube_api.sh has built (Debian's 1.20): what it says
-to the pods, Secrets and Services of `muster train --on kubernetes`, and to the files of `muster manifest`. There is no
-scheduler, no kubelet and no controller, so pods stay Pending, and the server has no idea of fields that came later.
-Needs the muster of the release build, kubectl and etcd. It builds for ten minutes the first time, so only a long test run
-includes it."""
+to the pods, Secrets and Services of `muster train --on kubernetes`, and to the files of `muster manifest`. RealApiTest has
+no scheduler, no kubelet and no controller, so pods stay Pending; for RealPodsTest the stand-in's are there
+(docs/development.md), and pods run. The server has no idea of fields that came later.
+Needs the muster and the digits of the release build, kubectl and etcd; RealPodsTest also root. It builds for ten minutes the
+first time, so only a long test run includes it."""
 
 import base64
 import json
@@ -11,16 +12,19 @@ import os
 import pathlib
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests/tools"))
+import kube_standin_test as standin  # noqa: E402  pylint: disable=wrong-import-position
+
 MUSTER = ROOT / "build/release/bin/muster"
+DIGITS = [ROOT / "build/release/bin/digits", f"--csv={ROOT}/examples/data/digits.csv", "--steps=60"]
 PATIENCE_S = 120  # turns a hang into a failed test
 FILE = """project: on-a-real-api
 on: kubernetes
@@ -64,29 +68,37 @@ RIGHTS = [
      "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "trainer"}]}]
 
 
-class ApiServer:
-    """etcd and kube-apiserver on loopback. Users: admin, who may all, guest, who may nothing, and trainer."""
+def built_server():
+    """Returns the path of the server, which is built if it isn't there."""
+    built = subprocess.run([ROOT / "tools/build_kube_api.sh"], stdout=subprocess.PIPE, text=True, check=True)
+    return built.stdout.strip()
 
-    def __init__(self, program, folder):
-        self.folder = folder
-        self.port, etcd, peers = free_ports(3)
+
+class ApiServer:
+    """etcd and kube-apiserver on loopback, in a folder that has tokens.csv, the server's users."""
+
+    def __init__(self, program, folder, ports, more, inside=list):
+        """`ports`: of the API, of etcd, and of etcd for its like. `more`: flags. `inside`: makes words into those that run them
+        in the network of the server."""
+        self.folder, self.inside = folder, inside
+        self.port, etcd, peers = ports
         store = f"http://127.0.0.1:{etcd}"
-        (folder / "tokens.csv").write_text("admin-token,admin,1,system:masters\nguest-token,guest,2\ntrainer-token,trainer,3\n")
         subprocess.run(["openssl", "genrsa", "-out", str(folder / "sa.key"), "2048"], check=True, capture_output=True)
         self.processes = []
         self.start("etcd", ["--data-dir", str(folder / "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
                             "--listen-peer-urls", f"http://127.0.0.1:{peers}", "--unsafe-no-fsync"])
+        # Nobody is here who would make accounts, or take the taint of a new node away.
         self.start(program, [
             f"--etcd-servers={store}", "--bind-address=127.0.0.1", f"--secure-port={self.port}", "--insecure-port=0",
-            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", f"--cert-dir={folder}/certs",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
             f"--token-auth-file={folder}/tokens.csv", "--authorization-mode=RBAC", "--service-account-issuer=https://local",
             f"--service-account-signing-key-file={folder}/sa.key", f"--service-account-key-file={folder}/sa.key",
-            "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16"])
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition", "--service-cluster-ip-range=10.96.0.0/16", *more])
         await_true("the API server is ready", self.is_ready)
 
     def start(self, program, arguments):
         with open(self.folder / f"{pathlib.Path(program).name}.log", "wb") as log:
-            self.processes.append(subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.processes.append(subprocess.Popen(self.inside([program, *arguments]), stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def is_ready(self):
         for process in self.processes:
@@ -94,15 +106,13 @@ class ApiServer:
                 process.wait(0.1)
             except subprocess.TimeoutExpired:
                 continue
-            raise AssertionError(f"{process.args[0]} has ended with {process.returncode}; its log is in {self.folder}")
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}/readyz", headers={"Authorization": "Bearer admin-token"})
-        try:
-            # Its certificate is its own, made just now.
-            context = ssl._create_unverified_context()  # noqa: S323
-            with urllib.request.urlopen(request, timeout=2, context=context) as answer:
-                return answer.read() == b"ok"
-        except OSError:
-            return False
+            raise AssertionError(f"{process.args} has ended with {process.returncode}; its log is in {self.folder}")
+        # The server's certificate may be its own, made just now.
+        token = (self.folder / "tokens.csv").read_text().split(",")[0]
+        asked = subprocess.run(self.inside(["kubectl", f"--server=https://127.0.0.1:{self.port}", "--insecure-skip-tls-verify",
+                                            f"--token={token}", "get", "--raw=/readyz"]), env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return asked.stdout == "ok"
 
     def kubeconfig(self, user):
         path = self.folder / f"{user}.kubeconfig"
@@ -120,12 +130,15 @@ class ApiServer:
 
 
 class RealApiTest(unittest.TestCase):
+    """Users: admin, who may all, guest, who may nothing, and trainer."""
+
     @classmethod
     def setUpClass(cls):
-        built = subprocess.run([ROOT / "tools/build_kube_api.sh"], stdout=subprocess.PIPE, text=True, check=True)
+        program = built_server()
         cls.base = pathlib.Path(tempfile.mkdtemp(prefix="muster_kube_api_"))
         cls.addClassCleanup(shutil.rmtree, cls.base)
-        cls.server = ApiServer(built.stdout.strip(), cls.base)
+        (cls.base / "tokens.csv").write_text("admin-token,admin,1,system:masters\nguest-token,guest,2\ntrainer-token,trainer,3\n")
+        cls.server = ApiServer(program, cls.base, free_ports(3), [f"--cert-dir={cls.base}/certs"])
         cls.addClassCleanup(cls.server.end)
 
     def setUp(self):
@@ -223,6 +236,110 @@ class RealApiTest(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         said = self.kubectl("create", "--dry-run=server", "--validate=false", "--output=name", "--filename=-", text=made.stdout)
         self.assertEqual(len(said.split()), 4, said)
+
+
+class RealCluster(standin.Cluster):
+    """A real API server, for which the stand-in's scheduler, controllers and kubelets do the rest."""
+
+    apply_words = ("apply", "--validate=false", "-f", "-")  # it has not heard of all fields
+    knows_indexed_jobs = False
+
+    def __init__(self):
+        self._faults, self._program = {}, built_server()
+        super().__init__()
+
+    def start_api(self):
+        folder = pathlib.Path(self.folder)
+        self.seen = folder / "seen"  # what pods see of it
+        self.seen.mkdir()
+        certificate = [f"--{flag}={folder}/server.{end}" for flag, end in (
+            ("tls-cert-file", "crt"), ("tls-private-key-file", "key"), ("kubelet-client-certificate", "crt"), ("kubelet-client-key", "key"))]
+        self._server = ApiServer(self._program, folder, (6443, 2379, 2380),
+                                 [*certificate, "--kubelet-preferred-address-types=InternalIP"], self.inside)
+        self._control = subprocess.Popen(self.inside(["python3", standin.STANDIN, "control", self.folder]), stdout=subprocess.PIPE)
+        standin.await_line(self._control, b"control: ready\n")
+
+    def kill_api(self):
+        self._control.kill()
+        self._control.wait()
+        self._control.stdout.close()
+        self._server.end()
+
+    def words_of_node(self, number):
+        # Endpoints may not be on loopback.
+        return ["--real", "--pod-interface", "lo", "--pod-addresses", f"10.78.{number}.1-10.78.{number}.250", "--visible", ROOT,
+                "--visible", self.seen]
+
+    def script(self, path, **value):
+        assert path == "faults", path
+        self._faults.update(value)
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "standin", "namespace": "kube-system"},
+                    "data": {"faults": json.dumps(self._faults)}})
+
+
+def running(words):
+    """Returns how many processes of this machine have these words, in whatever namespace."""
+    return len(subprocess.run(["pgrep", "-fx", words], stdout=subprocess.PIPE, check=False).stdout.split())
+
+
+@unittest.skipIf(standin.why_not() and not os.environ.get("CI"), standin.why_not())
+class RealPodsTest(standin.PodTests, unittest.TestCase):
+    new_cluster = RealCluster
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.folder))
+
+    def muster(self, *words):
+        """Returns what is printed, without what is said beside it."""
+        ended = subprocess.run(self.cluster.inside([MUSTER, *words]), cwd=self.folder, text=True, capture_output=True,
+                               timeout=PATIENCE_S, check=False, env={
+                                   "PATH": os.environ["PATH"], "HOME": str(self.folder), "MUSTER_HOME": str(self.folder / "home"),
+                                   "KUBECONFIG": os.path.join(self.cluster.folder, "kubeconfig")})
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        return ended.stdout
+
+    def write(self, run):
+        (self.folder / "muster.yml").write_text(
+            "project: on-a-real-api\non: kubernetes\n"
+            f"kubernetes: {{image: \"muster:1\", muster: {MUSTER}, nodes: 2}}\n"
+            "train:\n  framework: muster\n"
+            "  muster: {distributed: {ps: 1, worker: {count: 2, resources: {cpus: 1, mem: 512MB}}}}\n"
+            f"  run: '{run}'\n")
+
+    def await_nothing_left(self):
+        await_true("nothing is left", lambda: not self.kubectl("get", "pods,services,secrets", "--selector=muster/job", "-o", "name"))
+        far = self.folder / "home/far"  # the collector of a run still asks kubectl when `kill` has returned
+        await_true("nothing is far any more", lambda: not far.is_dir() or not any(far.iterdir()))
+
+    def test_the_plain_form_of_a_manifest_trains_to_the_end(self):
+        made = self.muster("manifest", "--form", "job", "--image", "muster:1", "--name", "digits", "--workers", "2", "--env",
+                           "MUSTER_LINGER=3", "--", *DIGITS, f"--report={self.cluster.seen}/report.json")
+        self.kubectl(*self.cluster.apply_words, text=made)
+        for role in ("worker", "ps"):
+            await_true(role + " is complete", lambda name=f"digits-{role}": any(
+                one["type"] == "Complete" for one in self.get("job", name)["status"].get("conditions", [])))
+        workers = self.get("pods", "--selector=app.kubernetes.io/component=worker")["items"]
+        self.assertEqual([one["status"]["phase"] for one in workers], ["Succeeded"] * 2)
+        self.assertEqual(len({one["status"]["podIP"] for one in workers}), 2)
+        self.assertGreater(json.loads((self.cluster.seen / "report.json").read_text())["accuracy"], 0.7)
+
+    def test_an_experiment_trains_in_pods_and_leaves_nothing(self):
+        self.write(" ".join(map(str, DIGITS)) + " --model_dir=$OUTPUT_DIR")
+        self.muster("train")
+        self.assertIn("FINISHED", self.muster("status", "1"))
+        self.assertIn("Test accuracy", self.muster("logs", "1"))
+        self.await_nothing_left()
+
+    def test_kill_ends_what_runs_in_pods_and_leaves_nothing(self):
+        task = f"tail -f -s {86400 + os.getpid()} /dev/null"
+        self.write(f"echo begun; exec {task}")
+        self.muster("train", "--detach")
+        await_true("both workers print", lambda: self.muster("logs", "1").count("begun") == 2)
+        self.assertEqual(running(task), 2)
+        self.muster("kill", "1")
+        self.assertIn("KILLED", self.muster("status", "1"))
+        self.await_nothing_left()
+        await_true("no task is left", lambda: running(task) == 0)
 
 
 if __name__ == "__main__":

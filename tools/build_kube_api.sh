@@ -26,7 +26,7 @@ apt=(apt-get -qq -o "Dir::Etc::sourcelist=$folder/apt/sources.list" -o Dir::Etc:
   env HOME="$folder/home" GOPATH="$folder/source/.go" GOCACHE="$folder/cache" CGO_ENABLED=0 make -C source WHAT=cmd/kube-apiserver
   cp source/_output/bin/kube-apiserver "$server.part"
   mv "$server.part" "$server"
-  chmod -R u+w source cache
+  for made in source cache; do [ ! -e "$made" ] || chmod -R u+w "$made"; done # the build may keep its cache elsewhere
   rm -rf source cache home apt ./*.dsc ./*.tar.*
 } >&2
 echo "$server"

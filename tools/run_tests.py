@@ -358,7 +358,7 @@ def installs(report, group):
 
 def kubernetes_api_part(report):
     """The API server of Kubernetes 1.20, which it builds from Debian's source, ten minutes."""
-    if installs(report, "kubernetes") and build_part(report, "release", ["muster_command"]):
+    if installs(report, "kubernetes") and build_part(report, "release", ["muster_command", "digits"]):
         python_part(report, "kubernetes_api: what a real API server says", "tests/kubernetes_api_test.py")
 
 

@@ -21,6 +21,7 @@ import tunnel
 
 NODE_PORT = 10250
 VERB_OF = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+NAME_AT_NODE = {"stdin": "input", "stdout": "output", "stderr": "error"}  # the streams of exec
 JSON = "application/json"
 OPENAPI = "application/octet-stream"  # the true name, with an @, is none that kubectl can read
 
@@ -359,8 +360,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         node = self.cluster.store.get("nodes", "", node_name)
         address = node["status"]["addresses"][0]["address"] if node else node_name
         verb = "containerLogs" if target.subresource == "log" else "exec"
-        queries = dict(self._queries, container=[container], uid=[pod["metadata"]["uid"]])
-        path = f"/{verb}?{urllib.parse.urlencode(queries, doseq=True)}"
+        queries = {NAME_AT_NODE.get(name, name): values for name, values in self._queries.items()}
+        meta = pod["metadata"]
+        path = "/".join(["", verb, meta["namespace"], meta["name"], meta["uid"], container])
+        path += "?" + urllib.parse.urlencode(queries, doseq=True)
         try:
             server = tunnel.connect(address, NODE_PORT)
         except OSError as error:

@@ -31,11 +31,29 @@ class Settings:
     pod_addresses: str = ""  # FIRST-LAST, where pods have addresses of their own
 
 
-class Cluster:
-    def __init__(self, settings, tokens):
-        self.settings, self.tokens = settings, tokens
-        self.store = stores.Store(settings.folder + "/journal")
+class AnyCluster:
+    """What scheduler and controllers ask, wherever the objects are: in this process (Cluster) or behind a real API server
+    (remote_cluster.RemoteCluster)."""
+
+    is_real = False
+
+    def __init__(self, store):
+        self.store = store
         self.ended = threading.Event()
+
+    def change_status(self, resource_key, value, function):
+        """Calls function(status) on a copy of what there is now; nothing if it is gone."""
+        try:
+            return self.store.change(resource_key, value["metadata"].get("namespace", ""), value["metadata"]["name"],
+                                     lambda changed: function(changed.setdefault("status", {})))
+        except stores.Absent:
+            return None
+
+
+class Cluster(AnyCluster):
+    def __init__(self, settings, tokens):
+        super().__init__(stores.Store(settings.folder + "/journal"))
+        self.settings, self.tokens = settings, tokens
         self.heartbeats = {}
         self._ensure_faults()
         for name in ("default", "kube-system"):
@@ -279,14 +297,6 @@ class Cluster:
                                           owner for owner in one["metadata"]["ownerReferences"] if owner["uid"] != uid]))
 
     # ---- what several callers need ----
-
-    def change_status(self, resource_key, value, function):
-        """Calls function(status) on a copy of what there is now; nothing if it is gone."""
-        try:
-            return self.store.change(resource_key, value["metadata"].get("namespace", ""), value["metadata"]["name"],
-                                     lambda changed: function(changed.setdefault("status", {})))
-        except stores.Absent:
-            return None
 
     def event(self, about, reason, message, kind="Normal", source="standin"):
         """Tells what happens to an object; the same again counts, but only every few seconds."""

@@ -1,5 +1,6 @@
 """What keeps a cluster in order: nodes that are silent, addresses of services, namespaces that end, claims, quotas, and
-objects whose owner is gone. One thread takes turns, after each change and ten times a second."""
+objects whose owner is gone. One thread takes turns, after each change and ten times a second. The nodes, claims, namespaces and
+quotas of a real API server are left alone."""
 
 import os
 import threading
@@ -30,8 +31,9 @@ class Controllers:
 
     def _run(self):
         version = 0
-        turns = (self._nodes, self._scheduler.turn, self._jobs.turn, self._endpoints, self._claims, self._namespaces,
-                 self._orphans, self._quotas)
+        turns = [self._scheduler.turn, self._jobs.turn, self._endpoints, self._orphans]
+        if not self._cluster.is_real:
+            turns = [self._nodes, *turns, self._claims, self._namespaces, self._quotas]
         while not self._cluster.ended.is_set():
             for turn in turns:
                 try:
@@ -196,16 +198,15 @@ class Controllers:
 
     def _orphans(self):
         """Deletes objects that had owners, none of which is left."""
-        known = None
-        for resource in self._cluster.resources():
-            for value in self._store.list(resource.key):
-                owners = value["metadata"].get("ownerReferences")
-                if not owners or value["metadata"].get("deletionTimestamp"):
-                    continue
-                if known is None:
-                    known = {one["metadata"].get("uid") for key in self._store.resources() for one in self._store.list(key)}
-                if not any(owner["uid"] in known for owner in owners):
-                    self._cluster.delete(resource, value["metadata"].get("namespace", ""), value["metadata"]["name"])
+        owned = [(resource, value["metadata"]) for resource in self._cluster.resources() for value in self._store.list(resource.key)
+                 if value["metadata"].get("ownerReferences") and not value["metadata"].get("deletionTimestamp")]
+        if not owned:
+            return
+        # Read behind them, so that an owner is there if its object was.
+        known = {one["metadata"].get("uid") for key in self._store.resources() for one in self._store.list(key)}
+        for resource, meta in owned:
+            if not any(owner["uid"] in known for owner in meta["ownerReferences"]):
+                self._cluster.delete(resource, meta.get("namespace", ""), meta["name"])
 
     def _quotas(self):
         for quota in self._store.list("resourcequotas"):

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import threading
 import traceback
 import urllib.parse
@@ -16,6 +17,7 @@ import client as clients
 import exec_session
 import pod_network
 import pod_worker
+import tunnel
 import volumes
 
 PORT = 10250
@@ -40,13 +42,15 @@ class Settings:
     taints: list = dataclasses.field(default_factory=list)
     pod_interface: str = ""  # of the node's network, where pods have addresses of their own
     gives_tokens: bool = True
+    is_real: bool = False  # the API server; then it calls by HTTPS, and shows its certificate
 
 
 class Kubelet:
-    def __init__(self, settings, client):
-        self.settings, self.client = settings, client
+    def __init__(self, settings, client, node_api):
+        """`node_api`: as node_api.OfStandIn."""
+        self.settings, self.client, self._api = settings, client, node_api
         self.source = volumes.Source(client, settings)
-        self.network = (pod_network.OfPods(settings.address, settings.pod_interface, self._new_address)
+        self.network = (pod_network.OfPods(settings.address, settings.pod_interface, node_api.new_address)
                         if settings.pod_interface else pod_network.OfNode(settings.address))
         self._workers, self._lock = {}, threading.Lock()
         self._images = ["*"]
@@ -60,7 +64,7 @@ class Kubelet:
         self._until_it_works(self._register)
         for loop in (self._beat, self._follow_pods, self._follow_names):
             threading.Thread(target=self._for_ever, args=(loop,), daemon=True).start()
-        server = NodeServer((self.settings.address, PORT), self)
+        server = (TlsNodeServer if self.settings.is_real else NodeServer)((self.settings.address, PORT), self)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print("kubelet: ready", flush=True)
         self._ended.wait()
@@ -97,27 +101,22 @@ class Kubelet:
             if refused.code != 409:
                 raise
             self.client.call("PATCH", f"/api/v1/nodes/{one.name}/status", {"status": status}, "application/merge-patch+json")
-        self.client.call("POST", f"/standin/heartbeat/{one.name}", {})
+        self._api.beat(one.name)
 
     def _beat(self):
         while not self._ended.wait(HEARTBEAT_S):
-            faults = self.client.call("POST", f"/standin/heartbeat/{self.settings.name}", {})
-            self._images = faults.get("images", self._images)
+            self._images = self._api.beat(self.settings.name)["images"]
 
     def has_image(self, image):
         try:
-            self._images = self.client.call("GET", "/standin/faults")["images"]
+            self._images = self._api.images()
         except (OSError, clients.Refused):
             pass
         return any(fnmatch.fnmatchcase(image, pattern) for pattern in self._images)
 
-    def _new_address(self):
-        return self.client.call("POST", "/standin/address", {})["address"]
-
     def event(self, pod, reason, message, kind="Normal"):
         try:
-            self.client.call("POST", "/standin/events", {"about": pod, "reason": reason, "message": message, "type": kind,
-                                                         "source": "kubelet"})
+            self._api.event(pod, reason, message, kind)
         except (OSError, clients.Refused):
             return
 
@@ -159,6 +158,12 @@ class Kubelet:
     def worker(self, uid):
         with self._lock:
             return self._workers.get(uid)
+
+    def worker_of(self, namespace, name):
+        """Returns that of the pod which has this name now."""
+        with self._lock:
+            return next((worker for worker in self._workers.values() if not worker.is_gone and (
+                worker.pod["metadata"]["namespace"], worker.pod["metadata"]["name"]) == (namespace, name)), None)
 
     # ---- names ----
 
@@ -248,17 +253,22 @@ class NodeHandler(http.server.BaseHTTPRequestHandler):
         split = urllib.parse.urlsplit(self.path)
         queries = urllib.parse.parse_qs(split.query, keep_blank_values=True)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.headers.get("Authorization") != "Bearer " + self.server.token:
+        if not self.server.is_allowed(self.headers):
             return self._say(401, "Unauthorized")
         try:
             if split.path.startswith("/standin/"):
                 self.server.kubelet.strike(split.path.split("/")[2], json.loads(body))
                 return self._say(200, "{}")
-            worker = self.server.kubelet.worker(queries["uid"][0])
-            slot = worker.slot(queries["container"][0]) if worker else None
+            # VERB, NAMESPACE, POD, perhaps UID, and CONTAINER
+            parts = [urllib.parse.unquote(part) for part in split.path.split("/")[1:]]
+            if len(parts) not in (4, 5):
+                return self._say(404, f"the node has no {split.path}")
+            verb, namespace, name, *uid, container = parts
+            worker = self.server.kubelet.worker(uid[0]) if uid else self.server.kubelet.worker_of(namespace, name)
+            slot = worker.slot(container) if worker else None
             if slot is None:
-                return self._say(404, f"container not found (\"{queries['container'][0]}\")")
-            if split.path == "/exec":
+                return self._say(404, f'container not found ("{container}")')
+            if verb == "exec":
                 return self._exec(slot, queries)
             return self._logs(worker, slot, {key: values[0] for key, values in queries.items()})
         except KeyError as error:
@@ -324,11 +334,11 @@ class NodeHandler(http.server.BaseHTTPRequestHandler):
             return self._say(400, "unable to upgrade: the stand-in speaks SPDY/3.1")
         if not slot.is_running:
             return self._say(500, f'unable to upgrade connection: container not found ("{slot.name}")')
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.wfile.write(f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
                          f"X-Stream-Protocol-Version: {exec_session.PROTOCOL}\r\n\r\n".encode())
         self.wfile.flush()
-        wanted = [name for name in ("stdin", "stdout", "stderr") if queries.get(name, [""])[0] in ("true", "1")]
+        wanted = [name for name, asked in (("stdin", "input"), ("stdout", "output"), ("stderr", "error"))
+                  if queries.get(asked, [""])[0] in ("true", "1")]
         session = exec_session.ExecSession(slot.run, queries["command"], wanted)
         session.serve(self.rfile.read1, self.connection.sendall, lambda: self.connection.shutdown(socket.SHUT_RDWR))
         return None
@@ -357,5 +367,46 @@ class NodeServer(http.server.ThreadingHTTPServer):
     def __init__(self, address, kubelet):
         super().__init__(address, NodeHandler)
         self.kubelet = kubelet
-        with open(os.path.join(os.path.dirname(kubelet.settings.authority), "node.token"), encoding="utf-8") as file:
-            self.token = file.read().strip()
+        with open(self.file("node.token"), encoding="utf-8") as file:
+            self._token = file.read().strip()
+
+    def file(self, name):
+        return os.path.join(os.path.dirname(self.kubelet.settings.authority), name)
+
+    def is_allowed(self, headers):
+        return headers.get("Authorization") == "Bearer " + self._token
+
+    def finish_request(self, request, client_address):
+        request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().finish_request(request, client_address)
+
+
+class TlsNodeServer(NodeServer):
+    """The same for a real API server, which calls by HTTPS and is known by its certificate."""
+
+    def __init__(self, address, kubelet):
+        super().__init__(address, kubelet)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(self.file("server.crt"), self.file("server.key"))
+        self._tls.load_verify_locations(kubelet.settings.authority)
+        self._tls.verify_mode = ssl.CERT_REQUIRED
+
+    def is_allowed(self, headers):
+        return True
+
+    def finish_request(self, request, client_address):
+        """Several threads write to a request of exec, which TLS doesn't allow: they have one end of a pair of sockets."""
+        request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request.settimeout(10)
+        try:
+            client = self._tls.wrap_socket(request, server_side=True)
+        except OSError:
+            return
+        ours, its = socket.socketpair()
+        threading.Thread(target=self._serve, args=(its, client_address), daemon=True).start()
+        with client, ours:
+            tunnel.tunnel(client, ours)
+
+    def _serve(self, sock, client_address):
+        with sock:
+            self.RequestHandlerClass(sock, client_address, self)

@@ -64,7 +64,7 @@ class OfPods:
     """Each pod has an address that `new_address()` gives, but those with hostNetwork."""
 
     def __init__(self, node_address, interface, new_address):
-        self._node_address, self._new_address, self._count = node_address, new_address, 0
+        self._node_address, self._new_address = node_address, new_address
         subprocess.run(["sh", "-ec", PREPARE, "sh", interface], check=True)
 
     def connect(self, pod):
@@ -75,8 +75,9 @@ class OfPods:
         holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/")
         holder.stdout.readline()
-        self._count += 1
-        subprocess.run(["sh", "-ec", JOIN, "sh", str(holder.pid), address, f"pod{self._count}"], check=True)
+        # Nodes may share a network, but no address.
+        interface = "pod" + socket.inet_aton(address).hex()
+        subprocess.run(["sh", "-ec", JOIN, "sh", str(holder.pid), address, interface], check=True)
         return holder, address
 
     def words(self, joined):

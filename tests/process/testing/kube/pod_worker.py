@@ -69,7 +69,7 @@ class PodWorker:
         self._network = None
         self.address = ""
         self.forced = None  # what the node itself does to the pod: {reason, message, condition}
-        self._stopping_since, self._is_gone, self._started = None, False, times.text()
+        self._stopping_since, self.is_gone, self._started = None, False, times.text()
         self._finished = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -103,7 +103,7 @@ class PodWorker:
                 self._wake.set()
 
     def gone(self):
-        self._is_gone = True
+        self.is_gone = True
         self._wake.set()
 
     def slot(self, name):
@@ -136,7 +136,7 @@ class PodWorker:
         deadline = self.pod["spec"].get("activeDeadlineSeconds")
         if deadline and self.forced is None and times.since(self._started) > deadline and not self._all_over():
             self.forced = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
-        if self._is_gone:
+        if self.is_gone:
             self._stop(0)
             self._finished = self._nothing_runs()
             return

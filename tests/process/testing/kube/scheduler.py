@@ -50,12 +50,12 @@ class Scheduler:
 
     def turn(self):
         """Looks at every pod that waits."""
-        faults = self._cluster.faults()
-        if faults["hold_scheduling"]:
-            return
         waiting = [pod for pod in self._cluster.store.list("pods") if not pod["spec"].get("nodeName")
                    and pod["spec"].get("schedulerName") == "default-scheduler" and not pod["spec"].get("schedulingGates")
                    and not pod["metadata"].get("deletionTimestamp")]
+        faults = self._cluster.faults()  # read behind the pods, as these are made once it is scripted what befalls them
+        if faults["hold_scheduling"]:
+            return
         waiting.sort(key=lambda pod: -pod["spec"].get("priority", 0))
         for pod in waiting:
             self._place(pod, faults)

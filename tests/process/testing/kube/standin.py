@@ -5,6 +5,7 @@ and a kubelet for each node, whose pods are processes of this machine. docs/deve
   standin.py init FOLDER --address A [--port P]    makes keys, tokens and FOLDER/kubeconfig
   standin.py api FOLDER                            serves the API; all it knows is in FOLDER/state
   standin.py kubelet FOLDER --name N --address A   runs a node's pods
+  standin.py control FOLDER                        schedules and controls for a real API server, to which kubelets are --real
   standin.py script FOLDER PATH [JSON]             calls the stand-in's own /standin/PATH
 """
 
@@ -24,6 +25,9 @@ import client as clients  # noqa: E402
 import cluster as clusters  # noqa: E402
 import controllers  # noqa: E402
 import kubelet as kubelets  # noqa: E402
+import node_api  # noqa: E402
+import real_api  # noqa: E402
+import remote_cluster  # noqa: E402
 
 
 def _path(options, *names):
@@ -49,7 +53,8 @@ def _make_certificates(options):
     _openssl("req", "-x509", *key, "-keyout", _path(options, "ca.key"), "-out", _path(options, "ca.crt"), "-subj",
              "/CN=stand-in CA", "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
     _openssl("req", *key[:5], "-keyout", _path(options, "server.key"), "-out", _path(options, "server.csr"), "-subj", "/CN=stand-in")
-    _write(options, "server.ext", f"subjectAltName=IP:{options.address},IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth\n")
+    _write(options, "server.ext", f"subjectAltName=IP:{options.address},IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,"
+           "clientAuth\n")
     _openssl("x509", "-req", "-in", _path(options, "server.csr"), "-CA", _path(options, "ca.crt"), "-CAkey", _path(options, "ca.key"),
              "-CAcreateserial", "-days", "3650", "-extfile", _path(options, "server.ext"), "-out", _path(options, "server.crt"))
 
@@ -69,6 +74,8 @@ def init(options):
     _make_certificates(options)
     for name in ("admin.token", "node.token", "accounts.secret"):
         _write(options, name, secrets.token_hex(16))
+    # For --token-auth-file of a real API server.
+    _write(options, "tokens.csv", "".join(f"{_read(options, name + '.token')},{name},{name},system:masters\n" for name in ("admin", "node")))
     settings = {"address": options.address, "port": options.port, "node_grace_s": options.node_grace,
                 "node_eviction_s": options.node_eviction, "pod_addresses": options.pod_addresses}
     _write(options, "settings.json", json.dumps(settings))
@@ -87,6 +94,13 @@ def api(options):
     server.start()
     controllers.Controllers(cluster).start()
     print("api: ready", flush=True)
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    os._exit(0)
+
+
+def control(options):
+    controllers.Controllers(remote_cluster.RemoteCluster(_client(options, "node.token"), _path(options, "state"))).start()
+    print("control: ready", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     os._exit(0)
 
@@ -110,11 +124,14 @@ def _taint(text):
 def kubelet(options):
     settings = json.loads(_read(options, "settings.json"))
     os.makedirs(options.root, exist_ok=True)
+    client = _client(options, "node.token")
+    api_of_node = real_api.NodeApi(client, options.pod_addresses) if options.real else node_api.OfStandIn(client)
     kubelets.Kubelet(kubelets.Settings(
         name=options.name, address=options.address, root=options.root, authority=_path(options, "ca.crt"),
+        is_real=options.real, gives_tokens=not options.real,
         claims=_path(options, "claims"), api_host=settings["address"], api_port=str(settings["port"]), visible=options.visible,
         cpus=options.cpus, memory=options.memory, gpus=options.gpus, labels=_pairs(options.labels),
-        taints=[_taint(one) for one in options.taint], pod_interface=options.pod_interface), _client(options, "node.token")).run()
+        taints=[_taint(one) for one in options.taint], pod_interface=options.pod_interface), client, api_of_node).run()
 
 
 def script(options):
@@ -163,6 +180,9 @@ def main():
     one.add_argument("--taint", action="append", default=[], help="KEY=VALUE:EFFECT")
     one.add_argument("--visible", action="append", default=[], help="a folder below /tmp, /run, /root or /home that pods see")
     one.add_argument("--pod-interface", default="", help="pods get addresses of their own behind this interface of the node")
+    one.add_argument("--real", action="store_true", help="for a real API server, which calls it by HTTPS with a certificate of FOLDER")
+    one.add_argument("--pod-addresses", default="127.0.0.1-127.0.0.1", help="FIRST-LAST: the node's own range, with --real")
+    command(control, "do for a real API server what a scheduler and controllers do")
     one = command(script, "call the stand-in's own API")
     one.add_argument("path", metavar="PATH", help="faults, pods/evict, pods/oom, pods/kill, pods/preempt")
     one.add_argument("json", metavar="JSON", nargs="?")
