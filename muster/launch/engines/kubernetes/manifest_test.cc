@@ -1,9 +1,17 @@
+// Among others, compares the text of --on kubernetes with tests/data/manifests/train_pods.yaml, which
+// tests/tools/manifest_test.py holds to the models of Kubernetes. After a change that should be seen there:
+//   MUSTER_WRITE_MANIFESTS=1 build/release/bin/launch_test --gtest_filter=ManifestTest.IsAsUsersReadIt
 #include "muster/launch/engines/kubernetes/manifest.h"
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
 #include "absl/strings/str_cat.h"
-#include "muster/launch/engines/kubernetes/testing/golden_manifest.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 
 namespace muster::manifest_test {
 namespace {
@@ -31,7 +39,12 @@ TEST(ManifestTest, IsAsUsersReadIt) {
                             .node_selector = {{"disk", "ssd"}},
                             .tolerations = R"([{"key":"gpu","operator":"Exists"}])",
                             .claims = {{"data", "/data"}}};
-  EXPECT_EQ(ManifestText(Manifest(setting)), kGoldenManifest);
+  const std::string text = ManifestText(Manifest(setting));
+  const std::string path = absl::StrCat(SourceFolder(), "/tests/data/manifests/train_pods.yaml");
+  if (std::getenv("MUSTER_WRITE_MANIFESTS") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  const auto recorded = PosixFileSystem().ReadFile(path);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  EXPECT_EQ(text, *recorded) << "MUSTER_WRITE_MANIFESTS=1 records it";
 }
 
 TEST(ManifestTest, APodLearnsNoFileOfTheMachineThatSubmitsIt) {
