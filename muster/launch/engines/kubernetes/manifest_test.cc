@@ -107,6 +107,19 @@ TEST(ManifestTest, TheUsersTemplateWins) {
   EXPECT_EQ(own["env"][1]["name"], "A");
 }
 
+// Those of the user and of muster are on every pod: cost is reckoned by them, and pods are found.
+TEST(ManifestTest, LabelsReachAllPodsBesideMustersOwn) {
+  KubernetesSetting setting{.image = "a", .labels = {{"team", "vision"}, {"sidecar.istio.io/inject", "true"}}};
+  const OrderedJson labels = AgentPod(Manifest(setting), 0)["metadata"]["labels"];
+  EXPECT_EQ(labels["team"], "vision");
+  EXPECT_EQ(labels["sidecar.istio.io/inject"], "true") << "the user's wins";
+  EXPECT_EQ(labels["muster/job"], "muster-1-2-8c1f2a3b");
+  EXPECT_EQ(labels["muster/part"], "agent");
+  const auto manifest = ParseManifest(ManifestText(Manifest(setting)));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(manifest->supervisor, AllOf(HasSubstr("    team: vision\n"), HasSubstr("muster/part: supervisor\n")));
+}
+
 TEST(ManifestTest, AServiceAccountIsTheSupervisorsAndHasHowToMakePods) {
   KubernetesSetting setting{.nodes = 2, .image = "a", .service_account = "trainer"};
   EXPECT_EQ(AgentPod(Manifest(setting), 1)["spec"]["automountServiceAccountToken"], false);
