@@ -45,6 +45,14 @@ void KubernetesExperiment::Strike(const std::string& how, const std::string& suf
   cluster().Script(absl::StrCat("pods/", how), nlohmann::json{{"pod", JobOf("1") + suffix}}.dump());
 }
 
+void KubernetesExperiment::MakeTrainer() {
+  cluster().Apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}})");
+  cluster().Apply(
+      R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trainer"},)"
+      R"( "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},)"
+      R"( "subjects": [{"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}]})");
+}
+
 std::string KubernetesExperiment::LeftOfJobs() {
   return cluster().Ask({"get", "pods,services,secrets", "--selector=muster/job", "--output=name"});
 }
@@ -81,7 +89,7 @@ std::string KubernetesExperiment::Gate() { return absl::StrCat("test", OfSuite()
 void KubernetesExperiment::LetEnd() const { std::ofstream(InClaim(Gate())) << "\n"; }
 
 std::string KubernetesExperiment::UntilStop() const {
-  return absl::StrCat("echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");
+  return absl::StrCat("setsid env -i sleep 1000 & echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");
 }
 
 }  // namespace muster
