@@ -10,7 +10,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kPodsPatience = absl::Minutes(1);
-constexpr char kNoFaults[] = R"({"images": ["*"], "forbid": [], "unschedulable": {}, "hold_scheduling": false})";
+constexpr char kNoFaults[] = R"({"images": ["*"], "forbid": [], "unschedulable": {}, "hold_scheduling": false, )"
+                             R"("dns_delay_s": 0, "apis": []})";
 constexpr char kClaim[] =
     R"({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"}, "spec":)"
     R"( {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}})";
@@ -89,7 +90,8 @@ std::string KubernetesExperiment::Gate() { return absl::StrCat("test", OfSuite()
 void KubernetesExperiment::LetEnd() const { std::ofstream(InClaim(Gate())) << "\n"; }
 
 std::string KubernetesExperiment::UntilStop() const {
-  return absl::StrCat("setsid env -i sleep 1000 & echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");
+  return absl::StrCat("setsid env -i sleep 1000 & echo begins on $(hostname); until [ -e /gate/", Gate(),
+                      " ]; do sleep 0.1; done");
 }
 
 }  // namespace muster
