@@ -159,9 +159,13 @@ TEST_F(KubernetesLong, ATaskOfADrainedPodIsAskedToEndAndMoves) {
 // The chief may not leave h1.
 constexpr char kChiefOnH1[] = "placement: {master: h1, worker: h0}\n";
 
+// A new pod has the code that lies on a claim.
 TEST_F(KubernetesLong, ALostPodIsMadeAgainWithAServiceAccountAndItsTaskGoesOnThere) {
   MakeTrainer();
-  pods_ = "nodes: 2, service_account: trainer";
+  pods_ = absl::StrCat(
+      "nodes: 2, service_account: trainer, pod_template: {spec: {volumes: [{name: code, persistentVolumeClaim: "
+      "{claimName: gate}}], containers: [{name: muster, env: [{name: XDG_CACHE_HOME, value: /code/",
+      Gate(), "-cache}], volumeMounts: [{name: code, mountPath: /code}]}]}}");
   more_ = kChiefOnH1;
   TrainTwo(UntilStop());
   ASSERT_EQ(on_h1_, "1.master");
