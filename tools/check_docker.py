@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the Dockerfile with hadolint, that its bases are pinned by tag and digest, that its last stage isn't root, and
-that .dockerignore leaves out what git ignores: check_docker.py [ROOT]"""
+"""Checks the Dockerfile with hadolint, that its bases are pinned by tag and digest, that its last stage isn't root and
+adds nothing to its base but one file of another stage, and that .dockerignore leaves out what git ignores: check_docker.py [ROOT]"""
 
 import pathlib
 import re
@@ -42,6 +42,20 @@ def dockerfile_problems(text):
         yield f"Dockerfile: its last stage runs as {user or 'root'}; accepted: USER with a number that isn't 0"
 
 
+def last_stage_problems(text):
+    """What is in the image beside its base: one file, which tests/process/cli/one_file_test.cc keeps small."""
+    last, copies = [], 0
+    for number, word, rest in instructions(text):
+        last = [] if word == "FROM" else last + [(number, word, rest)]
+    for number, word, rest in last:
+        if word == "RUN" and not re.fullmatch(r"useradd [^;&|]*", rest):
+            yield f"Dockerfile:{number}: the last stage runs {rest.split()[0]}; accepted: useradd alone"
+        if word in ("COPY", "ADD"):
+            copies += 1
+            if word == "ADD" or copies > 1 or not re.fullmatch(r"--from=\S+ /\S*[^/\s*] /\S*[^/\s]", rest):
+                yield f"Dockerfile:{number}: the last stage takes {rest}; accepted: one COPY --from=STAGE FILE FILE"
+
+
 def ignore_problems(git, docker):
     """`git` and `docker` are the texts of .gitignore and .dockerignore. A pattern of git without a slash at its beginning
     is for every folder, which Docker writes as **/."""
@@ -55,6 +69,7 @@ def ignore_problems(git, docker):
 def problems(root=ROOT):
     texts = [(root / name).read_text(encoding="utf-8") for name in ("Dockerfile", ".gitignore", ".dockerignore")]
     yield from dockerfile_problems(texts[0])
+    yield from last_stage_problems(texts[0])
     yield from ignore_problems(texts[1], texts[2])
     if not PROGRAM.exists():
         yield "hadolint isn't there; tools/setup.sh --no-torch --for check installs it"

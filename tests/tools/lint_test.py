@@ -57,6 +57,19 @@ class DockerTest(unittest.TestCase):
         for users in ("", "USER 0\n", "USER muster\n", f"USER 1\nFROM {self.BASE}\n"):
             self.assertIn("its last stage runs as", self.problems(f"FROM {self.BASE}\n{users}")[0])
 
+    def test_the_last_stage_adds_one_file_and_nothing_else(self):
+        build = f"FROM {self.BASE} AS build\nRUN apt-get install -y g++\nCOPY . .\n"
+        last = f"FROM {self.BASE}\nCOPY --from=build /a/muster /usr/local/bin/muster\n"
+        found = lambda more: list(check_docker.last_stage_problems(build + last + more))  # noqa: E731
+        self.assertEqual(found("RUN useradd --uid 1000 muster\nUSER 1000\n"), [])
+        for run in ("apt-get update", "useradd a && apt-get install -y b"):
+            self.assertEqual(found(f"RUN {run}\n"),
+                             [f"Dockerfile:6: the last stage runs {run.split()[0]}; accepted: useradd alone"])
+        for copy in ("COPY --from=build /b /b", "COPY . .", "ADD https://example.org/a /a"):
+            self.assertIn("accepted: one COPY --from=STAGE FILE FILE", "".join(found(copy + "\n")), copy)
+        for first in ("COPY build /bin/", "COPY --from=build /muster/build /muster/", "COPY --from=build /a /b /c/"):
+            self.assertEqual(len(list(check_docker.last_stage_problems(f"FROM {self.BASE}\n{first}\n"))), 1, first)
+
     def test_what_git_ignores_stays_out(self):
         git = "/build/\n*.pyc\n"
         self.assertEqual(list(check_docker.ignore_problems(git, "/build/\n**/*.pyc\n")), [])

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The manifests of tests/data/manifests, which launch_test compares with what `muster manifest` prints, against the
-models of Kubernetes in the package `kubernetes`: no field that it doesn't know, none missing that it needs, no value of
-another type. JobSet and TFJob have no models there: their own fields are in SCHEMAS here, the Jobs and pods in them are
-checked as those of Kubernetes. Also, that each container's shell tells its program when the pod must end."""
+"""The manifests of tests/data/manifests, which launch_test compares with what `muster manifest` prints and what `muster
+train --on kubernetes` makes (train_pods.yaml), against the models of Kubernetes in the package `kubernetes`: no field
+that it doesn't know, none missing that it needs, no value of another type. JobSet and TFJob have no models there: their
+own fields are in SCHEMAS here, the Jobs and pods in them are checked as those of Kubernetes. Also, that each
+container's shell tells its program when the pod must end."""
 
 import copy
 import json
@@ -23,7 +24,8 @@ import kubernetes.client  # noqa: E402
 import yaml  # noqa: E402
 
 MANIFESTS = ROOT / "tests/data/manifests"
-MODELS = {("v1", "Secret"): "V1Secret", ("v1", "Service"): "V1Service", ("batch/v1", "Job"): "V1Job"}
+MODELS = {("v1", "Secret"): "V1Secret", ("v1", "Service"): "V1Service", ("v1", "Pod"): "V1Pod",
+          ("batch/v1", "Job"): "V1Job"}
 
 # A type here is the name of a model, a list with the type of its items, a map from the one key "*" to the type of all
 # values, or a map of fields, where a key with "!" must be there; a set of texts is what a text may be.
@@ -138,13 +140,20 @@ def environment_in_pod(container, index):
 class ManifestTest(unittest.TestCase):
     def setUp(self):
         self.manifests = {path.stem: objects_of(path) for path in sorted(MANIFESTS.glob("*.yaml"))}
-        self.assertGreaterEqual(len(self.manifests), 7)
+        self.assertGreaterEqual(len(self.manifests), 8)
 
     def test_every_object_is_as_kubernetes_has_it(self):
         for name, objects in self.manifests.items():
             for thing in objects:
                 with self.subTest(name, kind=thing["kind"]):
                     self.assertEqual(mistakes_of(thing), [])
+
+    def test_what_train_makes_is_a_supervisors_pod_with_all_that_it_owns(self):
+        supervisor, *owned = self.manifests["train_pods"]
+        self.assertEqual([thing["kind"] for thing in (supervisor, *owned)], ["Pod", "Secret", "Service", "Pod"])
+        for thing in owned:
+            self.assertEqual([owner["name"] for owner in thing["metadata"]["ownerReferences"]],
+                             [supervisor["metadata"]["name"]])
 
     def test_the_check_finds_what_is_wrong(self):
         job = next(thing for thing in self.manifests["job_digits"] if thing["kind"] == "Job")
@@ -163,6 +172,9 @@ class ManifestTest(unittest.TestCase):
                          [f"{container}.name: missing"])
         self.assertEqual(broken(lambda spec: spec["template"]["spec"]["containers"][0]["resources"].update(limits=2)),
                          [f"{container}.resources.limits: 2 is no map"])
+        pod = copy.deepcopy(self.manifests["train_pods"][0])
+        pod["spec"]["restartPolcy"] = pod["spec"].pop("restartPolicy")
+        self.assertEqual(mistakes_of(pod), ["Pod.spec.restartPolcy: unknown"])
         jobset = copy.deepcopy(next(t for t in self.manifests["jobset_digits"] if t["kind"] == "JobSet"))
         jobset["spec"]["successPolicy"] = {"operator": "Some", "targets": []}
         jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["parallel"] = 1
@@ -173,7 +185,7 @@ class ManifestTest(unittest.TestCase):
         self.assertEqual(mistakes_of({"apiVersion": "v1", "kind": "Thing"}), ["('v1', 'Thing'): no model"])
 
     def test_the_first_line_says_what_is_needed(self):
-        for path in MANIFESTS.glob("*.yaml"):
+        for path in set(MANIFESTS.glob("*.yaml")) - {MANIFESTS / "train_pods.yaml"}:
             first = path.read_text(encoding="utf-8").splitlines()[0]
             self.assertRegex(first, r"^# Needs (Kubernetes 1\.\d+ \(|Kubeflow's Training Operator)", path.name)
 

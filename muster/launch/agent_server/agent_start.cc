@@ -13,10 +13,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
@@ -33,6 +35,7 @@ constexpr std::string_view kNotExecuted = "its program can't be executed";
 constexpr size_t kMostWords = 4096;
 constexpr int kSignalCode = 128;  // what a shell adds to a signal's number
 constexpr int kFirstFreeFd = kReadinessFd + 1;
+constexpr char kGuardName[] = "run-guard";  // of a Keeper
 
 // All that happens between fork and exec. Only async-signal-safe calls are allowed there (signal-safety(7)), so
 // everything is prepared before. No descriptor is one of those that the program gets.
@@ -92,26 +95,53 @@ std::string NameOfProcess(pid_t pid) {
   return std::string(absl::StripTrailingAsciiWhitespace(name));
 }
 
-// Lives of an agent have one command line: its next one is the child of its guard.
-void SignalAgents(const std::string& command_line, int number) {
+// Without this one.
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> processes;
   std::error_code no_proc;
   std::filesystem::directory_iterator process("/proc", no_proc);
   for (; !no_proc && process != std::filesystem::directory_iterator(); process.increment(no_proc)) {
     pid_t pid = 0;
-    if (absl::SimpleAtoi(process->path().filename().string(), &pid) && pid != getpid() && !command_line.empty() &&
-        CommandLineOf(absl::StrCat(pid)) == command_line)
-      kill(pid, number);
+    if (absl::SimpleAtoi(process->path().filename().string(), &pid) && pid != getpid()) processes.push_back(pid);
   }
+  return processes;
+}
+
+// Lives of an agent have one command line: its next one is the child of its guard.
+void SignalAgents(const std::string& command_line, int number) {
+  for (const pid_t pid : AllProcesses())
+    if (!command_line.empty() && CommandLineOf(absl::StrCat(pid)) == command_line) kill(pid, number);
+}
+
+// Returns whether this process is the parent: "PID (NAME) STATE PARENT …", where the name may have anything in it.
+bool IsChild(pid_t pid) {
+  const std::string stat = PosixFileSystem().ReadFile(absl::StrCat("/proc/", pid, "/stat")).value_or("");
+  const std::vector<std::string> words = absl::StrSplit(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)), ' ');
+  pid_t parent = 0;
+  return words.size() > 2 && absl::SimpleAtoi(words[2], &parent) && parent == getpid();
+}
+
+// Ends what tasks have left, once there is neither an agent to do so nor a guard, which would start one.
+void EndWhatNobodyEnds(const std::string& agent) {
+  std::vector<pid_t> left;
+  for (const pid_t pid : AllProcesses()) {
+    if (!IsChild(pid)) continue;
+    if (const std::string name = NameOfProcess(pid); name == agent || name == kGuardName) return;
+    left.push_back(pid);
+  }
+  for (const pid_t pid : left) kill(pid, SIGKILL);
 }
 
 // Waits until no child is left, and passes signals on to processes with this command line, unless it is empty. All
 // signals are blocked. Returns the code of the child of that name that has ended last: others are what tasks have left,
-// which comes to a subreaper and to the first process of a container.
+// which comes to a subreaper and to the first process of a container. An agent and a guard that are killed together
+// leave these alive.
 int AwaitAll(const std::string& agents, const std::string& name) {
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&awaited, number);
   int code = 0;
+  bool agent_has_ended = false;
   for (;;) {
     siginfo_t ended = {};
     if (Uninterrupted([&] { return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT); }) != 0) return code;
@@ -121,8 +151,10 @@ int AwaitAll(const std::string& agents, const std::string& name) {
       int wait_status = 0;
       Uninterrupted([&] { return waitpid(ended.si_pid, &wait_status, 0); });
       if (is_agent) code = WIFSIGNALED(wait_status) ? kSignalCode + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+      agent_has_ended |= is_agent;
       continue;
     }
+    if (agent_has_ended) EndWhatNobodyEnds(name);
     const int number = sigwaitinfo(&awaited, nullptr);
     if (number == SIGTERM || number == SIGINT) SignalAgents(agents, number);
   }

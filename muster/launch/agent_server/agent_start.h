@@ -28,9 +28,10 @@ struct WaitingProcess {
 
 // Goes on in a child of this process. The process itself (`run-wait agent JOB`) waits until the child and all that this
 // leaves behind have ended, and exits with the code of the agent's last life: of those that are called as it is, the
-// one that has ended last. So whoever has started it, as a step of Slurm, which kills what is left when its process has
-// ended, sees it live as long as any life of the agent. Slurm signals all processes of a step; the first process of a
-// container is the only one that gets its signals.
+// one that has ended last. It kills what tasks have left once neither an agent nor its guard is there. So whoever has
+// started it, as a step of Slurm, which kills what is left when its process has ended, sees it live as long as any life
+// of the agent. Slurm signals all processes of a step; the first process of a container is the only one that gets its
+// signals.
 [[nodiscard]] absl::Status GoOnInChild(const std::string& job, const WaitingProcess& waiting = {});
 
 // Tells, in the started process, what came of its start, and closes the pipe. Has no effect if there is none.

@@ -34,7 +34,8 @@ class EngineEvents {
   // Exactly one of these two answers each Connect, from the loop or from OnTime.
   virtual void OnStream(const std::string& host, AgentStream stream) = 0;
   // `why` is a sentence that says what to do; it begins with the host, unless it is the same for all.
-  // FailedPrecondition: nothing of the run is there any more, and nothing will be. Otherwise the host may come back.
+  // FailedPrecondition: nothing of the run is there any more, and nothing will be. Aborted: this host won't come back,
+  // others may be there. Otherwise it may come back.
   virtual void OnNoStream(const std::string& host, const absl::Status& why) = 0;
 };
 

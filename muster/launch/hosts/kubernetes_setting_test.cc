@@ -5,7 +5,7 @@
 namespace muster::kubernetes_setting_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
 
 class KubernetesSettingTest : public ::testing::Test {
  protected:
@@ -95,6 +95,26 @@ TEST_F(KubernetesSettingTest, SaysWhatMustBeStated) {
   EXPECT_EQ(CheckKubernetesSetting(setting_), absl::OkStatus());
   setting_.gang = PodGang::kNone;
   EXPECT_THAT(std::string(CheckKubernetesSetting(setting_).message()), HasSubstr("gang: kueue or gang: volcano only"));
+}
+
+// By these muster finds and deletes a job's pods.
+TEST_F(KubernetesSettingTest, LabelsOfMusterAreNobodyElses) {
+  setting_.image = "i";
+  const auto check = [this] { return std::string(CheckKubernetesSetting(setting_).message()); };
+  setting_.labels = {{"team", "a"}, {"mustering", "b"}};
+  setting_.pod_template = R"({"metadata": {"labels": {"cost": "c"}}})";
+  EXPECT_EQ(check(), "");
+  setting_.labels["muster/job"] = "other";
+  EXPECT_THAT(check(), AllOf(HasSubstr("labels: 'muster/job' is muster's own"),
+                             HasSubstr("accepted: names that don't begin with muster/")));
+  setting_.labels.erase("muster/job");
+  // A null would take the label away.
+  setting_.pod_template = R"({"metadata": {"labels": {"cost": "c", "muster/part": null}}})";
+  EXPECT_THAT(check(), HasSubstr("pod_template: metadata: labels: 'muster/part' is muster's own"));
+  for (const char* without : {"{}", R"({"metadata": 1})", R"({"metadata": {"labels": []}})"}) {
+    setting_.pod_template = without;
+    EXPECT_EQ(check(), "") << without;
+  }
 }
 
 }  // namespace

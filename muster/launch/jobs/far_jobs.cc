@@ -69,6 +69,10 @@ bool IsFarWanted(const Home& home, const ExperimentId& id) {
   const auto requests = PosixFileSystem().ListDirectory(home.requests(id));
   const auto is_request = [](const std::string& name) { return absl::EndsWith(name, ".json"); };
   if (requests.ok() && std::any_of(requests->begin(), requests->end(), is_request)) return true;
+  return IsFarLookedAt(home, id);
+}
+
+bool IsFarLookedAt(const Home& home, const ExperimentId& id) {
   return AgeOfFile(FarFile(home, id, kFarWantedName)).value_or(absl::InfiniteDuration()) < kStillWanted;
 }
 

@@ -41,6 +41,8 @@ bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& jo
 void WantFar(const Home& home, const ExperimentId& id);
 // Returns whether that was said within the last 10 s, or something is asked of the supervisor.
 bool IsFarWanted(const Home& home, const ExperimentId& id);
+// Returns whether a command looks now. A request may be there longer than the command that has made it.
+bool IsFarLookedAt(const Home& home, const ExperimentId& id);
 
 // Returns how the run's files are to be fetched, as far as its specification says.
 FarMirror::Options FarOptionsOf(Registry& registry, const ExperimentId& id);

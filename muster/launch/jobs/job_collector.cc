@@ -37,6 +37,8 @@ constexpr absl::Duration kCollectPatience = absl::Seconds(10);
 // An engine that has been silent for so long, about a run that ended so long ago, is gone.
 constexpr absl::Duration kGoneSilence = absl::Minutes(10);
 constexpr absl::Duration kGoneAfter = absl::Hours(24);
+// An address that answers no more is asked for so long; the next command asks again.
+constexpr absl::Duration kMostInVain = absl::Hours(1);
 constexpr size_t kMostSaid = 100;     // lines
 constexpr size_t kMostOfSaid = 1000;  // bytes of each
 
@@ -235,6 +237,7 @@ absl::Duration JobCollector::UsualPause() const {
 
 void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
   pause_ = absl::ZeroDuration();
+  absl::Duration in_vain;  // without the time that this machine was suspended
   while (IsFar(means_.home, id_)) {
     const absl::StatusOr<bool> done = Step();
     if (done.ok() && *done) return;
@@ -248,6 +251,10 @@ void JobCollector::Run(const std::function<void(absl::Duration)>& pause) {
       pause_ = done.ok() ? usual : std::clamp(pause_ * 2, kCollectAtStart, longest);
     const std::string why(done.status().message());
     if (!done.ok()) Say(why, WithoutNumbers(why));
+    in_vain = done.ok() || has_other_job ? absl::ZeroDuration() : in_vain + pause_;
+    if (in_vain >= kMostInVain && !IsFarLookedAt(means_.home, id_))
+      return means_.say(absl::StrCat("nothing was heard of its job for ", absl::FormatDuration(kMostInVain),
+                                     "; the next command asks again"));
     pause(pause_);
   }
 }

@@ -35,7 +35,8 @@ class JobCollector {
   // How long to wait before the next step.
   absl::Duration pause() const { return pause_; }
 
-  // Steps until nothing is left to do, and waits by `pause` in between.
+  // Steps until nothing is left to do, and waits by `pause` in between. Returns, too, after an hour without an answer
+  // in which no command has looked: the next one starts another collector.
   void Run(const std::function<void(absl::Duration)>& pause);
 
  private:

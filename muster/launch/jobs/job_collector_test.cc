@@ -281,6 +281,34 @@ TEST_F(JobCollectorTest, AnEngineThatIsGoneForGoodIsGivenUp) {
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+// Nobody knows whether the run has ended: the context may be gone for ever, or for a night.
+TEST_F(JobCollectorTest, AfterAnHourWithoutAnAnswerTheNextCommandAsksAgain) {
+  silence_ = played_.silence = absl::UnavailableError("no route to host");
+  absl::Duration waited;
+  collector_->Run([&](absl::Duration pause) {
+    if (waited == absl::ZeroDuration()) clock_.Advance(absl::Hours(72));  // suspended
+    waited += pause;
+    clock_.Advance(pause);
+    if (waited > absl::Hours(2)) UnmarkFar(home_, id_);
+  });
+  EXPECT_GT(waited, absl::Minutes(59));
+  EXPECT_LE(waited, absl::Hours(1));
+  EXPECT_EQ(said_.back(), "nothing was heard of its job for 1h; the next command asks again");
+  EXPECT_TRUE(IsFar(home_, id_));
+  // An answer begins the hour anew.
+  Restart();
+  waited = absl::ZeroDuration();
+  collector_->Run([&](absl::Duration pause) {
+    waited += pause;
+    clock_.Advance(pause);
+    const bool answers = waited > absl::Minutes(50) && waited < absl::Minutes(52);
+    silence_ = played_.silence = answers ? absl::OkStatus() : absl::UnavailableError("no route to host");
+    if (waited > absl::Hours(3)) UnmarkFar(home_, id_);
+  });
+  EXPECT_GT(waited, absl::Minutes(100));
+  EXPECT_LT(waited, absl::Hours(2));
+}
+
 TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEndedOnceItsCommandIsKilled) {
   ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
   ASSERT_TRUE(MarkFar(home_, id_, {.engine = "slurm", .id = "muster-9", .host = "h"}).ok());

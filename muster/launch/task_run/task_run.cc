@@ -256,8 +256,8 @@ void TaskRun::OnNotStarted(const TaskId& task, const absl::Status& why) {
   if (taken_over_.erase(task) > 0) return OnNothingLeft(task, why);
   if (waiting_.erase(task) > 0) {
     not_started_[task] = why;
-  } else if (supervisor_.has_value() && absl::IsUnavailable(why)) {
-    supervisor_->OnNoPlace(task, why);  // its host may come back
+  } else if (supervisor_.has_value() && MayFindPlace(task, why)) {
+    supervisor_->OnNoPlace(task, why);
   } else if (supervisor_.has_value()) {
     supervisor_->OnNotStarted(task, why);
   } else {
@@ -315,6 +315,11 @@ void TaskRun::OnOutOfReach(const TaskId& task) {
   supervisor_->Replace(task, {.signal = SIGKILL, .by_its_host = true, .lost_host = host});
 }
 
+// Its host may come back, or another one take it.
+bool TaskRun::MayFindPlace(const TaskId& task, const absl::Status& why) {
+  return absl::IsUnavailable(why) || (absl::IsAborted(why) && !client_.MayMoveTo(task).hosts.empty());
+}
+
 void TaskRun::Relaunch(const TaskId& task) {
   const MoveWish wish = WishOf(task);
   std::string host = wish.hosts.empty() ? "" : backend_->Move(task, wish);
@@ -349,7 +354,7 @@ void TaskRun::LaunchLife(ProcessSpec process) {
 void TaskRun::OnNotMoved(const TaskId& task, const absl::Status& why) {
   const std::string host = unplaced_[task] = moving_.extract(task).mapped();
   // Another try doesn't change what is for good.
-  if (!absl::IsUnavailable(why)) return supervisor_->OnNotStarted(task, why);
+  if (!MayFindPlace(task, why)) return supervisor_->OnNotStarted(task, why);
   const std::string what = host.empty() ? "it gets no other port" : absl::StrCat("no place on ", host);
   supervisor_->OnNoPlace(task, absl::UnavailableError(absl::StrCat(what, ": ", why.message())));
 }

@@ -187,6 +187,7 @@ class TaskRun final : public BackendEvents {
   void LaunchLife(ProcessSpec process);
   const Clock& clock() const { return *options_.backend.clock; }
   MoveWish WishOf(const TaskId& task);
+  bool MayFindPlace(const TaskId& task, const absl::Status& why);
   void OnNotMoved(const TaskId& task, const absl::Status& why);
   void OnNothingLeft(const TaskId& task, const absl::Status& why);
   // Plans and starts a task whose ports on its new host are reserved.

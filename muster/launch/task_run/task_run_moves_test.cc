@@ -19,7 +19,7 @@
 namespace muster::task_run_moves_test {
 namespace {
 
-using ::testing::Contains, ::testing::ElementsAre, ::testing::IsEmpty, ::testing::Not;
+using ::testing::Contains, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::IsEmpty, ::testing::Not;
 
 const TaskId kPs{kPsJob, 0}, kChief{kWorkerJob, 0}, kWorker{kWorkerJob, 1};
 
@@ -30,7 +30,7 @@ class TaskRunMovesTest : public ::testing::Test, public TaskRunClient {
   std::deque<std::string> LastLines(const TaskId&) const override { return {}; }
   void OnStarted(const ProcessSpec&, const LocalProcess&) override {}
   void Say(const std::string& line) override { said_ += line + "\n"; }
-  MoveWish MayMoveTo(const TaskId&) override { return {.hosts = {"h3"}}; }
+  MoveWish MayMoveTo(const TaskId&) override { return may_move_ ? MoveWish{.hosts = {"h3"}} : MoveWish(); }
   bool IsReplacedAtOnce(const TaskId& task) const override { return task == kWorker; }
   bool LearnsOfMoves() const override { return learns_; }
   absl::StatusOr<std::vector<ProcessSpec>> PlanAgain(const TaskId&, const std::string&,
@@ -93,7 +93,7 @@ class TaskRunMovesTest : public ::testing::Test, public TaskRunClient {
     EXPECT_THAT(steps_, IsEmpty()) << "it has ended early: " << said_;
   }
 
-  bool learns_ = true;
+  bool learns_ = true, may_move_ = true;
   std::string said_;
   Script script_;
   std::deque<std::function<void()>> steps_;
@@ -140,6 +140,39 @@ TEST_F(TaskRunMovesTest, AReservationThatFailsForGoodIsTheTasksFailure) {
                clock_.Advance(absl::Minutes(1));
              },
              [&] { EXPECT_THAT(script_.Taken(), Not(Contains("reserve worker:1"))); }});
+}
+
+// The next try may find another host.
+TEST_F(TaskRunMovesTest, AHostThatWontComeBackIsNoFailureOfATaskThatMayGoElsewhere) {
+  Supervise({[&] { Dies(kWorker); },
+             [&] {
+               EXPECT_THAT(script_.Taken(), ElementsAre("launch worker:1 at old:worker"));
+               run_.OnNotStarted(kWorker, absl::AbortedError("h2: its pod is gone"));
+               EXPECT_FALSE(run_.supervisor()->first_failure().has_value());
+               script_.move_to = "h3";
+               clock_.Advance(absl::Seconds(1));
+             },
+             [&] {
+               EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
+               run_.OnNotReserved(kWorker, absl::AbortedError("h3: its pod is gone"));
+               clock_.Advance(absl::Seconds(1));
+             },
+             [&] {
+               EXPECT_THAT(script_.Taken(), ElementsAre("reserve worker:1"));
+               run_.OnReserved(kWorker, {"new:worker"});
+               Starts(kWorker);
+             }});
+}
+
+TEST_F(TaskRunMovesTest, AHostThatWontComeBackIsTheEndOfATaskThatMayNotMove) {
+  may_move_ = false;
+  Supervise({[&] { Dies(kWorker); },
+             [&] {
+               run_.OnNotStarted(kWorker, absl::AbortedError("h2: its pod is gone"));
+               EXPECT_THAT(said_, HasSubstr("could not be started again: h2: its pod is gone"));
+               ASSERT_TRUE(run_.supervisor()->first_failure().has_value());
+               EXPECT_EQ(run_.supervisor()->first_failure()->why_not_started, "h2: its pod is gone");
+             }});
 }
 
 TEST_F(TaskRunMovesTest, ATaskThatIsOutOfReachIsReplacedWhichCountsNotAsARestart) {

@@ -25,7 +25,7 @@ TcpChannel::TcpChannel(TcpEventLoop& loop, std::string address, HandshakeIdentit
       address_(std::move(address)),
       identity_(std::move(identity)),
       options_(options),
-      dialer_(loop, options_.connect_timeout),
+      dialer_(loop, options_.connect_timeout, options_.lookup),
       backoff_(options_.backoff, seed),
       calls_(loop, [this](uint64_t id) { OnExpired(id); }) {
   calls_.set_peer(address_);

@@ -16,7 +16,7 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
  public:
   Attempt(TcpEventLoop& loop, Callback done) : loop_(loop), done_(std::move(done)) {}
 
-  void Start(const std::string& address, absl::Duration timeout) {
+  void Start(const std::string& address, absl::Duration timeout, const NameLookup& lookup) {
     timer_ = loop_.CallAt(loop_.Now() + timeout, [self = shared_from_this(), timeout] {
       self->End(absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout))));
     });
@@ -32,8 +32,8 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
       return;
     }
     // Resolves a name on another thread, as that may take seconds. The loop ends that thread before itself.
-    loop_.RunInBackground([self = shared_from_this(), &loop = loop_, target = *target]() mutable {
-      absl::StatusOr<std::vector<Endpoint>> found = Resolve(target, /*numeric_only=*/false);
+    loop_.RunInBackground([self = shared_from_this(), &loop = loop_, target = *target, lookup]() mutable {
+      absl::StatusOr<std::vector<Endpoint>> found = lookup(target);
       loop.Post([self = std::move(self), found = std::move(found)] {
         if (!found.ok()) {
           self->End(found.status());
@@ -117,7 +117,8 @@ class TcpDialer::Attempt final : public std::enable_shared_from_this<Attempt>, p
   std::optional<Poller::Id> watch_;
 };
 
-TcpDialer::TcpDialer(TcpEventLoop& loop, absl::Duration timeout) : loop_(loop), timeout_(timeout) {}
+TcpDialer::TcpDialer(TcpEventLoop& loop, absl::Duration timeout, NameLookup lookup)
+    : loop_(loop), timeout_(timeout), lookup_(std::move(lookup)) {}
 
 TcpDialer::~TcpDialer() {
   if (attempt_) attempt_->GiveUp();
@@ -126,7 +127,7 @@ TcpDialer::~TcpDialer() {
 void TcpDialer::Dial(const std::string& address, Callback done) {
   if (attempt_) attempt_->GiveUp();
   attempt_ = std::make_shared<Attempt>(loop_, std::move(done));
-  attempt_->Start(address, timeout_);
+  attempt_->Start(address, timeout_, lookup_);
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "muster/transport/io/socket.h"
 #include "muster/transport/io/tcp_event_loop.h"
+#include "muster/transport/tcp/tcp_options.h"
 
 namespace muster {
 
@@ -19,7 +20,7 @@ class TcpDialer {
   // address.
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Socket>)>;
 
-  TcpDialer(TcpEventLoop& loop, absl::Duration timeout);
+  TcpDialer(TcpEventLoop& loop, absl::Duration timeout, NameLookup lookup);
   ~TcpDialer();  // gives up an attempt without calling its callback
 
   // Calls `done` from the loop, never from inside Dial. One attempt at a time.
@@ -30,6 +31,7 @@ class TcpDialer {
 
   TcpEventLoop& loop_;
   const absl::Duration timeout_;
+  const NameLookup lookup_;
   std::shared_ptr<Attempt> attempt_;
 };
 

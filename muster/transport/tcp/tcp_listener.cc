@@ -44,7 +44,7 @@ TcpListener::~TcpListener() {
 
 absl::Status TcpListener::Start(const std::string& address) {
   ASSIGN_OR_RETURN(const TcpAddress target, ParseTcpAddress(address));
-  absl::StatusOr<std::vector<Endpoint>> found = Resolve(target, /*numeric_only=*/false);
+  absl::StatusOr<std::vector<Endpoint>> found = options_.lookup(target);
   if (!found.ok()) return absl::UnavailableError(absl::StrCat(address, ": ", found.status().message()));
   const Endpoint& endpoint = found->front();
   if (identity_.token.secret.empty() && !endpoint.is_loopback()) {

@@ -3,15 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/transport/backoff.h"
 #include "muster/transport/frame.h"
 #include "muster/transport/handshake.h"
 #include "muster/transport/io/shared_memory_options.h"
+#include "muster/transport/io/tcp_address.h"
 
 namespace muster {
+
+// Returns at least one endpoint of a name, as Resolve. A channel calls it on another thread, as it may block.
+using NameLookup = std::function<absl::StatusOr<std::vector<Endpoint>>(const TcpAddress& name)>;
 
 struct TcpOptions {
   uint16_t protocol_version = kProtocolVersion;
@@ -25,6 +32,8 @@ struct TcpOptions {
   absl::Duration hello_timeout = absl::Seconds(1);
   absl::Duration connect_timeout = absl::Seconds(5);  // for one attempt
   BackoffOptions backoff;
+  // Names are looked up anew for each attempt: one may come later, or have another address after a restart.
+  NameLookup lookup = [](const TcpAddress& name) { return Resolve(name, /*numeric_only=*/false); };
 
   // A frame that moves less than 1 KiB within this time is given up, together with its connection.
   absl::Duration stall_timeout = absl::Seconds(30);

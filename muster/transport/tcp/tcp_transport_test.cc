@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/base/mutex.h"
+#include "muster/transport/backoff.h"
 #include "muster/transport/testing/tcp_transport_fixture.h"
 
 namespace muster::tcp_transport_test {
@@ -330,6 +332,89 @@ TEST_F(NoTokenTest, AServerThatHasATokenRefusesAndTheErrorSaysWhatToDo) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("same user on the same host"));
   channel_ = with_token.Connect(listener_->address());
   EXPECT_EQ(Ask(*channel_, Method::kEcho).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+// The names that a test gives to addresses. Channels ask for them on another thread.
+class PlayedNames {
+ public:
+  NameLookup lookup() {
+    return [this](const TcpAddress& name) { return Find(name); };
+  }
+  // From now on the name isn't known for `lookups`, and then is that of an address.
+  void Set(const std::string& address, int unknown_for = 0) {
+    const MutexLock lock(mutex_);
+    address_ = address;
+    unknown_for_ = unknown_for;
+    asked_ = 0;
+  }
+  int asked() {
+    const MutexLock lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  absl::StatusOr<std::vector<Endpoint>> Find(const TcpAddress& name) {
+    const MutexLock lock(mutex_);
+    if (++asked_ <= unknown_for_) return absl::UnavailableError("the name ps-0.test can't be resolved: unknown");
+    return Resolve({.host = address_, .port = name.port}, /*numeric_only=*/true);
+  }
+
+  Mutex mutex_;
+  std::string address_ ABSL_GUARDED_BY(mutex_);
+  int unknown_for_ ABSL_GUARDED_BY(mutex_) = 0, asked_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class TcpNamesTest : public TcpTransportTest {
+ protected:
+  // A channel asks so often within a time; here its pauses are shorter.
+  TcpNamesTest() {
+    options_.lookup = names_.lookup();
+    options_.backoff = {.min = absl::Milliseconds(1), .max = absl::Milliseconds(1)};
+  }
+  static int TriesWithin(absl::Duration time) {
+    Backoff usual(TcpOptions().backoff, 1);
+    int tries = 1;
+    for (absl::Duration waited = usual.Next(); waited < time; waited += usual.Next()) ++tries;
+    return tries;
+  }
+
+  PlayedNames names_;
+};
+
+// As the pod of a ps that starts 40 s later than its workers, where nobody has asked for it before.
+TEST_F(TcpNamesTest, ANameThatComesLaterIsFound) {
+  names_.Set("127.0.0.1");
+  Start("ps-0.test:0");
+  const int unknown_for = TriesWithin(absl::Seconds(40));
+  EXPECT_GT(unknown_for, 8);
+  names_.Set("127.0.0.1", unknown_for);
+  EXPECT_TRUE(Works()) << listener_->address();
+  EXPECT_EQ(names_.asked(), unknown_for + 1);
+}
+
+// As a pod in the place of one that is gone: it has the name, and an address of its own.
+TEST_F(TcpNamesTest, APeerIsFoundAtItsNewAddressAfterARestart) {
+  names_.Set("127.0.0.1");
+  Start("ps-0.test:0");
+  EXPECT_TRUE(Works());
+  const std::string address = listener_->address();
+  EXPECT_THAT(address, ::testing::StartsWith("ps-0.test:"));
+  listener_.reset();
+  EXPECT_FALSE(Ask(*channel_, Method::kEcho, "", absl::Milliseconds(20)).ok());
+  names_.Set("127.0.0.1");
+  Request request;
+  request.method = Method::kEcho;
+  request.deadline = loop_.Now() + absl::Seconds(20);
+  std::optional<absl::StatusOr<Reply>> result;
+  channel_->Call(request, [&result](absl::StatusOr<Reply> reply) { result = std::move(reply); });
+  EXPECT_TRUE(Await([&] { return names_.asked() >= 3; })) << "the old address refuses, and each attempt asks";
+  ScriptedHandler successor;
+  const auto moved = transport_->Listen("127.0.0.2" + address.substr(address.rfind(':')), successor);
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  names_.Set("127.0.0.2");
+  EXPECT_TRUE(Await([&] { return result.has_value(); }));
+  EXPECT_TRUE(result.has_value() && result->ok());
+  EXPECT_THAT(successor.peers, ::testing::SizeIs(1));
 }
 
 TEST_F(TcpTransportTest, NamesAndIPv6) {

@@ -5,11 +5,14 @@
 #include <sys/utsname.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "muster/base/files/file_system.h"
 #include "muster/base/testing/built_at.h"
+#include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/system/elf_needs.h"
 #include "muster/launch/system/host_system.h"
+#include "tests/process/testing/process.h"
 
 namespace muster::one_file_test {
 namespace {
@@ -34,6 +37,14 @@ TEST(OneFile, TheCommandNeedsOnlyTheCLibraryAndNoNewerOneThanItMust) {
   }
   std::printf("muster needs %s, glibc %d.%d or newer\n", needs->machine.c_str(), needs->least_glibc->major,
               needs->least_glibc->minor);
+}
+
+// All that the Dockerfile's image has beside its base (tools/check_docker.py), and what each host by ssh gets.
+TEST(OneFile, TheCommandWithoutItsSymbolsIsBelow20MB) {
+  const ScratchFolder scratch;
+  Process strip({"/usr/bin/env", "strip", "-o", scratch / "muster", BinFolder() + "/muster"});
+  ASSERT_EQ(strip.Wait(), 0) << strip.err;
+  EXPECT_LT(std::filesystem::file_size(scratch / "muster"), 20'000'000U);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kPodsPatience = absl::Minutes(1);
-constexpr char kNoFaults[] = R"({"images": ["*"], "forbid": [], "unschedulable": {}, "hold_scheduling": false})";
+constexpr char kNoFaults[] = R"({"images": ["*"], "forbid": [], "unschedulable": {}, "hold_scheduling": false, )"
+                             R"("dns_delay_s": 0, "apis": []})";
 constexpr char kClaim[] =
     R"({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "gate"}, "spec":)"
     R"( {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}})";
@@ -43,6 +44,14 @@ std::string KubernetesExperiment::MoreOfFile() const {
 
 void KubernetesExperiment::Strike(const std::string& how, const std::string& suffix) {
   cluster().Script(absl::StrCat("pods/", how), nlohmann::json{{"pod", JobOf("1") + suffix}}.dump());
+}
+
+void KubernetesExperiment::MakeTrainer() {
+  cluster().Apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}})");
+  cluster().Apply(
+      R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trainer"},)"
+      R"( "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},)"
+      R"( "subjects": [{"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}]})");
 }
 
 std::string KubernetesExperiment::LeftOfJobs() {
@@ -81,7 +90,8 @@ std::string KubernetesExperiment::Gate() { return absl::StrCat("test", OfSuite()
 void KubernetesExperiment::LetEnd() const { std::ofstream(InClaim(Gate())) << "\n"; }
 
 std::string KubernetesExperiment::UntilStop() const {
-  return absl::StrCat("echo begins on $(hostname); until [ -e /gate/", Gate(), " ]; do sleep 0.1; done");
+  return absl::StrCat("setsid env -i sleep 1000 & echo begins on $(hostname); until [ -e /gate/", Gate(),
+                      " ]; do sleep 0.1; done");
 }
 
 }  // namespace muster

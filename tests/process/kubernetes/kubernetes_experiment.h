@@ -32,6 +32,8 @@ class KubernetesExperiment : public JobExperiments {
   static void SetFaults(const std::string& json) { cluster().Script("faults", json); }
   // Has this befall a pod of experiment 1: "evict", "kill", "oom", "preempt". `suffix`: "-h0"; "" is the supervisor's.
   void Strike(const std::string& how, const std::string& suffix);
+  // Makes the service account "trainer", which may make pods.
+  static void MakeTrainer();
   // Returns the names of all objects that a job has made, with their kinds, in lines.
   static std::string LeftOfJobs();
   // Waits until this experiment has found no room so often.
@@ -46,7 +48,7 @@ class KubernetesExperiment : public JobExperiments {
   // Returns a name of this test's own, and where this machine sees a file of the claim "gate", which is /gate in pods.
   static std::string Gate();
   static std::string InClaim(const std::string& name);
-  // What a task does until LetEnd.
+  // What a task does until LetEnd. It has a child of another session without a variable, which may not outlive it.
   std::string UntilStop() const;
 
   std::string pods_ = "nodes: 2";  // more keys of `kubernetes`

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/process/kubernetes/kubernetes_experiment.h"
 #include "tests/process/testing/by_hand.h"
 
@@ -28,6 +30,10 @@ std::string KillLine(const std::string& pattern) {
 
 constexpr char kAgent[] = "agent --serve[ ]";
 constexpr char kAgentsGuard[] = "run-guard agen[t]";
+// Leaves two processes to the pod's first one, and says how many that have ended nobody has waited for within 10 s.
+constexpr char kLeaveTwoToTheFirst[] =
+    "for n in 1 2; do (sh -c : &); done; for n in $(seq 100); do left=$(grep -l \"^State:.Z\" /proc/[0-9]*/status "
+    "2>/dev/null | wc -l); [ $left -gt 0 ] || break; sleep 0.1; done; echo $left";
 
 // Returns which task of experiment 1 a host has, and fails the test if it has none.
 std::string TaskOn(const nlohmann::json& status, const std::string& host) {
@@ -41,10 +47,14 @@ TEST_F(KubernetesExperiment, AnAgentThatIsKilledHasASuccessorInItsPod) {
   WriteCluster("{worker: 2}", UntilStop());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  EXPECT_EQ(InPod("-h1", kLeaveTwoToTheFirst), "0\n");
   EXPECT_EQ(InPod("-h1", KillLine(kAgent)), "killed\n");
   train->WaitForOut("the agent on h1 was killed; another goes on with its 1 task");
+  EXPECT_EQ(InPod("-h1", kLeaveTwoToTheFirst), "0\n") << "the killed agent is waited for, too";
   LetEnd();
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+  // The successor ends the child of a task that it hasn't started.
+  EXPECT_THAT(train->out, HasSubstr("killed 2 processes that the tasks had left behind"));
   for (const char* task : {"1.master", "1.worker.1"})
     EXPECT_THAT(LinesOf(train->out, task), SizeIs(3)) << train->out;  // none was started again
 }
@@ -81,6 +91,17 @@ class KubernetesLong : public KubernetesExperiment {
     AwaitStatus("1", "RUNNING");
     on_h1_ = TaskOn(Json({"status", "1"}), "h1");
   }
+  // Returns what a pod of experiment 1 is like: "Running", "Failed".
+  std::string PhaseOf(const std::string& suffix) {
+    return cluster().Ask({"get", "pod", JobOf("1") + suffix, "--output=jsonpath={.status.phase}"});
+  }
+  // Waits until a pod has ended, and returns how.
+  std::string AwaitEndOf(const std::string& suffix) {
+    std::string phase = "Running";
+    for (const absl::Time give_up = absl::Now() + absl::Seconds(20); phase == "Running" && absl::Now() < give_up;)
+      phase = PhaseOf(suffix);
+    return phase;
+  }
   // Waits until the task of pod h1 has begun in h0, once.
   void AwaitMove() {
     AwaitLines(*train_, on_h1_, 4);
@@ -103,12 +124,13 @@ class KubernetesLong : public KubernetesExperiment {
   std::string on_h1_;  // the task that was there at first
 };
 
-// With the guard the kernel ends the tasks, and then the pod ends.
+// With the guard the kernel ends the tasks, and then the pod ends, whatever the tasks have started.
 TEST_F(KubernetesLong, TasksOfAnAgentThatIsKilledWithItsGuardMove) {
   TrainTwo(UntilStop());
   const std::string killed = InPod("-h1", absl::StrCat(KillLine(kAgentsGuard), "; ", KillLine(kAgent)));
   EXPECT_THAT(killed, HasSubstr("killed\n"));
   AwaitMove();
+  EXPECT_EQ(AwaitEndOf("-h1"), "Failed");
   ExpectGoodEnd();
 }
 
@@ -132,6 +154,40 @@ TEST_F(KubernetesLong, ATaskOfADrainedPodIsAskedToEndAndMoves) {
   EXPECT_TRUE(std::getline(saved, line));
   EXPECT_EQ(line, "saved by h1");
   ExpectGoodEnd();
+}
+
+// The chief may not leave h1.
+constexpr char kChiefOnH1[] = "placement: {master: h1, worker: h0}\n";
+
+// A new pod has the code that lies on a claim.
+TEST_F(KubernetesLong, ALostPodIsMadeAgainWithAServiceAccountAndItsTaskGoesOnThere) {
+  MakeTrainer();
+  pods_ = absl::StrCat(
+      "nodes: 2, service_account: trainer, pod_template: {spec: {volumes: [{name: code, persistentVolumeClaim: "
+      "{claimName: gate}}], containers: [{name: muster, env: [{name: XDG_CACHE_HOME, value: /code/",
+      Gate(), "-cache}], volumeMounts: [{name: code, mountPath: /code}]}]}}");
+  more_ = kChiefOnH1;
+  TrainTwo(UntilStop());
+  ASSERT_EQ(on_h1_, "1.master");
+  Strike("kill", "-h1");
+  AwaitLines(*train_, on_h1_, 4);
+  const std::vector<std::string> lines = LinesOf(train_->out, on_h1_);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "begins on h1"), 2) << train_->out;
+  EXPECT_EQ(PhaseOf("-h1-1"), "Running");
+  EXPECT_EQ(PhaseOf("-h1"), "Failed") << "it stays readable";
+  ExpectGoodEnd();
+}
+
+TEST_F(KubernetesLong, WithoutAServiceAccountAChiefThatMayNotMoveEndsTheJobWithThatSentence) {
+  more_ = kChiefOnH1;
+  TrainTwo(UntilStop());
+  ASSERT_EQ(on_h1_, "1.master");
+  Strike("kill", "-h1");
+  EXPECT_NE(train_->Wait(), 0) << train_->out << train_->err;
+  EXPECT_EQ(StateOf("1"), "FAILED");
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              HasSubstr("h1: its pod is gone, and this job may not make it again: name a service_account that may "
+                        "create pods (kubernetes: {service_account: …})"));
 }
 
 // Nothing but the evaluator is to be in the pod that no node has room for.

@@ -59,11 +59,7 @@ TEST_F(KubernetesPodsLong, TwoPodsOfANodeTrainOverTcpWithoutAWarning) {
 
 // The run of a supervisor that may ask the API is killed if somebody deletes that one's pod.
 TEST_F(KubernetesPodsLong, WithAServiceAccountADeletionIsToldFromADrain) {
-  cluster().Apply(R"({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}})");
-  cluster().Apply(
-      R"({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trainer"},)"
-      R"( "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},)"
-      R"( "subjects": [{"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}]})");
+  MakeTrainer();
   pods_ = "nodes: 2, service_account: trainer";
   WriteCluster("{worker: 2}", UntilStop());
   const auto deleted = StartMuster({"train"});

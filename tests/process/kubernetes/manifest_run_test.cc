@@ -61,6 +61,21 @@ TEST_F(KubernetesManifest, ThePlainFormTrainsAndItsPsEndsByItself) {
   EXPECT_GE(nlohmann::json::parse(report).value("accuracy", 0.0), 0.8) << cluster().Ask({"logs", "job/digits-worker"});
 }
 
+class KubernetesManifestLong : public KubernetesManifest {};
+
+// Neither finds the other at first, and no pod fails because of that.
+TEST_F(KubernetesManifestLong, NamesThatComeLateAreWaitedFor) {
+  SetFaults(R"({"dns_delay_s": 8})");
+  ApplyJobs("late",
+            {"--claim", "gate:/gate", "--env", "MUSTER_LINGER=3", "--workers", "2", "--model_dir",
+             absl::StrCat("/gate/", Gate(), "-model")},
+            {BinFolder() + "/digits", "--csv=" + SourceFolder() + "/examples/data/digits.csv", "--steps=20"});
+  AwaitJob("late-worker", "complete");
+  AwaitJob("late-ps", "complete");
+  for (const char* role : {"ps", "worker"})
+    EXPECT_THAT(PodsOf(role), SizeIs(role == std::string("ps") ? 1 : 2)) << "none was started twice: " << role;
+}
+
 TEST_F(KubernetesManifest, AMistakeOfTheUserIsTriedOnceAndItsPodStaysReadable) {
   ApplyJobs("mistaken", {"--workers", "1"}, {"/bin/sh", "-c", "echo no such flag; exit 2"});
   AwaitJob("mistaken-worker", "failed");

@@ -167,8 +167,21 @@ TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
   EXPECT_THAT(Asked(), HasSubstr("get persistentvolumeclaims --output=name data\n"));
   Program("case $all in api-resources*) exit 0;; esac");
   setting.claims.clear();
-  setting.gang = PodGang::kVolcano;
-  EXPECT_THAT(std::string(Submit(Request(setting)).status().message()), HasSubstr("this cluster has no volcano"));
+  const std::map<PodGang, std::string> groups = {{PodGang::kKueue, "kueue.x-k8s.io"},
+                                                 {PodGang::kVolcano, "scheduling.volcano.sh"},
+                                                 {PodGang::kCoscheduling, "scheduling.x-k8s.io"}};
+  for (const auto& [gang, group] : groups) {
+    setting.gang = gang;
+    setting.queue = gang == PodGang::kKueue ? "q" : "";
+    scratch_.Write("words", "");
+    EXPECT_THAT(std::string(Submit(Request(setting)).status().message()),
+                HasSubstr(absl::StrCat("this cluster has no ", PodGangText(gang), " (no API ", group, ")")));
+    std::vector<std::string> asked = absl::StrSplit(Asked(), '\n');
+    asked.erase(std::remove_if(asked.begin(), asked.end(),
+                               [](const std::string& words) { return !absl::StartsWith(words, "api-resources"); }),
+                asked.end());
+    EXPECT_THAT(asked, ElementsAre(absl::StrCat("api-resources --api-group=", group, " --output=name")));
+  }
   Program("");
   EXPECT_TRUE(Submit(Request(setting)).ok());
 }

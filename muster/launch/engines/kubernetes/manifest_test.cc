@@ -1,9 +1,17 @@
+// Among others, compares the text of --on kubernetes with tests/data/manifests/train_pods.yaml, which
+// tests/tools/manifest_test.py holds to the models of Kubernetes. After a change that should be seen there:
+//   MUSTER_WRITE_MANIFESTS=1 build/release/bin/launch_test --gtest_filter=ManifestTest.IsAsUsersReadIt
 #include "muster/launch/engines/kubernetes/manifest.h"
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
 #include "absl/strings/str_cat.h"
-#include "muster/launch/engines/kubernetes/testing/golden_manifest.h"
+#include "muster/base/files/file_system.h"
+#include "muster/base/testing/built_at.h"
 
 namespace muster::manifest_test {
 namespace {
@@ -31,7 +39,12 @@ TEST(ManifestTest, IsAsUsersReadIt) {
                             .node_selector = {{"disk", "ssd"}},
                             .tolerations = R"([{"key":"gpu","operator":"Exists"}])",
                             .claims = {{"data", "/data"}}};
-  EXPECT_EQ(ManifestText(Manifest(setting)), kGoldenManifest);
+  const std::string text = ManifestText(Manifest(setting));
+  const std::string path = absl::StrCat(SourceFolder(), "/tests/data/manifests/train_pods.yaml");
+  if (std::getenv("MUSTER_WRITE_MANIFESTS") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  const auto recorded = PosixFileSystem().ReadFile(path);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  EXPECT_EQ(text, *recorded) << "MUSTER_WRITE_MANIFESTS=1 records it";
 }
 
 TEST(ManifestTest, APodLearnsNoFileOfTheMachineThatSubmitsIt) {
@@ -92,6 +105,19 @@ TEST(ManifestTest, TheUsersTemplateWins) {
   EXPECT_EQ(own["securityContext"].dump(), R"({"allowPrivilegeEscalation":false,"runAsUser":7})");
   EXPECT_EQ(own["env"][0]["name"], "MUSTER_POD_HOST");
   EXPECT_EQ(own["env"][1]["name"], "A");
+}
+
+// Those of the user and of muster are on every pod: cost is reckoned by them, and pods are found.
+TEST(ManifestTest, LabelsReachAllPodsBesideMustersOwn) {
+  KubernetesSetting setting{.image = "a", .labels = {{"team", "vision"}, {"sidecar.istio.io/inject", "true"}}};
+  const OrderedJson labels = AgentPod(Manifest(setting), 0)["metadata"]["labels"];
+  EXPECT_EQ(labels["team"], "vision");
+  EXPECT_EQ(labels["sidecar.istio.io/inject"], "true") << "the user's wins";
+  EXPECT_EQ(labels["muster/job"], "muster-1-2-8c1f2a3b");
+  EXPECT_EQ(labels["muster/part"], "agent");
+  const auto manifest = ParseManifest(ManifestText(Manifest(setting)));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(manifest->supervisor, AllOf(HasSubstr("    team: vision\n"), HasSubstr("muster/part: supervisor\n")));
 }
 
 TEST(ManifestTest, AServiceAccountIsTheSupervisorsAndHasHowToMakePods) {

@@ -14,7 +14,7 @@ absl::Status PodAgents::Begin(const Meeting& /*meeting*/, AgentStarterEvents& ev
 
 absl::Status PodAgents::StartAgain(const std::string& host) {
   if (maker_ == nullptr)
-    return absl::UnavailableError(absl::StrCat(
+    return absl::AbortedError(absl::StrCat(
         "its pod is gone, and this job may not make it again: name a service_account that may create pods "
         "(kubernetes: ",
         "{service_account: …}) to have lost pods made again; `kubectl get pods --selector=muster/job=", job_,

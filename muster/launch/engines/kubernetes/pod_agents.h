@@ -27,7 +27,7 @@ class PodAgents final : public AgentStarter {
   absl::Status Begin(const Meeting& meeting, AgentStarterEvents& events) override;
   // Their pods are there, or come.
   absl::Status StartAll(const std::vector<std::string>& /*hosts*/) override { return absl::OkStatus(); }
-  // Has the pod made again, if this job may, as soon as the one before is known to be gone.
+  // Has the pod made again, if this job may, as soon as the one before is known to be gone; Aborted if it may not.
   absl::Status StartAgain(const std::string& host) override;
   void EndStart(const std::string& /*host*/) override {}
   void NoteArrival(const std::string& host) override { ask_at_.erase(host); }

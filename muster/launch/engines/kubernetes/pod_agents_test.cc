@@ -91,7 +91,9 @@ TEST_F(PodAgentsTest, ARefusalOfTheApiIsTheReason) {
 TEST(PodAgentsWithoutApiTest, ALostPodStaysLostAndTheUserReadsWhatToDo) {
   const SimulatedClock clock;
   PodAgents agents("muster-1-ab", nullptr, clock);
-  EXPECT_THAT(std::string(agents.StartAgain("h0").message()), HasSubstr("name a service_account that may create pods"));
+  const absl::Status lost = agents.StartAgain("h0");
+  EXPECT_TRUE(absl::IsAborted(lost)) << "a task that may not move has no place any more: " << lost;
+  EXPECT_THAT(std::string(lost.message()), HasSubstr("name a service_account that may create pods"));
 }
 
 }  // namespace

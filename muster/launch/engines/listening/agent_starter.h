@@ -41,7 +41,7 @@ class AgentStarter {
   [[nodiscard]] virtual absl::Status Begin(const Meeting& meeting, AgentStarterEvents& events) = 0;
   // Starts an agent on each of these hosts, all of the run.
   [[nodiscard]] virtual absl::Status StartAll(const std::vector<std::string>& hosts) = 0;
-  // Starts another one on a host whose agent has ended, or should have come and hasn't.
+  // Starts another one on a host whose agent has ended, or should have come and hasn't. Aborted: there won't be any.
   [[nodiscard]] virtual absl::Status StartAgain(const std::string& host) = 0;
   // Ends the host's newest start, if that doesn't end those of others.
   virtual void EndStart(const std::string& host) = 0;

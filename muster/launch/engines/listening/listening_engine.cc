@@ -165,7 +165,8 @@ void ListeningEngine::Care(const std::string& host, Node& node) {
 void ListeningEngine::StartAgain(const std::string& host, Node& node) {
   const absl::Status started = starter_->StartAgain(host);
   if (started.ok()) return NoteStart({host});
-  Fail(host, node, absl::UnavailableError(absl::StrCat(host, ": ", std::string(started.message()))));
+  const absl::StatusCode code = absl::IsAborted(started) ? absl::StatusCode::kAborted : absl::StatusCode::kUnavailable;
+  Fail(host, node, absl::Status(code, absl::StrCat(host, ": ", std::string(started.message()))));
 }
 
 void ListeningEngine::Fail(const std::string& host, Node& node, const absl::Status& why) {
