@@ -87,10 +87,11 @@ class Cluster:
         import ray
         import ray.cloudpickle
 
-        address = os.environ.get("RAY_ADDRESS", "")
-        if not address:  # ray.init would make a new cluster
-            raise RuntimeError("this isn't within a job of Ray: RAY_ADDRESS isn't set")
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        if not ray.is_initialized():  # a program that runs the driver may have a connection of its own
+            address = os.environ.get("RAY_ADDRESS", "")
+            if not address:  # ray.init would make a new cluster
+                raise RuntimeError("this isn't within a job of Ray: RAY_ADDRESS isn't set")
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
         # The nodes don't have these files.
         for module in (sys.modules[__name__], sys.modules["host_process"]):
             ray.cloudpickle.register_pickle_by_value(module)
@@ -112,6 +113,8 @@ class Cluster:
         return sorted(found, key=lambda node: node["name"])
 
     def groups(self):
+        """Returns what an autoscaler may make, as ray_texts takes it: what the one of this cluster has told Ray, which not
+        every one does."""
         try:
             from ray._private import state
 
@@ -123,13 +126,16 @@ class Cluster:
     def why_never(self):
         return why_never(self.bundle, self.asked["nodes"], self.nodes(), self.groups(), self.asked["autoscaler"])
 
+    def why_waits(self, count, another=False):
+        return why_waits(self.bundle, count, self.nodes(), self.groups(), self.asked["autoscaler"], another)
+
     def await_group(self, waits):
         from ray.util.placement_group import placement_group
 
         count = self.asked["nodes"]
         self.group = placement_group([self.bundle] * count, strategy="STRICT_SPREAD" if count > 1 else "PACK")
         while not self.group.wait(1):
-            waits(why_waits(self.bundle, count, self.nodes()))
+            waits(self.why_waits(count))
 
     def new_actor(self, index):
         import ray
@@ -269,7 +275,7 @@ class Starts:
                 ray.get(ready)
                 host.actor, host.has_muster = actor, False
                 return self.follow(host, actor)
-            why = why_waits(self.cluster.bundle, 1, self.cluster.nodes(), another=True)
+            why = self.cluster.why_waits(1, another=True)
             if why != said or time.monotonic() > say_again:
                 said, say_again = why, time.monotonic() + SAY_AGAIN
                 self.tell(key, "waits", why)
