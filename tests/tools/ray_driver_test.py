@@ -273,6 +273,28 @@ class DeathTest(unittest.TestCase):
         self.assertIsNotNone(host.actor)
         self.assertEqual(told, [("1-1", "ended", "No space left")])
 
+    def test_the_wait_for_another_node_says_that_the_own_one_has_died_once_ray_knows_it(self):
+        place = {"name": "h2", "address": "10.0.0.2", "node": "N2"}
+        own = {"NodeID": "N1", "Alive": True, "Resources": {"CPU": 1}, "NodeManagerAddress": "10.0.0.1"}
+        waits = [[], [], [], [place]]  # what Ray has given, look by look
+
+        def wait(ready, timeout):
+            self.assertEqual((ready, timeout), ([place], ray_hosts.PATIENCE_OF_ACTOR))
+            own["Alive"] = len(waits) > 3
+            return waits.pop(0), []
+
+        self.played.ray.wait, self.played.ray.nodes = wait, lambda: [own, {**own, "NodeID": "N3", "Alive": False}]
+        starts, host, told = self.starts_of(None)
+        host.node, host.wanted = "N1", "1-1"
+        cluster = starts.cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "autoscaler": False}, lambda line: None)
+        cluster.new_actor = lambda _index: PlayedActor(place=place)
+        cluster.nodes = lambda: [node("h3", CPU=1)]
+        with mock.patch.object(starts, "follow") as followed:
+            starts.replace_actor("1-1", host)
+        self.assertEqual(told, [("1-1", "waits", "waits for another node with {CPU: 1}; free now: h3 1 of 1 CPU"),
+                                ("1-1", "waits", "waits for another node with {CPU: 1}, as its own has died; free now: h3 1 of 1 CPU")])
+        self.assertEqual((host.node, followed.call_count), ("N2", 1))
+
     def test_a_node_that_is_lost_before_the_beginning_is_named(self):
         cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 1}, lambda line: None)
         cluster.new_actor = lambda index: PlayedActor(place=PlayedRay.RayError(OUT_OF_MEMORY))

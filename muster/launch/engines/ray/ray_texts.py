@@ -79,9 +79,10 @@ def of_autoscaler(bundle, groups, autoscaler):
     return "; its autoscaler makes no such nodes" if groups else ""
 
 
-def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False):
+def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False, died=False):
     """Returns what is waited for, what is free, and what an autoscaler may make: for nodes {"name": ..., "total": ..., "free":
-    {...}}, the rest as for `why_never`. `another`: a node that the job doesn't have already."""
+    {...}}, the rest as for `why_never`. `another`: a node that the job doesn't have already; `died`: since the one that it
+    had has died."""
     free = []
     for node in nodes[:MOST_NODES_SHOWN]:
         amounts = [
@@ -91,9 +92,10 @@ def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False):
         free.append(f"{node['name']} {', '.join(amounts)}")
     if len(nodes) > MOST_NODES_SHOWN:
         free.append(f"and {len(nodes) - MOST_NODES_SHOWN} more nodes")
-    what = "another node" if another else count_of_nodes(count)
+    what = "another node" if another or died else count_of_nodes(count)
     return (
-        f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}; free now: {'; '.join(free)}"
+        f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}"
+        f"{', as its own has died' if died else ''}; free now: {'; '.join(free)}"
         f"{of_autoscaler(bundle, groups, autoscaler)}"
     )
 
