@@ -675,14 +675,17 @@ class ClusterTest(unittest.TestCase):
         log = pathlib.Path(folder.name, "spark.log")
         log.write_text(stale, encoding="utf-8")
 
-        def why_after(lines, late=False, master="spark://h1:7077"):
+        free = threading.Event()
+        self.addCleanup(free.set)
+
+        def why_after(lines, goes_on=False, master="spark://h1:7077"):
             cluster = self.cluster(folder=folder.name)
 
             def begin(_settings):
                 with log.open("a", encoding="utf-8") as file:
                     file.write(lines)
-                if late:
-                    raise spark_cluster.TooLate
+                if goes_on:
+                    free.wait()
                 raise Exception(": java.lang.IllegalStateException: a stopped SparkContext\n\tat x")
 
             return self.connect(cluster, {"spark.master": master}, begin)[0]
@@ -693,9 +696,9 @@ class ClusterTest(unittest.TestCase):
         mismatch = "Caused by: javax.security.sasl.SaslException: DIGEST-MD5: Mismatched response.\n\tat x\n"
         self.assertEqual(why_after(mismatch), said + "(SaslException: DIGEST-MD5: Mismatched response.)")
         self.assertIn("Spark refuses it: ", why_after(mismatch, master="yarn"))
-        self.assertIn("hasn't begun the job's application", why_after("", late=True), "what is left of earlier attempts")
+        self.assertIn("Spark refuses it: ", why_after(""), "what is left of earlier attempts")
         none = "java.lang.IllegalStateException: Expected SaslMessage, received something else (maybe …)\n"
-        self.assertEqual(why_after(none, late=True), said + "(Expected SaslMessage, received something else (maybe …))")
+        self.assertEqual(why_after(none, goes_on=True), said + "(Expected SaslMessage, received something else (maybe …))")
 
     def test_a_queue_that_never_begins_ends_it(self):
         free = threading.Event()

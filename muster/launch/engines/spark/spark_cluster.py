@@ -75,9 +75,11 @@ class Cluster:
             raise NoHosts(why)
         self.waits(spark_texts.why_not_yet(self.asked["address"]))
         try:
-            self.in_time(lambda: self.begin(settings))
+            self.in_time(lambda: self.begin(settings), lambda: self.why_other_secret(stated))
+        except NoHosts:
+            raise
         except TooLate as late:
-            raise NoHosts(self.why_other_secret(stated) or spark_texts.why_not_accepted(self.asked["address"], seconds)) from late
+            raise NoHosts(spark_texts.why_not_accepted(self.asked["address"], seconds)) from late
         except Exception as error:  # of Java, of PySpark, of the operating system
             raise NoHosts(self.why_other_secret(stated) or f"Spark refuses it: {spark_texts.why_failed(error)}") from error
 
@@ -89,8 +91,9 @@ class Cluster:
         except OSError:
             return ""
 
-    def in_time(self, work):
-        """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread."""
+    def in_time(self, work, why_hopeless=lambda: ""):
+        """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread.
+        NoHosts: likewise, and `why_hopeless` says why it will never end well."""
         ends = []
 
         def run():
@@ -103,6 +106,8 @@ class Cluster:
         thread.start()
         while not ends and time.monotonic() < self.until:
             thread.join(LOOK)
+            if not ends and (why := why_hopeless()):
+                raise NoHosts(why)
         if not ends:
             raise TooLate
         result, error = ends[0]
