@@ -688,7 +688,8 @@ class ClusterTest(unittest.TestCase):
                     free.wait()
                 raise Exception(": java.lang.IllegalStateException: a stopped SparkContext\n\tat x")
 
-            return self.connect(cluster, {"spark.master": master}, begin)[0]
+            with mock.patch.object(spark_cluster, "LOOK", 0 if goes_on else HANG):  # the one or the other finds it
+                return self.connect(cluster, {"spark.master": master}, begin)[0]
 
         self.assertEqual(why_after("WARN nothing\n"), "Spark refuses it: IllegalStateException: a stopped SparkContext")
         said = ("Spark at spark://h1:7077 doesn't have the secret of this job: spark.authenticate and spark.authenticate.secret "
