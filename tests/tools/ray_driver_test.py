@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,8 @@ ENGINES = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ENGINES / "driver"), str(ENGINES / "ray")]
 
+PYTHON_WITH_RAY = ENGINES.parents[2] / ".venv/bin/python"
+
 import driver_server  # noqa: E402
 import host_process  # noqa: E402
 import ray_driver  # noqa: E402
@@ -29,6 +32,12 @@ import ray_texts  # noqa: E402
 
 def node(name, free=None, **total):
     return {"name": name, "total": total, "free": total if free is None else free}
+
+
+def umask_now():
+    now = os.umask(0o22)
+    os.umask(now)
+    return now
 
 
 class NeverTest(unittest.TestCase):
@@ -56,6 +65,13 @@ class NeverTest(unittest.TestCase):
         self.assertIn("never", ray_texts.why_never({"TPU": 1}, 1, self.NODES, [({"CPU": 8}, -1)]))
         self.assertEqual(ray_texts.why_never({"TPU": 1}, 1, self.NODES, [], autoscaler=True), "")
 
+    def test_a_node_that_the_autoscaler_does_not_make_is_there_besides(self):
+        head, made = node("h1", CPU=16, memory=2**34), node("h2", CPU=8, memory=2**33)
+        groups = [({"CPU": 8, "memory": 2**33 + 1}, 2)]
+        self.assertEqual(ray_texts.why_never({"CPU": 8}, 3, [head, made], groups), "")
+        self.assertIn("of its 2 nodes and 2 that its autoscaler may make, 3 have as much",
+                      ray_texts.why_never({"CPU": 8}, 4, [head, made], groups))
+
 
 class WaitsTest(unittest.TestCase):
     def test_says_what_is_free_of_what_is_wanted(self):
@@ -68,6 +84,19 @@ class WaitsTest(unittest.TestCase):
     def test_many_nodes_are_counted(self):
         said = ray_texts.why_waits({"CPU": 2}, 1, [node(f"h{i}", CPU=1) for i in range(9)])
         self.assertTrue(said.endswith("h5 1 of 1 CPU; and 3 more nodes"), said)
+
+
+    def test_says_what_an_autoscaler_may_make(self):
+        def end_of(*arguments):
+            return ray_texts.why_waits({"CPU": 2}, 1, [node("h1", CPU=1)], *arguments).partition("h1 1 of 1 CPU")[2]
+
+        self.assertEqual(end_of(), "")
+        self.assertEqual(end_of([({"CPU": 2}, 1)]), "; its autoscaler may make up to 1 such node in all")
+        self.assertEqual(end_of([({"CPU": 2}, 1), ({"CPU": 1}, 5), ({"CPU": 4}, 2)]),
+                         "; its autoscaler may make up to 3 such nodes in all")
+        self.assertEqual(end_of([({"CPU": 2}, 1), ({"CPU": 2}, -1)]), "; its autoscaler may make any number of such nodes")
+        self.assertEqual(end_of([({"CPU": 1}, 5), ({"CPU": 2}, 0)]), "; its autoscaler makes no such nodes")
+        self.assertEqual(end_of([], True), "; an autoscaler may make more nodes (ray: {autoscaler: true})")
 
 
 class TextsTest(unittest.TestCase):
@@ -244,12 +273,82 @@ class DeathTest(unittest.TestCase):
         self.assertIsNotNone(host.actor)
         self.assertEqual(told, [("1-1", "ended", "No space left")])
 
+    def test_the_wait_for_another_node_says_that_the_own_one_has_died_once_ray_knows_it(self):
+        place = {"name": "h2", "address": "10.0.0.2", "node": "N2"}
+        own = {"NodeID": "N1", "Alive": True, "Resources": {"CPU": 1}, "NodeManagerAddress": "10.0.0.1"}
+        waits = [[], [], [], [place]]  # what Ray has given, look by look
+
+        def wait(ready, timeout):
+            self.assertEqual((ready, timeout), ([place], ray_hosts.PATIENCE_OF_ACTOR))
+            own["Alive"] = len(waits) > 3
+            return waits.pop(0), []
+
+        self.played.ray.wait, self.played.ray.nodes = wait, lambda: [own, {**own, "NodeID": "N3", "Alive": False}]
+        starts, host, told = self.starts_of(None)
+        host.node, host.wanted = "N1", "1-1"
+        cluster = starts.cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "autoscaler": False}, lambda line: None)
+        cluster.new_actor = lambda _index: PlayedActor(place=place)
+        cluster.nodes = lambda: [node("h3", CPU=1)]
+        with mock.patch.object(starts, "follow") as followed:
+            starts.replace_actor("1-1", host)
+        self.assertEqual(told, [("1-1", "waits", "waits for another node with {CPU: 1}; free now: h3 1 of 1 CPU"),
+                                ("1-1", "waits", "waits for another node with {CPU: 1}, as its own has died; free now: h3 1 of 1 CPU")])
+        self.assertEqual((host.node, followed.call_count), ("N2", 1))
+
     def test_a_node_that_is_lost_before_the_beginning_is_named(self):
         cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 1}, lambda line: None)
         cluster.new_actor = lambda index: PlayedActor(place=PlayedRay.RayError(OUT_OF_MEMORY))
         with self.assertRaises(driver_server.NoHosts) as raised:
             cluster.hosts()
         self.assertIn("Ray's memory monitor has killed it: 1 worker(s)", str(raised.exception))
+
+
+# What `ray_hosts` finds in what an autoscaler has told the installed Ray, as Ray keeps it: stdin says it.
+GROUPS_OF_RAY = """
+import json, sys
+sys.path[:0] = sys.argv[1:]
+import ray
+import ray_hosts
+from ray._private import state
+from ray.core.generated import autoscaler_pb2
+
+told = json.load(sys.stdin)
+
+class Kept:
+    def get_internal_kv(self, namespace, key):
+        asked = (ray._raylet.GCS_AUTOSCALER_STATE_NAMESPACE.encode(), ray._raylet.GCS_AUTOSCALER_CLUSTER_CONFIG_KEY.encode())
+        groups = [autoscaler_pb2.NodeGroupConfig(**group) for group in told or []]
+        config = autoscaler_pb2.ClusterConfig(node_group_configs=groups).SerializeToString()
+        return config if told and (namespace, key) == asked else None
+
+state.state._connect_and_get_accessor = Kept
+print(json.dumps(ray_hosts.Cluster({"resources": {}}, print).groups()))
+"""
+
+
+class GroupsTest(unittest.TestCase):
+    @staticmethod
+    def groups(module):
+        with mock.patch.dict(sys.modules, {"ray": types.ModuleType("ray"), "ray._private": module}):
+            return ray_hosts.Cluster({"resources": {}}, print).groups()
+
+    @unittest.skipUnless((PYTHON_WITH_RAY.parent / "ray").exists(), "Ray isn't installed: tools/setup.sh --for test does")
+    def test_they_are_those_of_the_installed_ray(self):
+        def groups(told):
+            words = [PYTHON_WITH_RAY, "-B", "-c", GROUPS_OF_RAY, str(ENGINES / "driver"), str(ENGINES / "ray")]
+            said = subprocess.run(words, input=json.dumps(told), stdout=subprocess.PIPE, text=True, check=True).stdout
+            return json.loads(said)
+
+        told = [{"name": "small", "resources": {"CPU": 4, "memory": 2**33}, "max_count": 3},
+                {"name": "any", "resources": {"CPU": 8, "GPU": 1}, "min_count": 1, "max_count": -1}]
+        self.assertEqual(groups(told), [[{"CPU": 4, "memory": 2**33}, 3], [{"CPU": 8, "GPU": 1}, -1]])
+        self.assertEqual(groups(None), [], "most clusters have told nothing")
+
+    def test_a_ray_that_has_no_such_function_knows_none(self):
+        self.assertEqual(self.groups(types.ModuleType("ray._private")), [])
+        other = types.ModuleType("ray._private")
+        other.state = types.SimpleNamespace(state=types.SimpleNamespace(get_cluster_config=lambda: 7))
+        self.assertEqual(self.groups(other), [])
 
 
 class PlayedCluster:
@@ -311,13 +410,14 @@ class DriverTest(unittest.TestCase):
         group.wait = lambda _seconds: group.answers.pop(0)
         module = types.ModuleType("ray.util.placement_group")
         module.placement_group = lambda bundles, strategy: group
-        cluster = ray_hosts.Cluster({"resources": {"CPU": 2}, "nodes": 2}, lambda line: None)
+        cluster = ray_hosts.Cluster({"resources": {"CPU": 2}, "nodes": 2, "autoscaler": False}, lambda line: None)
         cluster.nodes = lambda: [node("h1", {"CPU": 1}, CPU=4)]
+        cluster.groups = lambda: [({"CPU": 2}, 4)]
         with mock.patch.dict(sys.modules, {"ray": types.ModuleType("ray"), "ray.util": types.ModuleType("ray.util"),
                                            "ray.util.placement_group": module}), mock.patch("builtins.print"):
             cluster.await_group(self.driver.waits)
         self.assertEqual(group.answers, [])
-        said = "waits for 2 nodes with {CPU: 2} each; free now: h1 1 of 4 CPU"
+        said = "waits for 2 nodes with {CPU: 2} each; free now: h1 1 of 4 CPU; its autoscaler may make up to 4 such nodes in all"
         self.assertEqual(pathlib.Path(self.path("waits")).read_text(), said)
         self.assertEqual(pathlib.Path(self.path("out")).read_text(), f"muster: {said}\n", "once")
 
@@ -342,11 +442,33 @@ class DriverTest(unittest.TestCase):
 
     def test_without_an_address_there_is_never_a_new_cluster(self):
         played = types.ModuleType("ray")
+        played.is_initialized = lambda: False
         played.init = self.fail
         with mock.patch.dict(sys.modules, {"ray": played, "ray.cloudpickle": types.ModuleType("ray.cloudpickle")}), \
                 mock.patch.dict(os.environ, {"RAY_ADDRESS": ""}):
             with self.assertRaises(RuntimeError):
                 ray_hosts.Cluster({"resources": {}}, print).connect()
+
+    def test_a_program_runs_it_in_a_thread_over_the_connection_that_it_has(self):
+        played, pickle = types.ModuleType("ray"), types.ModuleType("ray.cloudpickle")
+        sent = []
+        pickle.register_pickle_by_value = lambda module: sent.append(module.__name__)
+        played.is_initialized, played.init, played.cloudpickle = lambda: True, self.fail, pickle
+        del self.driver.take_signals  # from here on the driver's own
+        self.driver.asked["umask"] = 0o77
+        self.driver.cluster = ray_hosts.Cluster(self.driver.asked, lambda line: None)
+        self.driver.cluster.why_never = lambda: "never"
+        codes = []
+        before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)], umask_now()
+        with mock.patch.dict(sys.modules, {"ray": played, "ray.cloudpickle": pickle}), mock.patch("builtins.print"), \
+                mock.patch.dict(os.environ, {"RAY_ADDRESS": ""}):
+            thread = threading.Thread(target=lambda: codes.append(self.driver.run()))
+            thread.start()
+            thread.join()
+        self.assertEqual(codes, [2], "it was refused")
+        self.assertEqual(pathlib.Path(self.refused).read_text(), "never\n")
+        self.assertEqual(([signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)], umask_now()), before)
+        self.assertEqual(sent, ["ray_hosts", "host_process"], "what the nodes need")
 
 
 class PlayedStarts:

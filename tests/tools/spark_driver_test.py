@@ -39,7 +39,8 @@ KEY = b"k" * 32
 
 def asked(**more):
     return {"address": "spark://h1:7077", "python": "python3", "nodes": 2, "cpus": 1, "mem_mib": 0, "gpus": 0, "conf": {},
-            "ports": None, "start_timeout": 60, "after": [], "experiment": "1", "project": "toy", **more}
+            "ports": None, "start_timeout": 60, "after": [], "experiment": "1", "project": "toy",
+            "folder": "/nonexistent", **more}
 
 
 class NeverTest(unittest.TestCase):
@@ -666,6 +667,39 @@ class ClusterTest(unittest.TestCase):
 
         why, _ = self.connect(cluster, {"spark.master": "yarn"}, refuse)
         self.assertEqual(why, "Spark refuses it: AccessControlException: no permission")
+
+    def test_a_cluster_with_another_secret_is_named_as_that(self):
+        stale = "javax.security.sasl.SaslException: an earlier attempt's\n"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        log = pathlib.Path(folder.name, "spark.log")
+        log.write_text(stale, encoding="utf-8")
+
+        free = threading.Event()
+        self.addCleanup(free.set)
+
+        def why_after(lines, goes_on=False, master="spark://h1:7077"):
+            cluster = self.cluster(folder=folder.name)
+
+            def begin(_settings):
+                with log.open("a", encoding="utf-8") as file:
+                    file.write(lines)
+                if goes_on:
+                    free.wait()
+                raise Exception(": java.lang.IllegalStateException: a stopped SparkContext\n\tat x")
+
+            with mock.patch.object(spark_cluster, "LOOK", 0 if goes_on else HANG):  # the one or the other finds it
+                return self.connect(cluster, {"spark.master": master}, begin)[0]
+
+        self.assertEqual(why_after("WARN nothing\n"), "Spark refuses it: IllegalStateException: a stopped SparkContext")
+        said = ("Spark at spark://h1:7077 doesn't have the secret of this job: spark.authenticate and spark.authenticate.secret "
+                "(spark: conf) must be those of the cluster ")
+        mismatch = "Caused by: javax.security.sasl.SaslException: DIGEST-MD5: Mismatched response.\n\tat x\n"
+        self.assertEqual(why_after(mismatch), said + "(SaslException: DIGEST-MD5: Mismatched response.)")
+        self.assertIn("Spark refuses it: ", why_after(mismatch, master="yarn"))
+        self.assertIn("Spark refuses it: ", why_after(""), "what is left of earlier attempts")
+        none = "java.lang.IllegalStateException: Expected SaslMessage, received something else (maybe …)\n"
+        self.assertEqual(why_after(none, goes_on=True), said + "(Expected SaslMessage, received something else (maybe …))")
 
     def test_a_queue_that_never_begins_ends_it(self):
         free = threading.Event()

@@ -31,8 +31,7 @@ class RayExperiment : public JobExperiments {
     return hosts().On("h0", ExperimentsTest::Command(arguments));
   }
   std::string MoreOfFile() const override {
-    return absl::StrCat("on: ray\ngrace: 10s\nray: {address: \"", address_, "\", python: ", RayCluster::python(), ", ",
-                        job_, "}\n");
+    return absl::StrCat("on: ray\ngrace: 10s\nray: {address: \"", address_, "\", python: ", python_, ", ", job_, "}\n");
   }
   // Kills what runs on a host and has `text` among its words. Returns how many that are.
   static int KillOn(const std::string& host, const std::string& text) { return KillProcessesOn(hosts(), host, text); }
@@ -58,7 +57,7 @@ class RayExperiment : public JobExperiments {
   }
 
   std::string job_ = "nodes: 1";  // more keys of `ray`
-  std::string address_ = RayCluster::address();
+  std::string address_ = RayCluster::address(), python_ = RayCluster::python();
 
  private:
   struct Suite {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,8 @@
 namespace muster::ray_long_test {
 namespace {
 
-using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not,
-    ::testing::UnorderedElementsAre;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
+    ::testing::Not, ::testing::UnorderedElementsAre;
 
 class RayLong : public RayExperiment {};
 
@@ -92,8 +93,10 @@ TEST_F(RayLong, TasksOfANodeThatDiesMove) {
   ray().KillRayletOn("h3");
   hosts().AwaitNothingOn("h3");
   AwaitLines(*train, on_h3, 4);
-  EXPECT_THAT(LinesOf(train->out, on_h3), Contains(testing::AnyOf("begins on h1", "begins on h2")));
-  EXPECT_THAT(train->out, HasSubstr("h3 waits for another node with {CPU: 0.01}; free now: h1 "));
+  EXPECT_THAT(LinesOf(train->out, on_h3), Contains(AnyOf("begins on h1", "begins on h2")));
+  train->WaitForOut("h3 waits for another node with {CPU: 0.01}, as its own has died; free now: h1 ");
+  EXPECT_THAT(Muster({"status", "1"}).out,
+              ContainsRegex("\n" + on_h3 + " [^\n]*was restarted: h3 was lost; it runs on h[12] now\n"));
   LetEnd("1");
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
   ray().StartOn({"h3"});
@@ -113,6 +116,84 @@ TEST_F(RayLong, RaysMemoryMonitorIsNamedWhenItKills) {
   ray().StartOn({"h3"});
 }
 
+// What runs in the job is a program with a connection of its own, which runs the driver in a thread.
+constexpr char kProgram[] = R"(
+import os, sys, threading
+import ray
+
+sys.dont_write_bytecode = True
+ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
+
+@ray.remote
+def computed():
+    return 42
+
+def run():
+    with open(sys.argv[2], encoding="utf-8") as file:
+        codes.append(ray_driver.Driver(driver_server.asked_of(file.read(), "RAY"), sys.argv[3], None).run())
+
+before = ray.get(computed.remote())
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import driver_server
+import ray_driver
+
+codes = []
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+print("before", before, "after", ray.get(computed.remote()), "codes", codes, flush=True)
+sys.exit(codes[0])
+)";
+
+TEST_F(RayLong, AProgramThatUsesRayItselfRunsTheDriver) {
+  // Ray's own jobs have it in the place of the driver; for anything else it is the python that it is.
+  const std::string program = Aside("program.py");
+  std::ofstream(program) << kProgram;
+  python_ = absl::StrCat(
+      WriteProgram("python", absl::StrCat("case $1 in */ray_driver.py) exec ", RayCluster::python(), " ", program,
+                                          " \"$@\";; esac\nexec ", RayCluster::python(), " \"$@\"")),
+      "/python");
+  job_ = "nodes: 2";
+  WriteCluster("{worker: 2}", "echo trains on $(hostname)");
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.out << said.err << Read("experiments/1/job.out");
+  for (const char* task : {"1.master", "1.worker.1"})
+    EXPECT_THAT(LinesOf(said.out, task), Contains(HasSubstr("trains on h")));
+  ray().AwaitNothingElseOn("h1");
+  EXPECT_THAT(LogOfJob(said.err), HasSubstr("before 42 after 42 codes [0]\n"));
+}
+
+// Tells Ray what an autoscaler would: it may make two nodes with 64 processors.
+constexpr char kTellGroups[] = R"(
+import sys
+import ray
+from ray.core.generated import autoscaler_pb2
+from ray._private.worker import global_worker
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+group = autoscaler_pb2.NodeGroupConfig(name="large", resources={"CPU": 64}, max_count=2)
+config = autoscaler_pb2.ClusterConfig(node_group_configs=[group])
+global_worker.gcs_client.report_cluster_config(config.SerializeToString())
+)";
+
+TEST_F(RayLong, WhatAnAutoscalerMayMakeIsWaitedForAndSaid) {
+  Process tell(hosts().On("h1", {RayCluster::python(), "-c", kTellGroups, SimulatedHosts::AddressOf("h1") + ":6379"}));
+  EXPECT_EQ(tell.Wait(), 0) << tell.out << tell.err;
+  WriteExperiment("resources: {cpus: 64}\nrun: 'true'");
+  const auto train = StartMuster({"train"});
+  AwaitStatus("1",
+              "RUNNING (waits for a node with {CPU: 64}; free now: h1 4 of 4 CPU; h2 4 of 4 CPU; h3 2 of 2 CPU; its "
+              "autoscaler may make up to 2 such nodes in all)");
+  EXPECT_EQ(Muster({"kill", "1"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  job_ = "nodes: 3";
+  WriteExperiment("resources: {cpus: 64}\nrun: 'true'");
+  EXPECT_EQ(Muster({"train"}).exit_code, 2);
+  EXPECT_THAT(Json({"status", "2"})["reason"].get<std::string>(),
+              HasSubstr("never give 3 nodes with {CPU: 64} each: of its 3 nodes and 2 that its autoscaler may make, 2 "
+                        "have as much; the most that one has is {CPU: 64}"));
+}
+
 // With its head all of Ray ends, and the experiment. The next head doesn't know its job, and runs its next attempt.
 TEST_F(RayLong, AnotherHeadRunsTheNextAttempt) {
   job_ = "nodes: 2";
@@ -130,6 +211,34 @@ TEST_F(RayLong, AnotherHeadRunsTheNextAttempt) {
   const Said again = Muster({"train", "--experiment", "1"});
   EXPECT_EQ(again.exit_code, 0) << again.out << again.err;
   EXPECT_THAT(LinesOf(again.out, "1.master"), Contains("resumed"));
+}
+
+// The last test, as no other one has the token.
+TEST_F(RayLong, AClusterThatWantsATokenTakesItsOwnAlone) {
+  constexpr char kMode[] = "RAY_AUTH_MODE=token", kToken[] = "the-token-of-this-cluster";
+  for (const std::string& host : hosts().names()) ray().KillOn(host);
+  for (const std::string& host : hosts().names()) hosts().AwaitNothingOn(host);
+  ray().StartOn({"h1"}, {kMode, absl::StrCat("RAY_AUTH_TOKEN=", kToken)});
+  WriteExperiment("run: echo trains");
+  const auto refused_with = [this](const std::vector<std::string>& variables) {
+    environment_ = variables;
+    const Said said = Muster({"train"});
+    EXPECT_EQ(said.exit_code, 2) << said.out << said.err;
+    EXPECT_THAT(Muster({"ls", "--all"}).out, Not(AnyOf(HasSubstr("FAILED"), HasSubstr("PENDING"))));
+    return said.err;
+  };
+  EXPECT_THAT(refused_with({}),
+              HasSubstr("Ray refuses it: status code 401: Unauthorized: Missing authentication token"));
+  EXPECT_THAT(refused_with({kMode, "RAY_AUTH_TOKEN=", "RAY_AUTH_TOKEN_PATH=/nonexistent"}),
+              HasSubstr("RAY_AUTH_MODE is token, and there is none: neither RAY_AUTH_TOKEN nor a file"));
+  EXPECT_THAT(refused_with({kMode, "RAY_AUTH_TOKEN=another-one-than-that"}),
+              HasSubstr("Ray refuses it: status code 403: Forbidden: Invalid authentication token"));
+  environment_ = {kMode, absl::StrCat("RAY_AUTH_TOKEN=", kToken)};
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.out << said.err << Read("experiments/1/job.out");
+  EXPECT_THAT(said.out, HasSubstr("trains"));
+  for (const std::string& name : EntriesOf(home() + "/experiments"))
+    EXPECT_THAT(Read("experiments/" + name + "/job.sh"), Not(HasSubstr(kToken))) << name;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 namespace muster::spark_hosts_test {
 namespace {
 
-using ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
+    ::testing::Not;
 
 class SparkOnHosts : public JobExperiments {
  protected:
@@ -27,17 +28,19 @@ class SparkOnHosts : public JobExperiments {
     if (OfSuite() != nullptr) spark().AwaitNothingElse();
   }
 
+  static SimulatedHosts& hosts() { return OfSuite()->hosts; }
   static SparkCluster& spark() { return OfSuite()->spark; }
   std::vector<std::string> Command(const std::vector<std::string>& arguments) const override {
     const std::vector<std::string> words = ExperimentsTest::Command(arguments);
     return OfSuite()->hosts.On("h0", Joined(Joined({"env"}, spark().Variables()), words));
   }
-  std::string MoreOfFile() const override { return SparkCluster::Lines(nodes_) + "grace: 10s\n"; }
+  std::string MoreOfFile() const override { return SparkCluster::Lines(nodes_) + conf_ + "grace: 10s\n"; }
   // What a task does until the test lets it through.
   std::string Waits() const { return absl::StrCat("read line < ", gate_->path()); }
   const ScriptGate& gate() const { return *gate_; }
 
   size_t nodes_ = 2;
+  std::string conf_;  // more settings of Spark, in lines
 
  private:
   struct Suite {
@@ -91,9 +94,60 @@ TEST_F(SparkOnHosts, AnExperimentGoesOnWhileTheMasterIsStartedAgain) {
   EXPECT_EQ(Muster({"train"}).exit_code, 0) << "it gets executors of the new master";
 }
 
+// The tasks go on under an agent's next life. When its guard is killed with it, they end, with the child that has
+// nothing of theirs, and begin again under another agent, while the tasks of the other host go on.
+TEST_F(SparkOnHosts, AgentsAndGuardsThatAreKilledLeaveNothing) {
+  WriteCluster("{worker: 2}",
+               absl::StrCat("setsid env -i sleep 1000 & echo begins; ", Waits(), "; echo goes on; ", Waits()));
+  const auto train = StartMuster({"train"});
+  const auto await_lines = [&train](size_t of_master, size_t of_worker) {
+    AwaitLines(*train, "1.master", of_master);
+    AwaitLines(*train, "1.worker.1", of_worker);
+  };
+  await_lines(2, 2);
+  AwaitStatus("1", "RUNNING");
+  const std::string host = TasksOf("1")["1.worker.1"]["host"];
+  ASSERT_THAT(host, AnyOf("h1", "h2"));
+  EXPECT_EQ(KillProcessesOn(hosts(), host, "agent --serve"), 1);
+  gate().LetThrough(2);
+  await_lines(3, 3);
+  EXPECT_GE(KillProcessesOn(hosts(), host, "run-guard agent"), 1);
+  KillProcessesOn(hosts(), host, "agent --serve");
+  await_lines(3, 5);
+  gate().LetThrough(3);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  EXPECT_THAT(LinesOf(train->out, "1.master"), ElementsAre("--> RUNNING", "begins", "goes on", "--> FINISHED"));
+  EXPECT_THAT(Read("experiments/1/job.out"), Not(HasSubstr("Spark's stage has ended")));
+}
+
+// One that has the secret is taken, and waits for slots: this master has no workers.
+TEST_F(SparkOnHosts, AMasterWithAnotherSecretIsNamedAsThat) {
+  const auto master = spark().StartMasterWithSecret("of-this-cluster");
+  nodes_ = 1;
+  const auto write_with = [this](const std::string& secret) {
+    conf_ = "    spark.authenticate: true\n    spark.authenticate.secret: " + secret + "\n";
+    WriteExperiment("run: 'true'");
+  };
+  const std::vector<std::string> words = {"train", "--address", SparkCluster::address_with_secret()};
+  write_with("of-another-one");
+  const Said refused = Muster(words);
+  EXPECT_EQ(refused.exit_code, 2) << refused.out << refused.err;
+  EXPECT_THAT(
+      Json({"status", "1"})["reason"].get<std::string>(),
+      AllOf(HasSubstr("Spark at " + SparkCluster::address_with_secret() + " doesn't have the secret of this job"),
+            HasSubstr("SaslException: ")));
+  spark().AwaitNothingElse();
+  write_with("of-this-cluster");
+  const auto train = StartMuster(words);
+  AwaitStatus("2", "waits for 1 task of Spark at once; now there are 0 of 1 slot");
+  EXPECT_EQ(Muster({"kill", "2"}).exit_code, 0);
+  EXPECT_EQ(train->Wait(), 130) << train->err;
+  spark().EndMasterWithSecret(*master);
+}
+
 // Nobody else looks after its executors.
 TEST_F(SparkOnHosts, ADriverThatIsKilledLeavesNothing) {
-  WriteCluster("{worker: 2}", "setsid sleep 1000 & echo begins; " + Waits());
+  WriteCluster("{worker: 2}", "setsid env -i sleep 1000 & echo begins; " + Waits());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
   EXPECT_EQ(spark().KillOnH0("spark_driver.py"), 1);

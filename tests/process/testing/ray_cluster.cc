@@ -31,12 +31,14 @@ constexpr char kRayHead[] = "h1";
 constexpr char kStarted[] = "Ray runtime started.";
 // Asks the dashboard until so many nodes live. Nobody tells it.
 constexpr char kCountNodes[] = R"(
-import json, sys, time, urllib.request
+import json, os, sys, time, urllib.request
 
+headers = {"Authorization": "Bearer " + os.environ.get("RAY_AUTH_TOKEN", "")}
+request = urllib.request.Request(sys.argv[1] + "/nodes?view=summary", headers=headers)
 count, until = -1, time.monotonic() + 60
 while count != int(sys.argv[2]) and time.monotonic() < until:
     try:
-        text = urllib.request.urlopen(sys.argv[1] + "/nodes?view=summary", timeout=5).read()
+        text = urllib.request.urlopen(request, timeout=5).read()
         count = sum(node["raylet"].get("state") == "ALIVE" for node in json.loads(text)["data"]["summary"])
     except (OSError, ValueError, KeyError):
         pass
@@ -68,7 +70,7 @@ void RayCluster::StartOn(const std::vector<std::string>& hosts, const std::vecto
   }
   for (const std::string& host : hosts)
     if (host != kRayHead) nodes_[host]->WaitForOut(kStarted);
-  AwaitNodes(nodes_.size());
+  AwaitNodes(nodes_.size(), settings);
 }
 
 void RayCluster::Begin(const std::string& host, const std::vector<std::string>& settings) {
@@ -92,8 +94,9 @@ void RayCluster::Begin(const std::string& host, const std::vector<std::string>& 
   nodes_[host] = std::make_unique<Process>(hosts_.On(host, words), ProcessOptions{.output_together = true});
 }
 
-void RayCluster::AwaitNodes(size_t count) const {
-  Process look(hosts_.On("h0", {python(), "-c", kCountNodes, address(), absl::StrCat(count)}));
+void RayCluster::AwaitNodes(size_t count, const std::vector<std::string>& settings) const {
+  Process look(hosts_.On(
+      "h0", Joined(Joined({"env"}, settings), {python(), "-c", kCountNodes, address(), absl::StrCat(count)})));
   EXPECT_EQ(look.Wait(), 0) << look.out << look.err;
 }
 

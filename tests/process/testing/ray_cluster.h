@@ -50,7 +50,7 @@ class RayCluster {
   // Whether a process is one of Ray that stays when no job runs.
   static bool IsRay(const std::string& words);
   void Begin(const std::string& host, const std::vector<std::string>& settings);
-  void AwaitNodes(size_t count) const;
+  void AwaitNodes(size_t count, const std::vector<std::string>& settings) const;
 
   const SimulatedHosts& hosts_;
   const std::vector<int> cpus_;

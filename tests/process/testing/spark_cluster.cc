@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr char kHead[] = "h1";
+constexpr int kWebPort = 8080, kWebPortWithSecret = 8082;
 constexpr char kMaster[] = "org.apache.spark.deploy.master.Master";
 constexpr char kWorker[] = "org.apache.spark.deploy.worker.Worker";
 // Each job starts a JVM for its driver and one for each executor, none of which lives long: optimising their code takes
@@ -68,7 +69,7 @@ SparkCluster::SparkCluster(const SimulatedHosts& hosts, const std::vector<int>& 
     const auto devices = gpus.find(host);
     StartWorker(host, cores[i], devices == gpus.end() ? std::vector<std::string>() : devices->second);
   }
-  AwaitWorkers();
+  AwaitWorkers(kWebPort, workers_.size());
 }
 
 SparkCluster::~SparkCluster() = default;
@@ -95,21 +96,36 @@ void SparkCluster::KillMaster() {
 
 void SparkCluster::StartMaster() {
   BeginMaster();
-  AwaitWorkers();
+  AwaitWorkers(kWebPort, workers_.size());
 }
 
 // It remembers workers and applications, as masters do that are started again: another one has the executors killed
 // that it doesn't know.
 void SparkCluster::BeginMaster() {
   master_ = Begin(
-      kHead, {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7077", "--webui-port", "8080"},
+      kHead,
+      {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7077", "--webui-port", absl::StrCat(kWebPort)},
       {"SPARK_MASTER_OPTS=-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=/tmp/spark-master"});
 }
 
-void SparkCluster::AwaitWorkers() const {
-  Process look(hosts_.On(
-      "h0", {python(), "-c", kCountWorkers, absl::StrCat("http://", SimulatedHosts::AddressOf(kHead), ":8080/json/"),
-             absl::StrCat(workers_.size())}));
+std::unique_ptr<Process> SparkCluster::StartMasterWithSecret(const std::string& secret) const {
+  const std::string options = "-Dspark.authenticate=true -Dspark.authenticate.secret=";
+  auto master = Begin(kHead,
+                      {kMaster, "--host", SimulatedHosts::AddressOf(kHead), "--port", "7078", "--webui-port",
+                       absl::StrCat(kWebPortWithSecret)},
+                      {absl::StrCat("SPARK_MASTER_OPTS=", options, secret)});
+  AwaitWorkers(kWebPortWithSecret, 0);
+  return master;
+}
+
+void SparkCluster::EndMasterWithSecret(Process& master) const {
+  EXPECT_EQ(KillProcessesOn(hosts_, kHead, "--port 7078"), 1);
+  master.Wait();
+}
+
+void SparkCluster::AwaitWorkers(int web_port, size_t count) const {
+  const std::string page = absl::StrCat("http://", SimulatedHosts::AddressOf(kHead), ":", web_port, "/json/");
+  Process look(hosts_.On("h0", {python(), "-c", kCountWorkers, page, absl::StrCat(count)}));
   EXPECT_EQ(look.Wait(), 0) << look.out << look.err;
 }
 

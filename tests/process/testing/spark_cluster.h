@@ -23,6 +23,7 @@ class SparkCluster {
   static std::string python();
   // A master, as `spark: {address: …}` takes it.
   static std::string address() { return "spark://" + SimulatedHosts::AddressOf("h1") + ":7077"; }
+  static std::string address_with_secret() { return "spark://" + SimulatedHosts::AddressOf("h1") + ":7078"; }
 
   // `cores`: of h1, h2, …; the hosts must outlive it. `gpus`: names of devices by host, which Spark gives away though
   // there are none. Returns when the master has all workers.
@@ -39,6 +40,10 @@ class SparkCluster {
   // Kills the master, and starts it again, with the workers and applications that it had.
   void KillMaster();
   void StartMaster();
+  // Starts another master on h1, without workers, which takes only applications that have this secret. Returns when it
+  // serves; it must be ended before KillMaster.
+  std::unique_ptr<Process> StartMasterWithSecret(const std::string& secret) const;
+  void EndMasterWithSecret(Process& master) const;
   // Kills what runs on h0 for jobs and has `text` among its words. Returns how many processes that are.
   int KillOnH0(const std::string& text) const;
   // Waits until no job's process is left on h0 and nothing but sshd and Spark itself runs on the other hosts, and no
@@ -51,7 +56,8 @@ class SparkCluster {
                                  const std::vector<std::string>& variables = {}) const;
   void BeginMaster();
   void StartWorker(const std::string& host, int cores, const std::vector<std::string>& gpus);
-  void AwaitWorkers() const;
+  // Waits until a master has so many workers. `web_port`: of its page.
+  void AwaitWorkers(int web_port, size_t count) const;
   void AwaitNothingElseOn(const std::string& host) const;
   std::string Mark() const { return "SPARK_TEST_MARK=" + hosts_.shared(); }
 

@@ -257,7 +257,10 @@ class JobDriver:
         return subprocess.call(words, env=self.environment())
 
     def run(self):
-        os.umask(self.asked["umask"])
+        """Returns the exit code. The process is the job's, unless this runs in another thread than its main one: then a
+        program runs it, whose umask and signals stay as they are."""
+        if self.has_process():
+            os.umask(self.asked["umask"])
         try:
             self.forget(self.asked["waits"])
             self.take_signals()
@@ -288,7 +291,13 @@ class JobDriver:
         agent, and `tell`, which it calls from any thread."""
         raise NotImplementedError
 
+    @staticmethod
+    def has_process():
+        return threading.current_thread() is threading.main_thread()
+
     def take_signals(self):
+        if not self.has_process():
+            return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
 

@@ -42,7 +42,8 @@ class HostAgent(HostProcess):
     def place(self):
         import ray
 
-        return {"name": socket.gethostname(), "address": ray.util.get_node_ip_address()}
+        node = ray.get_runtime_context().get_node_id()
+        return {"name": socket.gethostname(), "address": ray.util.get_node_ip_address(), "node": node}
 
     @staticmethod
     def environment(cpus, gpus):
@@ -67,6 +68,7 @@ class Host:
         self.index = index
         self.actor = actor
         self.name = ""
+        self.node = ""  # Ray's id of where the newest actor is
         self.wanted = None  # the key of the newest start
         self.has_muster = False
         self.lock = threading.Lock()  # one start at a time
@@ -87,10 +89,11 @@ class Cluster:
         import ray
         import ray.cloudpickle
 
-        address = os.environ.get("RAY_ADDRESS", "")
-        if not address:  # ray.init would make a new cluster
-            raise RuntimeError("this isn't within a job of Ray: RAY_ADDRESS isn't set")
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        if not ray.is_initialized():  # a program that runs the driver may have a connection of its own
+            address = os.environ.get("RAY_ADDRESS", "")
+            if not address:  # ray.init would make a new cluster
+                raise RuntimeError("this isn't within a job of Ray: RAY_ADDRESS isn't set")
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
         # The nodes don't have these files.
         for module in (sys.modules[__name__], sys.modules["host_process"]):
             ray.cloudpickle.register_pickle_by_value(module)
@@ -112,6 +115,8 @@ class Cluster:
         return sorted(found, key=lambda node: node["name"])
 
     def groups(self):
+        """Returns what an autoscaler may make, as ray_texts takes it: what the one of this cluster has told Ray, which not
+        every one does."""
         try:
             from ray._private import state
 
@@ -123,13 +128,23 @@ class Cluster:
     def why_never(self):
         return why_never(self.bundle, self.asked["nodes"], self.nodes(), self.groups(), self.asked["autoscaler"])
 
+    def why_waits(self, count, **more):
+        return why_waits(self.bundle, count, self.nodes(), self.groups(), self.asked["autoscaler"], **more)
+
+    @staticmethod
+    def has_died(host):
+        """Whether Ray has noticed that the host's node has died."""
+        import ray
+
+        return any(node["NodeID"] == host.node and not node["Alive"] for node in ray.nodes())
+
     def await_group(self, waits):
         from ray.util.placement_group import placement_group
 
         count = self.asked["nodes"]
         self.group = placement_group([self.bundle] * count, strategy="STRICT_SPREAD" if count > 1 else "PACK")
         while not self.group.wait(1):
-            waits(why_waits(self.bundle, count, self.nodes()))
+            waits(self.why_waits(count))
 
     def new_actor(self, index):
         import ray
@@ -157,8 +172,8 @@ class Cluster:
             places = ray.get([host.actor.place.remote() for host in hosts])
         except ray.exceptions.RayError as error:
             raise NoHosts(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
-        for host, name in zip(hosts, different_names(places)):
-            host.name = name
+        for host, name, place in zip(hosts, different_names(places), places):
+            host.name, host.node = name, place["node"]
         return hosts, [place["address"] for place in places]
 
     def bring_muster(self, host):
@@ -266,10 +281,10 @@ class Starts:
         said, say_again = "", 0.0
         while host.wanted == key:
             if ray.wait([ready], timeout=PATIENCE_OF_ACTOR)[0]:
-                ray.get(ready)
+                host.node = ray.get(ready)["node"]
                 host.actor, host.has_muster = actor, False
                 return self.follow(host, actor)
-            why = why_waits(self.cluster.bundle, 1, self.cluster.nodes(), another=True)
+            why = self.cluster.why_waits(1, another=True, died=self.cluster.has_died(host))
             if why != said or time.monotonic() > say_again:
                 said, say_again = why, time.monotonic() + SAY_AGAIN
                 self.tell(key, "waits", why)

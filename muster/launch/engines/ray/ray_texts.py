@@ -26,6 +26,22 @@ def count_of_nodes(count):
     return f"{count} nodes" if count > 1 else "a node"
 
 
+def is_made_as(total, resources):
+    """Whether a node with so much in all may be of the group whose nodes have these resources."""
+    return all(total.get(name, 0) == amount for name, amount in resources.items() if "memory" not in name)
+
+
+def most_nodes(bundle, nodes, groups):
+    """Returns how many nodes with this bundle there can be at once; -1: any number. As for `why_never`. A node that no group
+    makes, as the head of many clusters, is there besides all that the groups make."""
+    makes = [most for resources, most in groups if has(resources, bundle)]
+    if -1 in makes:
+        return -1
+    fit = [node["total"] for node in nodes if has(node["total"], bundle)]
+    others = sum(1 for total in fit if not any(is_made_as(total, resources) for resources, _ in groups))
+    return others + max(len(fit) - others, sum(makes))
+
+
 def why_never(bundle, count, nodes, groups, autoscaler=False):
     """Returns why `count` nodes with this bundle each can never be had; "" if they can be.
 
@@ -34,9 +50,8 @@ def why_never(bundle, count, nodes, groups, autoscaler=False):
     """
     if autoscaler:
         return ""
-    fit = sum(1 for node in nodes if has(node["total"], bundle))
-    makes = [most for resources, most in groups if has(resources, bundle)]
-    if -1 in makes or max(fit, sum(makes)) >= count:
+    most = most_nodes(bundle, nodes, groups)
+    if most == -1 or most >= count:
         return ""
     largest = {}
     for resources in [node["total"] for node in nodes] + [resources for resources, _ in groups]:
@@ -47,14 +62,27 @@ def why_never(bundle, count, nodes, groups, autoscaler=False):
         cluster += f" and {sum(max(most, 0) for _, most in groups)} that its autoscaler may make"
     return (
         f"Ray can never give {count_of_nodes(count)} with {shown(bundle)}{' each' if count > 1 else ''}: of its {cluster}, "
-        f"{max(fit, sum(makes))} {'have' if max(fit, sum(makes)) != 1 else 'has'} as much; the most that one has is "
+        f"{most} {'have' if most != 1 else 'has'} as much; the most that one has is "
         f"{shown(largest)}. Ask for less (resources, ray: nodes), or for nodes that come later: ray: {{autoscaler: true}}"
     )
 
 
-def why_waits(bundle, count, nodes, another=False):
-    """Returns what is waited for, and what is free: for nodes {"name": ..., "total": ..., "free": {...}}. `another`: a
-    node that the job doesn't have already."""
+def of_autoscaler(bundle, groups, autoscaler):
+    """Returns what an autoscaler may do for one that waits for this bundle; "" if there is none. As for `why_never`."""
+    makes = [most for resources, most in groups if has(resources, bundle)]
+    if -1 in makes:
+        return "; its autoscaler may make any number of such nodes"
+    if sum(makes) > 0:
+        return f"; its autoscaler may make up to {sum(makes)} such node{'s' if sum(makes) != 1 else ''} in all"
+    if autoscaler:
+        return "; an autoscaler may make more nodes (ray: {autoscaler: true})"
+    return "; its autoscaler makes no such nodes" if groups else ""
+
+
+def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False, died=False):
+    """Returns what is waited for, what is free, and what an autoscaler may make: for nodes {"name": ..., "total": ..., "free":
+    {...}}, the rest as for `why_never`. `another`: a node that the job doesn't have already; `died`: since the one that it
+    had has died."""
     free = []
     for node in nodes[:MOST_NODES_SHOWN]:
         amounts = [
@@ -64,8 +92,12 @@ def why_waits(bundle, count, nodes, another=False):
         free.append(f"{node['name']} {', '.join(amounts)}")
     if len(nodes) > MOST_NODES_SHOWN:
         free.append(f"and {len(nodes) - MOST_NODES_SHOWN} more nodes")
-    what = "another node" if another else count_of_nodes(count)
-    return f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}; free now: {'; '.join(free)}"
+    what = "another node" if another or died else count_of_nodes(count)
+    return (
+        f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}"
+        f"{', as its own has died' if died else ''}; free now: {'; '.join(free)}"
+        f"{of_autoscaler(bundle, groups, autoscaler)}"
+    )
 
 
 def why_died(error_text):

@@ -19,6 +19,7 @@ SHIPPED = ("host_process.py", "spark_wire.py", "spark_task.py")  # to the execut
 LOOK = 0.5  # seconds between two looks at what Spark has
 LIVES = 4  # of the stage in a row, of which all but the last may end
 STEADY = 600.0  # seconds after which the end of a life is none in a row
+MOST_LOG = 1 << 20  # characters of Spark's log that are looked at
 END_PATIENCE = 15.0  # seconds for the stage to end by itself
 
 
@@ -37,6 +38,8 @@ class Cluster:
         self.links = None
         self.stage = None
         self.until = 0.0
+        self.log = os.path.join(asked["folder"], "spark.log")
+        self.log_begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0  # behind what earlier attempts have said
 
     # --- the application ---
 
@@ -67,18 +70,30 @@ class Cluster:
             raise NoHosts(spark_texts.why_jvm_late(seconds)) from late
         except Exception as error:  # PySpark has its own kinds
             raise NoHosts(f"Spark: {spark_texts.why_failed(error)}") from error
-        if why := spark_texts.why_never(dict(settings.getAll()), self.asked["nodes"], self.asked["address"]):
+        stated = dict(settings.getAll())
+        if why := spark_texts.why_never(stated, self.asked["nodes"], self.asked["address"]):
             raise NoHosts(why)
         self.waits(spark_texts.why_not_yet(self.asked["address"]))
         try:
-            self.in_time(lambda: self.begin(settings))
+            self.in_time(lambda: self.begin(settings), lambda: self.why_other_secret(stated))
+        except NoHosts:
+            raise
         except TooLate as late:
             raise NoHosts(spark_texts.why_not_accepted(self.asked["address"], seconds)) from late
         except Exception as error:  # of Java, of PySpark, of the operating system
-            raise NoHosts(f"Spark refuses it: {spark_texts.why_failed(error)}") from error
+            raise NoHosts(self.why_other_secret(stated) or f"Spark refuses it: {spark_texts.why_failed(error)}") from error
 
-    def in_time(self, work):
-        """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread."""
+    def why_other_secret(self, settings):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                file.seek(self.log_begin)
+                return spark_texts.why_other_secret(file.read(MOST_LOG), settings.get("spark.master", ""))
+        except OSError:
+            return ""
+
+    def in_time(self, work, why_hopeless=lambda: ""):
+        """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread.
+        NoHosts: likewise, and `why_hopeless` says why it will never end well."""
         ends = []
 
         def run():
@@ -91,6 +106,8 @@ class Cluster:
         thread.start()
         while not ends and time.monotonic() < self.until:
             thread.join(LOOK)
+            if not ends and (why := why_hopeless()):
+                raise NoHosts(why)
         if not ends:
             raise TooLate
         result, error = ends[0]

@@ -6,6 +6,8 @@ import re
 from host_process import one_line
 
 MOST_CAUSE = 600  # characters of what Spark says
+# What Spark's log has where the two sides of a connection have different secrets, or one has none.
+OTHER_SECRET = re.compile(r"SaslException: .*|Expected SaslMessage.*|Authentication failed.*")
 SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)  # Spark's own rule for what isn't shown
 
 
@@ -162,6 +164,18 @@ def why_not_accepted(address, seconds):
     return (
         f"Spark at {address or 'the address of spark-defaults.conf'} hasn't begun the job's application within {seconds:g} s "
         "(spark: start_timeout); its queue may be full: spark.log in the experiment's folder has what Spark says"
+    )
+
+
+def why_other_secret(log, master):
+    """Returns that a standalone cluster has another secret than the job, where Spark's log says so; "" otherwise. On YARN and
+    Kubernetes Spark makes a secret itself, and such words are about the user's own rights."""
+    said = OTHER_SECRET.search(log)
+    if said is None or not master.startswith("spark:"):
+        return ""
+    return (
+        f"Spark at {master} doesn't have the secret of this job: spark.authenticate and "
+        f"spark.authenticate.secret (spark: conf) must be those of the cluster ({one_line(said[0], MOST_CAUSE)})"
     )
 
 
