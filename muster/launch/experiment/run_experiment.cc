@@ -12,6 +12,7 @@
 #include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/experiment_run.h"
+#include "muster/launch/registry/host_before.h"
 #include "muster/launch/registry/kept_variables.h"
 
 namespace muster {
@@ -28,10 +29,9 @@ absl::StatusOr<ExperimentEnd> FailBeforeTheStart(Registry& registry, RunRecord r
 
 // Returns the host that alone has what the attempts before have written. Empty where none has, and where the user says
 // which host is the first.
-std::string HostWithTheOutput(const Home& home, const Registry& registry, const ExperimentFile& file,
-                              const RunRecord& run, bool engine_chooses) {
+std::string HostWithTheOutput(const Home& home, const ExperimentFile& file, const RunRecord& run, bool engine_chooses) {
   const bool is_there = !PosixFileSystem().ReadFile(home.output_mark(run.id)).value_or("").empty();
-  return engine_chooses && is_there ? registry.HostBefore(run, ChiefOfFile(file)) : "";
+  return engine_chooses && is_there ? HostBefore(home, run.id, run.attempt, ChiefOfFile(file)) : "";
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
   }
   absl::StatusOr<HostPlan> hosts =
       PlanHosts(*file, experiment.options, static_cast<int>(id.run),
-                HostWithTheOutput(home, *registry, *file, run, setting.job.has_value() || held != nullptr));
+                HostWithTheOutput(home, *file, run, setting.job.has_value() || held != nullptr));
   if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
   if (held != nullptr) hosts->command = held->ForEngine();
   if (setting.job.has_value()) {

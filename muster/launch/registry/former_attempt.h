@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,9 +28,5 @@ struct FormerAttempt {
 // Returns the attempt of the run before attempt `present`. FailedPrecondition: there was none. DataLoss: the files
 // can't be read.
 absl::StatusOr<FormerAttempt> ReadFormer(const Home& home, const ExperimentId& id, int present);
-
-// Returns the host on which a task has run last in the attempts before attempt `present`. Empty: it was this machine,
-// it has never run, or the files can't be read.
-std::string HostBefore(const Home& home, const ExperimentId& id, int present, const TaskId& task);
 
 }  // namespace muster

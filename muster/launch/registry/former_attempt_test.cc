@@ -70,25 +70,6 @@ TEST_F(FormerAttemptTest, AllIsAsBeforeTheAttemptThatWasTakenBack) {
   EXPECT_TRUE(a->Restart(id, Single()).ok()) << "and it can begin again";
 }
 
-// An attempt that ended before its tasks ran says nothing of hosts.
-TEST_F(FormerAttemptTest, TheHostOfATaskIsThatOfTheLastAttemptInWhichItRan) {
-  auto a = OpenOn("a"), b = OpenOn("b");
-  const ExperimentId id{Create(*a, Single()), 0};
-  const TaskId worker{kWorkerJob, 0};
-  EXPECT_EQ(a->HostBefore(Get(*a, id), worker), "");
-  for (const char* host : {"h1", "h2", ""}) {
-    const bool runs = host[0] != '\0';
-    Bring(*a, id, runs ? RunState::kRunning : RunState::kPending);
-    const RunState state = runs ? RunState::kRunning : RunState::kPending;
-    ASSERT_TRUE(a->SetTasks(id, {{.task = worker, .state = state, .host = runs ? host : "h9"}}).ok());
-    Bring(*a, id, RunState::kFailed);
-    ASSERT_TRUE(a->Restart(id, Single()).ok());
-    for (Registry* const registry : {a.get(), b.get()})
-      EXPECT_EQ(registry->HostBefore(Get(*registry, id), worker), runs ? host : "h2");
-  }
-  EXPECT_EQ(a->HostBefore(Get(*a, id), {kWorkerJob, 1}), "");
-}
-
 TEST_F(FormerAttemptTest, TheFirstAttemptCanNotBeTakenBack) {
   auto a = OpenOn("a");
   const ExperimentId id{Create(*a, Single()), 0};

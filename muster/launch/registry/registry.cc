@@ -341,10 +341,6 @@ absl::Status Registry::SetRun(const RunRecord& run) {
   return change.Commit(clock_.Now());
 }
 
-std::string Registry::HostBefore(const RunRecord& run, const TaskId& task) const {
-  return muster::HostBefore(home_, run.id, run.attempt, task);
-}
-
 absl::Status Registry::SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks) {
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
   RETURN_IF_ERROR(refresh_->One(id.number, id.run));

@@ -147,9 +147,6 @@ class Registry {
   absl::StatusOr<NewExperiment> Specification(int64_t number);
   // Returns the tasks in the order in which SetTasks first had them.
   absl::StatusOr<std::vector<TaskRecord>> Tasks(const ExperimentId& id);
-  // Returns the host on which a task of the run has run last, before the run's present attempt. Empty: on this machine,
-  // or nowhere.
-  std::string HostBefore(const RunRecord& run, const TaskId& task) const;
   // Returns the runs of a grid, in order.
   absl::StatusOr<std::vector<RunRecord>> Runs(int64_t number);
   struct Filter {
