@@ -22,6 +22,8 @@
 #include "muster/launch/project/build.h"
 #include "muster/launch/project/sha256.h"
 #include "muster/launch/project/tree_sender.h"
+#include "muster/launch/registry/experiment_json.h"
+#include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/system/random_hex.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/launch/task_run/left_out.h"
@@ -106,6 +108,19 @@ std::string HostedName(const Home& home, const RunRecord& run) {
   sha.AddWithLength(absl::StrCat(absl::ToUnixMicros(run.created)));
   const std::string digits = absl::BytesToHexString(sha.Finish()).substr(0, kNameDigits);
   return absl::StrCat("home-", digits, "/", run.id.ToString());
+}
+
+std::string HostBefore(const Home& home, const ExperimentId& id, int present, const TaskId& task) {
+  const absl::StatusOr<ReadRecords> read = ReadRecordsFrom(home.records(id), 0);
+  if (!read.ok()) return "";
+  std::string host;
+  for (const std::string& text : read->records) {
+    const absl::StatusOr<RunChange> change = ParseRecordText(text);
+    if (!change.ok() || change->run.attempt >= present) continue;
+    for (const TaskRecord& one : change->tasks)
+      if (one.task == task && one.state == RunState::kRunning) host = one.host;
+  }
+  return host;
 }
 
 void ExperimentHosts::OnOutput(const TaskId& task, OutputStream stream, std::string_view bytes) {

@@ -49,6 +49,10 @@ struct HostedRun {
 // before.
 std::string HostedName(const Home& home, const RunRecord& run);
 
+// Returns the host on which a task has run last in the attempts before attempt `present`, by the run's records. Empty:
+// it was this machine, it has never run, or the files can't be read. Blocks while it reads.
+std::string HostBefore(const Home& home, const ExperimentId& id, int present, const TaskId& task);
+
 // RefusedAttempt: what an earlier attempt has written is on a host alone, as the file says, and one that begins
 // here would begin anew.
 [[nodiscard]] absl::Status CheckOutputIsHere(const std::string& elsewhere_file);

@@ -10,9 +10,9 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/acquire_for_run.h"
 #include "muster/launch/experiment/await_room.h"
+#include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/experiment_run.h"
-#include "muster/launch/registry/host_before.h"
 #include "muster/launch/registry/kept_variables.h"
 
 namespace muster {
