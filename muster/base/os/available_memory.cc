@@ -1,5 +1,8 @@
 #include "muster/base/os/available_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -57,12 +60,31 @@ uint64_t LeftIn(const std::string& folder, const GroupFiles& files) {
   return *limit - std::min(*limit, kept);
 }
 
+// The second number of statm, in pages: what is in memory, the part of shared memory that this process uses included.
+uint64_t ResidentBytes(const std::string& root) {
+  std::ifstream statm(root + "proc/self/statm");
+  uint64_t all = 0, resident = 0;
+  return statm >> all >> resident ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
 constexpr GroupFiles kFirst{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
 constexpr GroupFiles kSecond{"/memory.max", "/memory.current", "inactive_file"};
 
 }  // namespace
 
-AvailableMemory MemoryToTake(const std::string& root) {
+uint64_t ResidentLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_RSS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : 0;
+}
+
+void SetResidentLimit(uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_RSS, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
+  setrlimit(RLIMIT_RSS, &limit);
+}
+
+AvailableMemory MemoryToTake(const std::string& root, uint64_t limit) {
   AvailableMemory available{.bytes = AvailableOfMachine(root)};
   for (const ControlGroupFolders& group : ControlGroupsWith("memory", root + "proc", root + "sys/fs/cgroup")) {
     for (const std::string& folder : group.folders) {  // each group above limits, too
@@ -71,6 +93,10 @@ AvailableMemory MemoryToTake(const std::string& root) {
         available = {.bytes = std::max<uint64_t>(left, 1), .of_a_group = true};
     }
   }
+  if (limit == 0) return available;
+  const uint64_t left = limit - std::min(limit, ResidentBytes(root));
+  if (available.bytes == 0 || left < available.bytes)
+    available = {.bytes = std::max<uint64_t>(left, 1), .of_limit = limit};
   return available;
 }
 

@@ -1,6 +1,8 @@
 #include "muster/base/os/available_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -21,7 +23,7 @@ class AvailableMemoryTest : public ::testing::Test {
     root_.Write("sys/fs/cgroup" + folder + "/memory.current", std::to_string(used) + "\n");
     root_.Write("sys/fs/cgroup" + folder + "/memory.stat", "anon 1\ninactive_file " + std::to_string(cached) + "\n");
   }
-  AvailableMemory Read() const { return MemoryToTake(root_.path() + "/"); }
+  AvailableMemory Read() const { return MemoryToTake(root_.path() + "/", 0); }
 
   const ScratchFolder root_;
 };
@@ -48,6 +50,31 @@ TEST_F(AvailableMemoryTest, AFullGroupHasNextToNothing) {
   root_.Write("proc/self/cgroup", "0::/\n");
   Group("", std::to_string(10 * kMiB), 11 * kMiB, 0);
   EXPECT_EQ(Read().bytes, 1u) << "0 would mean that nothing is known";
+}
+
+TEST_F(AvailableMemoryTest, TheLimitOfTheTaskCountsWhatItHasAlready) {
+  const std::string page_counts = "900000 " + std::to_string(16 * kMiB / static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  root_.Write("proc/self/statm", page_counts + " 1 1 0 1 0\n");
+  const auto read = [&](uint64_t limit) { return MemoryToTake(root_.path() + "/", limit); };
+  EXPECT_EQ(read(100 * kMiB).bytes, 84 * kMiB);
+  EXPECT_EQ(read(100 * kMiB).of_limit, 100 * kMiB);
+  EXPECT_EQ(read(1).bytes, 1u) << "0 would mean that nothing is known";
+  for (const uint64_t none : {uint64_t{0}, 5000 * kMiB}) {
+    EXPECT_EQ(read(none).bytes, 1000 * kMiB);
+    EXPECT_EQ(read(none).of_limit, 0u);
+  }
+  root_.Write("proc/self/cgroup", "0::/\n");
+  Group("", std::to_string(50 * kMiB), 0, 0);
+  EXPECT_TRUE(read(100 * kMiB).of_a_group) << "the group has less";
+}
+
+TEST(ResidentLimitTest, IsThatOfTheProcess) {
+  const uint64_t before = ResidentLimit();
+  SetResidentLimit(70 * kMiB);
+  EXPECT_EQ(ResidentLimit(), 70 * kMiB);
+  EXPECT_LE(MemoryToTake().bytes, 70 * kMiB);
+  SetResidentLimit(before == 0 ? RLIM_INFINITY : before);
+  EXPECT_EQ(ResidentLimit(), before);
 }
 
 TEST_F(AvailableMemoryTest, VersionOneOfTheGroups) {

@@ -191,12 +191,23 @@ absl::Status StartDetached(const std::string& program, std::vector<std::string> 
 
 absl::Status GoOnInChild(const std::string& job, const WaitingProcess& waiting) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "cannot become a subreaper");
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "cannot make a pipe");
+  const Socket reading(ends[0]);
+  Socket writing(ends[1]);
   const pid_t child = fork();
   if (child < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
-  if (child == 0) return absl::OkStatus();
+  if (child == 0) {
+    // Until the parent has another command line, a signal that is meant for the agent may be sent to it.
+    writing.Close();
+    char byte = 0;
+    Uninterrupted([&] { return read(reading.fd(), &byte, 1); });
+    return absl::OkStatus();
+  }
   const std::string name = NameOfProcess(getpid());
   const std::string agents = waiting.passes_signals ? CommandLineOf("self") : "";
-  DetachProcess(absl::StrCat("run-wait agent ", job), {}, /*needs_environment=*/false);
+  DetachProcess(absl::StrCat("run-wait agent ", job), {writing.fd()}, /*needs_environment=*/false);
+  writing.Close();
   const int code = AwaitAll(agents, name);
   if (!waiting.own_file.empty()) unlink(waiting.own_file.c_str());
   _exit(code);

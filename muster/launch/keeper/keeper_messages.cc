@@ -39,7 +39,8 @@ StartMessage StartMessage::Of(const NewTask& task, const ChildSpec& spec) {
                        .directory = spec.directory,
                        .mounts = {},
                        .umask = spec.umask.has_value() ? static_cast<int64_t>(*spec.umask) : -1,
-                       .takes_input = spec.takes_input};
+                       .takes_input = spec.takes_input,
+                       .memory_limit = spec.memory_limit};
   for (const ProcessMount& mount : spec.mounts)
     message.mounts.push_back({.host = mount.host, .path = mount.path, .writable = mount.writable});
   return message;
@@ -55,6 +56,7 @@ ChildSpec StartMessage::ToSpec() const {
     spec.mounts.push_back({.host = mount.host, .path = mount.path, .writable = mount.writable});
   if (umask >= 0) spec.umask = static_cast<mode_t>(umask);
   spec.takes_input = takes_input;
+  spec.memory_limit = memory_limit;
   return spec;
 }
 

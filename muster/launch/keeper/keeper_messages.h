@@ -63,6 +63,7 @@ struct StartMessage {
   std::vector<MountMessage> mounts;
   int64_t umask = -1;  // -1: the keeper's
   bool takes_input = false;
+  uint64_t memory_limit = 0;  // bytes; 0: none
 
   static StartMessage Of(const NewTask& task, const ChildSpec& spec);
   ChildSpec ToSpec() const;
@@ -71,7 +72,8 @@ struct StartMessage {
       FieldList<Field<1, &StartMessage::label>, Field<2, &StartMessage::about>, Field<3, &StartMessage::memory>,
                 Field<4, &StartMessage::program>, Field<5, &StartMessage::arguments>,
                 Field<6, &StartMessage::environment>, Field<7, &StartMessage::directory>,
-                Field<8, &StartMessage::mounts>, Field<9, &StartMessage::umask>, Field<10, &StartMessage::takes_input>>;
+                Field<8, &StartMessage::mounts>, Field<9, &StartMessage::umask>, Field<10, &StartMessage::takes_input>,
+                Field<11, &StartMessage::memory_limit>>;
 };
 
 struct StartedMessage {

@@ -26,6 +26,13 @@ absl::Status NoMemory(uint64_t bytes, const std::string& why) {
                                                    "); use more ps or a smaller model"));
 }
 
+std::string WhatIsLeft(const AvailableMemory& available) {
+  const std::string left = absl::StrCat(MiB(available.bytes), " MiB");
+  if (available.of_limit > 0) return absl::StrCat("its limit of ", MiB(available.of_limit), " MiB leaves ", left);
+  if (available.of_a_group) return absl::StrCat("the limit of this process's control group leaves ", left);
+  return absl::StrCat("this machine has ", left, " available");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ArenaMemory>> ArenaMemory::Create() {
@@ -76,10 +83,7 @@ absl::Status ArenaMemory::Reset(uint64_t bytes, uint64_t unlikely) {
   // Pages are allocated when they are touched, and where there are no free ones the kernel kills then: better to refuse
   // now.
   if (const AvailableMemory available = MemoryToTake(); available.bytes != 0 && bytes - unlikely > available.bytes)
-    return NoMemory(
-        bytes - unlikely,
-        absl::StrCat(available.of_a_group ? "the limit of this process's control group leaves " : "this machine has ",
-                     MiB(available.bytes), " MiB", available.of_a_group ? "" : " available"));
+    return NoMemory(bytes - unlikely, WhatIsLeft(available));
   if (bytes > old && ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
     return NoMemory(bytes, absl::StrCat("ftruncate: ", std::strerror(errno)));
   return Map(bytes);

@@ -19,13 +19,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/testing/engines.h"
 
 namespace muster::experiment_limits_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
 
 // A mount on a folder that only this process and its children see.
 class OwnMount {
@@ -107,6 +108,10 @@ class ExperimentLimits : public ExperimentsTest {
 
 class ExperimentLimitsOnEngines : public OnEveryEngine {};
 
+// muster's own programs know the limit of a task without being told by the kernel.
+class ExperimentModelLimits : public OnEveryEngine {};
+INSTANTIATE_TEST_SUITE_P(, ExperimentModelLimits, ::testing::Values("local", "ssh"), EngineName);
+
 INSTANTIATE_TEST_SUITE_P(, ExperimentLimitsOnEngines, EveryEngine(), EngineName);
 
 TEST_P(ExperimentLimitsOnEngines, ATaskOverItsMemoryIsReportedAsSuch) {
@@ -132,6 +137,23 @@ TEST_P(ExperimentLimitsOnEngines, ATaskOverItsMemoryIsReportedAsSuch) {
   EXPECT_EQ(worker["exit_code"], 137);
   EXPECT_EQ(worker["restarts"], 0) << "it would again";
   EXPECT_EQ(status["tasks"][0]["state"], "KILLED");
+}
+
+// 40,000,000 values of 4 bytes.
+TEST_P(ExperimentModelLimits, AModelThatItsPsMayNotHaveIsRefusedBeforeTrainingWithBothNumbers) {
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: {count: 1, resources: "
+                     "{mem: 100MB}}, worker: 1}}\n  run: ",
+                     BinFolder(), "/toy_worker --width=40000000 --steps=10 --model_dir=$OUTPUT_DIR\n"));
+  const Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0);
+  EXPECT_NE(said.exit_code, 137) << "nothing was killed";
+  EXPECT_THAT(said.out,
+              ContainsRegex("no memory for the model: [1-9][0-9]+ MiB are needed for variables, slots and undo "
+                            "\\((its limit of 100 MiB|the limit of this process's control group) leaves [1-9][0-9]* "
+                            "MiB\\)"));
+  EXPECT_THAT(said.out, Not(HasSubstr("step = ")));
+  EXPECT_EQ(StateOf("1"), "FAILED");
 }
 
 TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {

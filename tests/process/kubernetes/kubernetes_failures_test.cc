@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "muster/base/testing/built_at.h"
 #include "tests/process/kubernetes/kubernetes_experiment.h"
 #include "tests/process/testing/by_hand.h"
 
@@ -80,6 +81,21 @@ TEST_F(KubernetesExperiment, AnExperimentGoesOnWithoutTheApiServerAndItsLogsCome
   }
 }
 
+// The memory of a pod is its tasks' together; the ps has what is stated for it, and knows it.
+TEST_F(KubernetesExperiment, AModelThatItsPsMayNotHaveIsRefusedBeforeTraining) {
+  pods_ = "nodes: 1";
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: {count: 1, resources: "
+                     "{mem: 100MB}}, worker: 1}}\n  run: ",
+                     BinFolder(), "/toy_worker --width=40000000 --steps=10 --model_dir=$OUTPUT_DIR\n"));
+  const Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0);
+  EXPECT_THAT(said.out,
+              ContainsRegex("no memory for the model: [1-9][0-9]+ MiB are needed for variables, slots and undo "
+                            "\\(its limit of 100 MiB leaves [1-9][0-9]* MiB\\)"));
+  EXPECT_EQ(Json({"status", "1"})["exit_code"], said.exit_code);
+}
+
 class KubernetesLong : public KubernetesExperiment {
  protected:
   std::string MoreOfFile() const override { return KubernetesExperiment::MoreOfFile() + more_; }
@@ -127,8 +143,9 @@ class KubernetesLong : public KubernetesExperiment {
 // With the guard the kernel ends the tasks, and then the pod ends, whatever the tasks have started.
 TEST_F(KubernetesLong, TasksOfAnAgentThatIsKilledWithItsGuardMove) {
   TrainTwo(UntilStop());
-  const std::string killed = InPod("-h1", absl::StrCat(KillLine(kAgentsGuard), "; ", KillLine(kAgent)));
-  EXPECT_THAT(killed, HasSubstr("killed\n"));
+  // The end of the pod may end this command, too.
+  const std::string kills = absl::StrCat(KillLine(kAgentsGuard), "; ", KillLine(kAgent));
+  Process(cluster().OnH0({"kubectl", "exec", JobOf("1") + "-h1", "--", "sh", "-c", kills})).Wait();
   AwaitMove();
   EXPECT_EQ(AwaitEndOf("-h1"), "Failed");
   ExpectGoodEnd();

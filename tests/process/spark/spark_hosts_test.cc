@@ -2,6 +2,7 @@
 // All that holds on every engine is run there by the tests for every engine.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -97,8 +98,12 @@ TEST_F(SparkOnHosts, AnExperimentGoesOnWhileTheMasterIsStartedAgain) {
 // The tasks go on under an agent's next life. When its guard is killed with it, they end, with the child that has
 // nothing of theirs, and begin again under another agent, while the tasks of the other host go on.
 TEST_F(SparkOnHosts, AgentsAndGuardsThatAreKilledLeaveNothing) {
-  WriteCluster("{worker: 2}",
-               absl::StrCat("setsid env -i sleep 1000 & echo begins; ", Waits(), "; echo goes on; ", Waits()));
+  const std::string first = gate().path() + ".first", second = gate().path() + ".second";
+  const auto waits_for = [](const std::string& file) {
+    return absl::StrCat("until [ -e ", file, " ]; do sleep 0.1; done");
+  };
+  WriteCluster("{worker: 2}", absl::StrCat("setsid env -i sleep 1000 & echo begins; ", waits_for(first),
+                                           "; echo goes on; ", waits_for(second)));
   const auto train = StartMuster({"train"});
   const auto await_lines = [&train](size_t of_master, size_t of_worker) {
     AwaitLines(*train, "1.master", of_master);
@@ -109,12 +114,12 @@ TEST_F(SparkOnHosts, AgentsAndGuardsThatAreKilledLeaveNothing) {
   const std::string host = TasksOf("1")["1.worker.1"]["host"];
   ASSERT_THAT(host, AnyOf("h1", "h2"));
   EXPECT_EQ(KillProcessesOn(hosts(), host, "agent --serve"), 1);
-  gate().LetThrough(2);
+  std::ofstream(first) << "\n";
   await_lines(3, 3);
   EXPECT_GE(KillProcessesOn(hosts(), host, "run-guard agent"), 1);
   KillProcessesOn(hosts(), host, "agent --serve");
-  await_lines(3, 5);
-  gate().LetThrough(3);
+  await_lines(3, 6);
+  std::ofstream(second) << "\n";
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
   EXPECT_THAT(LinesOf(train->out, "1.master"), ElementsAre("--> RUNNING", "begins", "goes on", "--> FINISHED"));
   EXPECT_THAT(Read("experiments/1/job.out"), Not(HasSubstr("Spark's stage has ended")));

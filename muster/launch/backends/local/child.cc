@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/os/available_memory.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/mounts.h"
@@ -89,6 +90,7 @@ struct Execution {
     const Guard::Record record = {getpid(), 1};
     [[maybe_unused]] const ssize_t written = write(spec.guard_fd, &record, sizeof record);
     if (spec.mark != 0) SetMark(spec.mark);
+    if (spec.memory_limit != 0) SetResidentLimit(spec.memory_limit);
     EnterSurroundings();
     if (spec.umask.has_value()) umask(*spec.umask);
     // Resets signals to what a shell would leave to the program. SIGHUP stays as it is, for nohup.

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct ChildSpec {
   std::vector<std::string> environment;  // "NAME=VALUE", the complete environment
   int guard_fd = -1;                     // see Guard::fd
   rlim_t mark = 0;                       // as MarkOf returns it; 0: none of its own
+  uint64_t memory_limit = 0;             // for SetResidentLimit, bytes; 0: the parent's
   int memory_fd = -1;                    // inherited, its number in MUSTER_ARENA_FD; -1: none
   std::string directory;                 // its path after the mounts; empty: the parent's
   std::vector<ProcessMount> mounts;      // see EnterMounts

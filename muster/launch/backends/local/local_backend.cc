@@ -246,6 +246,7 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   spec.umask = options_.umask;
   spec.directory = process.directory;
   spec.takes_input = process.takes_input;
+  spec.memory_limit = static_cast<uint64_t>(process.limits.mem_bytes.value_or(0));
   ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
   ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));
   ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
