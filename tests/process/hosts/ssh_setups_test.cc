@@ -49,7 +49,7 @@ class SshSetups : public HostsRunTest {
   // The processes of the run, and the masters that its ssh leave in the background, are in a namespace that dies with
   // the test, also when that is killed.
   std::unique_ptr<Process> SayWhere() {
-    const std::vector<std::string> apart = {"nsenter", "--target=" + first_,         "--mount", "--pid", "--",
+    const std::vector<std::string> apart = {"nsenter", "--target=" + first_,         "--mount", "--pid", "--root", "--",
                                             "env",     "--chdir=" + hosts().shared()};
     return std::make_unique<Process>(
         hosts().On("h0", Joined(apart, {BinFolder() + "/muster", "run", "--hosts", "h1,h2", "--ssh-config", config(),
