@@ -24,9 +24,9 @@ done
 case $for in
   build | user) groups="build" ;;
   check) groups="build clang" ;;
-  test) groups="build clang test" ;;
-  spark) groups="build clang test spark" ;;
-  kubernetes) groups="build clang test kubernetes" ;;
+  test) groups="build clang test venv" ;;
+  spark) groups="build clang test venv spark" ;;
+  kubernetes) groups="build clang test venv kubernetes" ;;
   *) echo "setup: --for '$for': accepted: user, build, check, test, spark, kubernetes" >&2 && exit 2 ;;
 esac
 
