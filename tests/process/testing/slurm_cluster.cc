@@ -135,7 +135,9 @@ void SlurmCluster::Start(const std::string& host, const std::vector<std::string>
 }
 
 void SlurmCluster::StartNode(const std::string& node) {
-  Start(node, {"slurmd", "-D", "-N", node}, "slurmd started on");
+  // It starts steps where it is itself, and a machine of tests may lie in a folder that is not in the namespace of a
+  // host.
+  Start(node, {"env", "--chdir=/", "slurmd", "-D", "-N", node}, "slurmd started on");
 }
 
 std::string SlurmCluster::Ask(const std::vector<std::string>& words) const {
