@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "muster/base/log.h"
 #include "muster/collective/ring/rendezvous_messages.h"
 #include "muster/collective/testing/group_in_threads.h"
 #include "muster/transport/io/tcp_event_loop.h"
@@ -176,6 +177,7 @@ TEST(JoinGroupTest, AWaitIsSaidAfterTwoSecondsWithWhomAndWhy) {
   int asked_since = 0;
   options.stop_requested = [&] { return RealClock().Now() >= said_by && ++asked_since > 2; };
   ::testing::internal::CaptureStderr();
+  SetUpLog("");
   EXPECT_EQ(JoinGroup(options, Soon()).status().code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               ContainsRegex("Waiting since [0-9.]+s for worker:0 \\(" + options.addresses[0] +

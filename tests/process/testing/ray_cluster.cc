@@ -77,7 +77,8 @@ void RayCluster::Begin(const std::string& host, const std::vector<std::string>& 
   const size_t i =
       static_cast<size_t>(std::find(hosts_.names().begin(), hosts_.names().end(), host) - hosts_.names().begin());
   const auto gpus = features_.gpus.find(host);
-  std::vector<std::string> words = {"env", "PATH=" + features_.path};
+  // As for slurmd (SlurmCluster::StartNode): Ray asks for the path of where it is.
+  std::vector<std::string> words = {"env", "--chdir=/", "PATH=" + features_.path};
   words.insert(words.end(), std::begin(kRaySettings), std::end(kRaySettings));
   words.insert(words.end(), settings.begin(), settings.end());
   if (gpus != features_.gpus.end()) words.push_back("CUDA_VISIBLE_DEVICES=" + gpus->second);
