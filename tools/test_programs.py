@@ -127,13 +127,18 @@ def cases_of_gtest(program, status, output, report, gtest_filter):
     return cases
 
 
+def in_short(text):
+    """Keeps the beginning, which says what was expected where, and the end."""
+    return text if len(text) <= OUTPUT_KEPT else f"{text[:OUTPUT_KEPT // 2]}\n[...]\n{text[-OUTPUT_KEPT // 2:]}"
+
+
 def cases_of_report(program, root):
     for entry in root.iter("testcase"):
         name = f"{program.name}: {entry.get('classname')}.{entry.get('name')}"
         failures = entry.findall("failure")
         skipped = entry.find("skipped")
         if failures:
-            yield Case(name, "failed", "\n".join(f.get("message", "") for f in failures)[-OUTPUT_KEPT:])
+            yield Case(name, "failed", in_short("\n".join(f.get("message", "") for f in failures)))
         elif skipped is not None:
             yield Case(name, "skipped", " ".join((skipped.get("message") or "no reason given").split()))
         elif entry.get("status") == "run":

@@ -93,13 +93,25 @@ class ReportTest(unittest.TestCase):
     def test_the_names_of_what_failed_stand_beside_the_last_line(self):
         said = self.printed([test_programs.Case("p: A.a", "failed", "1 != 2"), test_programs.Case("p: A.b", "passed", ""),
                              test_programs.Case("p: A.c", "failed", "many\n" * 100)])
-        self.assertEqual(said.splitlines()[-3:], ["FAILED: p: A.a", "FAILED: p: A.c", "1 passed, 2 failed, 0 skipped"])
+        self.assertEqual(said.splitlines()[-10:], ["FAILED: p: A.a", "    1 != 2", "FAILED: p: A.c", *["    many"] * 6,
+                                                   "1 passed, 2 failed, 0 skipped"])
 
     def test_a_long_failure_keeps_its_first_and_its_last_lines(self):
         said = self.printed([test_programs.Case("p: A.a", "failed", "\n".join(f"line {n};" for n in range(100)))])
         for kept in ("line 0;", "line 14;", "[... 40 lines ...]", "line 55;", "line 99;"):
             self.assertIn(kept, said)
         self.assertNotIn("line 15;", said)
+
+    def test_a_difference_from_the_table_of_engines_is_said_once(self):
+        report = run_tests.Report()
+        with unittest.mock.patch("sys.stdout", new_callable=io.StringIO), \
+                unittest.mock.patch.object(run_tests.engine_table, "problems_with", return_value=["a is wrong"]) as problems:
+            run_tests.add_table(report, [])
+            problems.return_value = ["a is wrong", "b is wrong"]
+            for _ in range(2):
+                run_tests.add_table(report, [])
+        self.assertEqual([(case.outcome, case.detail) for case in report.cases],
+                         [("failed", "a is wrong"), ("failed", "b is wrong"), ("passed", "")])
 
     def test_the_last_line_and_the_exit_status(self):
         script = ("import run_tests as r; p = r.Report(); "

@@ -87,6 +87,7 @@ TEST_F(RayExperiment, WhatIsKilledIsReplaced) {
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
   AwaitStatus("1", "RUNNING");
+  AwaitHandover();
   const std::string host = Json({"status", "1"})["tasks"][1]["host"];
   EXPECT_EQ(KillOn(host, "agent --serve"), 1);
   EXPECT_EQ(KillOn("h1", " supervise 1"), 1);

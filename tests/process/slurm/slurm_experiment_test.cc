@@ -250,7 +250,7 @@ TEST_F(SlurmExperiment, TheTasksOfAKilledSupervisorGoOn) {
       "echo start >>$OUTPUT_DIR/starts; i=0; until [ -e $OUTPUT_DIR/stop ]; do i=$((i+1)); echo line $i; done");
   const auto train = StartMuster({"train"});
   train->WaitForOut("line 1\n");
-  AwaitState([this] { return StateOf("1"); }, "RUNNING");
+  AwaitHandover();
   for (int kills = 1; kills <= 3; ++kills) {
     KillOn("h1", " supervise 1");
     AwaitTakeOvers(kills);
@@ -278,7 +278,7 @@ TEST_F(SlurmExperiment, ATaskThatIsKilledWhileThereIsNoSupervisorIsStartedAgainB
                "echo start >>$OUTPUT_DIR/starts; echo begins; until [ -e $OUTPUT_DIR/stop ]; do sleep 0.1; done");
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
-  AwaitState([this] { return StateOf("1"); }, "RUNNING");
+  AwaitHandover();
   KillOn("h1", " supervise 1");
   KillOn("h2", "until [");
   AwaitTakeOvers(1);
@@ -292,6 +292,7 @@ TEST_F(SlurmExperiment, ATaskThatIsKilledWhileThereIsNoSupervisorIsStartedAgainB
 // What a supervisor that was killed has left counts for the run in this job alone.
 TEST_F(SlurmExperiment, AKilledSupervisorBeginsAgainBeforeItsTasksRun) {
   const auto train = Train(2);
+  AwaitHandover();
   std::filesystem::remove(home() + "/experiments/1/handover");
   KillOn("h1", " supervise 1");
   EXPECT_EQ(train->Wait(), 0) << train->err << train->out << Read("experiments/1/job.out");

@@ -44,6 +44,7 @@ TEST_F(SparkExperiment, ASupervisorThatIsKilledIsStartedAgain) {
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
   AwaitStatus("1", "RUNNING");
+  AwaitHandover();
   EXPECT_EQ(KillWith(" supervise 1"), 1);
   AwaitTakeOvers(1);
   LetEnd("1");

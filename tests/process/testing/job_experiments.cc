@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,14 @@ void JobExperiments::AwaitStatus(const std::string& id, const std::string& text)
   for (const absl::Time give_up = absl::Now() + HangsAfter(); !absl::StrContains(shown, text) && absl::Now() < give_up;)
     shown = Muster({"status", id}).out;
   EXPECT_THAT(shown, ::testing::HasSubstr(text));
+}
+
+void JobExperiments::AwaitHandover() {
+  const std::string handover = home() + "/experiments/1/handover";
+  const absl::Time give_up = absl::Now() + HangsAfter();
+  while (!std::filesystem::exists(handover) && absl::Now() < give_up) {
+  }
+  ASSERT_TRUE(std::filesystem::exists(handover)) << Read("experiments/1/job.out");
 }
 
 void JobExperiments::AwaitTakeOvers(int count) {

@@ -20,6 +20,9 @@ class JobExperiments : public ExperimentsTest {
   std::string JobOf(const std::string& id);
   // Waits until `status ID` shows this.
   void AwaitStatus(const std::string& id, const std::string& text);
+  // Waits until the supervisor of experiment 1 has left what another one needs to go on with its tasks, which it does a
+  // moment after their first lines and the state RUNNING.
+  void AwaitHandover();
   // Waits until so many supervisors of experiment 1 have gone on with the tasks of one that was killed.
   void AwaitTakeOvers(int count);
 };
