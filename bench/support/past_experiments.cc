@@ -58,13 +58,12 @@ absl::Status WriteOne(Registry& registry, const Home& written, const Home& home,
   ASSIGN_OR_RETURN(const int64_t created, registry.Create(PastExperiment(project, number)));
   const ExperimentId id{.number = created};
   RETURN_IF_ERROR(RunLock::Take(written.lock(id)).status());  // as a supervisor that has released it
-  RETURN_IF_ERROR(registry.SetTasks(id, EndedTasks(failed)));
   ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
   run.state = failed ? RunState::kFailed : RunState::kFinished;
   run.reason = failed ? "worker.2 exited with 1" : "";
   run.exit_code = failed ? 1 : 0;
   run.output_dir = home.output(id);
-  return registry.SetRun(run);
+  return registry.SetRun(run, EndedTasks(failed));
 }
 
 absl::Status CopyAll(const Home& from, const Home& to) {

@@ -87,7 +87,7 @@ TEST_F(HostBeforeTest, TheHostOfATaskIsThatOfTheLastAttemptInWhichItRan) {
     const bool runs = host[0] != '\0';
     Bring(*registry, id, runs ? RunState::kRunning : RunState::kPending);
     const RunState state = runs ? RunState::kRunning : RunState::kPending;
-    ASSERT_TRUE(registry->SetTasks(id, {{.task = worker, .state = state, .host = runs ? host : "h9"}}).ok());
+    ASSERT_TRUE(SetTasks(*registry, id, {{.task = worker, .state = state, .host = runs ? host : "h9"}}).ok());
     Bring(*registry, id, RunState::kFailed);
     ASSERT_TRUE(registry->Restart(id, Single()).ok());
     EXPECT_EQ(HostBefore(home_, id, Get(*registry, id).attempt, worker), runs ? host : "h2");

@@ -45,12 +45,6 @@ constexpr int kKilledCode = 143;  // 128 + SIGTERM
 
 const TaskId kBoardTask{"tensorboard", 0};
 
-double CpuSecondsOf(pid_t leader) {
-  const std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), {leader});
-  const auto found = sums.find(leader);
-  return found == sums.end() ? 0 : found->second.cpu_seconds;
-}
-
 RunState StateAfter(TaskChange change) {
   switch (change) {
     case TaskChange::kStarting:
@@ -103,11 +97,9 @@ ExperimentRun::ExperimentRun(RunOrder order, Registry& registry)
                           .plan = WithTransfers(order_.hosts)}},
              *this),
       logs_({.folder = order_.home.logs(order_.run.id), .most_bytes = order_.file.log_bytes}, RealClock()),
-      progress_(order_.run, logs_, RealClock(),
-                [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) {
-                  if (!tasks.empty()) RETURN_IF_ERROR(registry_.SetTasks(run.id, tasks));
-                  return registry_.SetRun(run);
-                }),
+      progress_(
+          order_.run, logs_, RealClock(),
+          [this](const RunRecord& run, const std::vector<TaskRecord>& tasks) { return registry_.SetRun(run, tasks); }),
       pulse_(order_.home, order_.run.id, registry_, RealClock()) {}
 
 ExperimentEnd ExperimentRun::Run() {
@@ -155,7 +147,6 @@ void ExperimentRun::AddTasks() {
   if (build_.needed) progress_.Add(kBuildTask);
   for (const TaskId& task : SetupTasks()) progress_.Add(task);
   for (const TaskId& task : tasks) progress_.Add(task);
-  progress_.Commit();
   progress_.SetRun(RunState::kPending);
   for (const TaskId& task : tasks) progress_.SetTask(task, RunState::kPending);
   progress_.Commit();
@@ -370,10 +361,18 @@ void ExperimentRun::OnUsage(const TaskId& task, const ProcessUsage& usage) {
   WriteHostUsage(order_.home.host_usage(order_.run.id), usages_).IgnoreError();  // the next one tries again
 }
 
-double ExperimentRun::CpuSecondsOfTask(const TaskId& task) const {
-  if (!IsOnHosts()) return CpuSecondsOf(tasks_.ProcessOf(task).pid);
-  const auto heard = usages_.find(task);
-  return heard == usages_.end() ? 0 : heard->second.cpu_seconds;
+std::map<TaskId, double> ExperimentRun::CpuSecondsOf(const std::vector<TaskId>& tasks) const {
+  std::map<TaskId, double> used;
+  if (IsOnHosts()) {
+    for (const TaskId& task : tasks)
+      if (const auto heard = usages_.find(task); heard != usages_.end()) used[task] = heard->second.cpu_seconds;
+    return used;
+  }
+  std::vector<pid_t> leaders;
+  for (const TaskId& task : tasks) leaders.push_back(tasks_.ProcessOf(task).pid);
+  std::map<pid_t, ProcessSums> sums = SumsByLeader(ReadProcesses("/proc"), leaders);
+  for (const TaskId& task : tasks) used[task] = sums[tasks_.ProcessOf(task).pid].cpu_seconds;
+  return used;
 }
 
 std::vector<PlannedTask>::const_iterator ExperimentRun::PlannedOf(const TaskId& task) const {
@@ -426,7 +425,7 @@ absl::Status ExperimentRun::Supervise(const TaskId& chief, absl::Duration idle_g
     OnChange(task, change, status);
   };
   options.idle_grace = idle_grace;
-  options.cpu_seconds = [this](const TaskId& task) { return CpuSecondsOfTask(task); };
+  options.cpu_seconds = [this](const std::vector<TaskId>& tasks) { return CpuSecondsOf(tasks); };
   for (const PlannedTask& planned : plan_.tasks) {
     const TaskRecord& record = progress_.task(planned.process.task);
     options.restarts[record.task] = record.restarts;

@@ -45,7 +45,7 @@ struct ExperimentEnd {
 // Blocks until the run has ended. SIGTERM and SIGINT end it (KILLED), a second one kills it at
 // once. Returns an error if the registry couldn't be read, and then starts nothing. Any other failure ends the run,
 // with its reason in the registry; a full disk doesn't, for which it waits.
-absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
+absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, Registry& registry, const ExperimentId& id, RunLock lock,
                                             const SupervisorSetting& setting);
 
 inline const TaskId kBuildTask{kBuildJob, 0};
@@ -143,7 +143,7 @@ class ExperimentRun final : public TaskRunClient {
   std::string WhyItWasEnded(TaskChange change, const ExitStatus& status) const;
   void OnChange(const TaskId& task, TaskChange change, const ExitStatus& status);
   void NoteProcess(const TaskId& task);
-  double CpuSecondsOfTask(const TaskId& task) const;
+  std::map<TaskId, double> CpuSecondsOf(const std::vector<TaskId>& tasks) const;
   // Waits for that long while everything else goes on; Cancelled once interrupted.
   [[nodiscard]] absl::Status Pause(absl::Duration time);
   // Lets hosts be heard and answered during work that takes long; has no effect on this machine.

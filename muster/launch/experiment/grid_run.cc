@@ -283,22 +283,22 @@ class GridRun {
 
 }  // namespace
 
-absl::StatusOr<int> RunGrid(const Home& home, int64_t number, RunLock lock, const SupervisorSetting& setting) {
+absl::StatusOr<int> RunGrid(const Home& home, Registry& registry, int64_t number, RunLock lock,
+                            const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // each run's supervisor has a lock of its own
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Open(home, RealClock(), ToRead::kOpen));
-  ASSIGN_OR_RETURN(RunRecord grid, registry->Run({.number = number}));
+  ASSIGN_OR_RETURN(RunRecord grid, registry.Run({.number = number}));
   GridRuns to_do;
   int concurrency = 1;
   {  // frees what isn't needed while the grid runs: the data of all its runs, maybe 10,000
-    ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry->Runs(number));
+    ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, registry.Runs(number));
     to_do = RunsToDo(runs);
-    ASSIGN_OR_RETURN(const NewExperiment experiment, registry->Specification(number));
+    ASSIGN_OR_RETURN(const NewExperiment experiment, registry.Specification(number));
     // If the file can't be parsed any more, each of the runs will report that.
     const auto file = ParseExperimentFile(experiment.file_text, experiment.file_name);
     if (file.ok()) concurrency = std::max(1, file->concurrency);
     if (file.ok() && grid.output_dir.empty()) grid.output_dir = OutputFolder(*file, home, grid.id, /*grid=*/true);
   }
-  return GridRun(home, grid, to_do, concurrency, *registry, setting).Run();
+  return GridRun(home, grid, to_do, concurrency, registry, setting).Run();
 }
 
 }  // namespace muster

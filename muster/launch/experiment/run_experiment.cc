@@ -9,7 +9,6 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/experiment/acquire_for_run.h"
-#include "muster/launch/experiment/await_room.h"
 #include "muster/launch/experiment/experiment_hosts.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/experiment_run.h"
@@ -36,21 +35,20 @@ std::string HostWithTheOutput(const Home& home, const ExperimentFile& file, cons
 
 }  // namespace
 
-absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId& id, RunLock lock,
+absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, Registry& registry, const ExperimentId& id, RunLock lock,
                                             const SupervisorSetting& setting) {
   fcntl(lock.fd(), F_SETFD, FD_CLOEXEC);  // no task may hold it once the supervisor is gone
-  ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, OpenOnceThereIsRoom(home));
-  ASSIGN_OR_RETURN(RunRecord run, registry->Run(id));
-  ASSIGN_OR_RETURN(NewExperiment experiment, registry->Specification(id.number));
+  ASSIGN_OR_RETURN(RunRecord run, registry.Run(id));
+  ASSIGN_OR_RETURN(NewExperiment experiment, registry.Specification(id.number));
   absl::StatusOr<ExperimentFile> file = ParseExperimentFile(experiment.file_text, experiment.file_name);
-  if (!file.ok()) return FailBeforeTheStart(*registry, std::move(run), file.status());
+  if (!file.ok()) return FailBeforeTheStart(registry, std::move(run), file.status());
   if (setting.job.has_value()) experiment.options.hosts.hosts = setting.job->hosts;
   // Another attempt uses the same folder as the one before.
   if (run.output_dir.empty()) run.output_dir = OutputFolder(*file, home, id, /*grid=*/false);
   std::unique_ptr<HeldHosts> held;
   if (experiment.options.hosts.command.has_value()) {
     auto got =
-        AcquireForRun({.home = home, .file = *file, .options = experiment.options, .setting = setting}, *registry, run);
+        AcquireForRun({.home = home, .file = *file, .options = experiment.options, .setting = setting}, registry, run);
     RETURN_IF_ERROR(got.status());
     if (*got == nullptr) return ExperimentEnd{.exit_code = run.exit_code};
     held = *std::move(got);
@@ -59,7 +57,7 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
   absl::StatusOr<HostPlan> hosts =
       PlanHosts(*file, experiment.options, static_cast<int>(id.run),
                 HostWithTheOutput(home, *file, run, setting.job.has_value() || held != nullptr));
-  if (!hosts.ok()) return FailBeforeTheStart(*registry, std::move(run), hosts.status());
+  if (!hosts.ok()) return FailBeforeTheStart(registry, std::move(run), hosts.status());
   if (held != nullptr) hosts->command = held->ForEngine();
   if (setting.job.has_value()) {
     hosts->muster = setting.muster_command;
@@ -79,7 +77,7 @@ absl::StatusOr<ExperimentEnd> RunExperiment(const Home& home, const ExperimentId
   if (held != nullptr)
     order.give_back = [&held](const std::function<void(const std::string& line)>& say) { held->GiveBack(say); };
   order.setting.environment = WithKeptVariables(setting.environment, experiment.environment);
-  ExperimentRun running(std::move(order), *registry);
+  ExperimentRun running(std::move(order), registry);
   experiment = {};  // frees the runs of a grid, which are large
   return running.Run();
 }

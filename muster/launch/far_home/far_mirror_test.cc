@@ -131,10 +131,11 @@ TEST_F(FarMirrorTest, TheEndComesAfterTheLastLine) {
 TEST_F(FarMirrorTest, AStateIsNeverAheadOfItsRecords) {
   BringFar(id_, RunState::kRunning);
   // So many records that they don't fit into one answer.
+  const RunRecord run = Far().Run(id_).value();
   TaskRecord task{.task = {"worker", 0}, .state = RunState::kCreated, .reason = std::string(50000, 'r')};
   for (int i = 0; i < 40; ++i) {
     task.restarts = i;
-    ASSERT_TRUE(Far().SetTasks(id_, {task}).ok());
+    ASSERT_TRUE(Far().SetRun(run, {task}).ok());
   }
   bool complete = false;
   for (int i = 0; i < 20 && !complete; ++i) {

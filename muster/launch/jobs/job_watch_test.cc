@@ -372,7 +372,7 @@ TEST_F(JobWatchTest, AChainThatIsOverFreesTheLastRunOfAnother) {
 TEST_F(JobWatchTest, StartOverLetsARunBeginOnceMore) {
   const ExperimentId id = InJob({.engine = "slurm", .id = "17"});
   Bring(*registry_, id, RunState::kRunning);
-  ASSERT_TRUE(registry_->SetTasks(id, {{.task = {"worker", 0}, .state = RunState::kRunning, .pid = 5}}).ok());
+  ASSERT_TRUE(SetTasks(*registry_, id, {{.task = {"worker", 0}, .state = RunState::kRunning, .pid = 5}}).ok());
   ASSERT_TRUE(registry_->StartOver(id, "its time was over").ok());
   EXPECT_EQ(Get(*registry_, id).state, RunState::kCreated);
   EXPECT_EQ(Get(*registry_, id).attempt, 1);

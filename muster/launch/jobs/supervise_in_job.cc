@@ -206,7 +206,7 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
   };
   setting.engine = engine_.name();
   setting.job = std::move(limits);
-  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, id_, std::move(lock), setting));
+  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home_, registry_, id_, std::move(lock), setting));
   job_.ending_seconds = absl::ToDoubleSeconds(end.ending);
   if (!end.goes_on) {
     RETURN_IF_ERROR(EndForGood());

@@ -29,7 +29,7 @@ class FormerAttemptTest : public RegistryFixture {
     again.runs = {{{"learning-rate", "7"}}};
     ASSERT_TRUE(registry.Restart(id, again).ok());
     Bring(registry, id, RunState::kPending);
-    ASSERT_TRUE(registry.SetTasks(id, {{.task = {kWorkerJob, 3}, .state = RunState::kPending}}).ok());
+    ASSERT_TRUE(SetTasks(registry, id, {{.task = {kWorkerJob, 3}, .state = RunState::kPending}}).ok());
     clock_.Advance(absl::Minutes(1));
     const absl::Status back = registry.TakeRestartBack(id);
     ASSERT_TRUE(back.ok()) << back;
@@ -43,10 +43,10 @@ TEST_F(FormerAttemptTest, AllIsAsBeforeTheAttemptThatWasTakenBack) {
   const ExperimentId id{Create(*a, Single()), 0};
   Bring(*a, id, RunState::kRunning);
   TaskRecord task{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .host = "h1", .restarts = 2};
-  ASSERT_TRUE(a->SetTasks(id, {task}).ok());
+  ASSERT_TRUE(SetTasks(*a, id, {task}).ok());
   task.state = RunState::kFinished;
   task.exit = ExitStatus{.code = 0};
-  ASSERT_TRUE(a->SetTasks(id, {task}).ok());
+  ASSERT_TRUE(SetTasks(*a, id, {task}).ok());
   Bring(*a, id, RunState::kFinished);
   const RunRecord before = Get(*a, id);
   const std::vector<TaskRecord> tasks = a->Tasks(id).value();

@@ -28,28 +28,33 @@
 namespace muster {
 namespace {
 
-constexpr char kFoldersTime[] = "folders_ns";
+constexpr char kNoteTime[] =
+    "INSERT INTO notes VALUES ('folders_ns', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 constexpr char kOpenNumbers[] = "SELECT DISTINCT number FROM runs INDEXED BY runs_open WHERE ended_us IS NULL";
 constexpr char kAllNumbers[] = "SELECT number FROM experiments";
 constexpr char kRunPlaces[] =
     "SELECT run, records FROM runs WHERE number = ?1 AND (run = ?2 OR (?2 = 0 AND ended_us IS NULL)) ORDER BY run";
-// A folder may change again within the resolution of its time, or of another host's clock.
+// By so much other hosts' clocks may differ, and for so long a host may take to fill a folder that it has made.
 constexpr int64_t kSettledNs = 10'000'000'000;
 // To read more than so many experiments may take seconds on a network file system.
 constexpr size_t kMany = 1000;
 
 int64_t Nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 
-// Returns when names were last added to the folder or removed from it; 0: it isn't there.
-int64_t TimeOfFolder(const std::string& folder) {
+IndexRefresh::Folders LookAt(const std::string& folder) {
   struct stat info;
-  return stat(folder.c_str(), &info) == 0 ? Nanoseconds(info.st_mtim) : 0;
+  if (stat(folder.c_str(), &info) != 0) return {};
+  return {.time = Nanoseconds(info.st_mtim), .links = static_cast<int64_t>(info.st_nlink)};
 }
 
-bool IsSettled(int64_t time) {
+absl::StatusOr<int64_t> KnownTime(SqliteDatabase& database) {
+  return database.Value("SELECT value FROM notes WHERE name = 'folders_ns'");
+}
+
+int64_t SinceFileTime(int64_t time) {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return Nanoseconds(now) - time > kSettledNs;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return Nanoseconds(now) - time;
 }
 
 uint64_t SizeOfFile(const std::string& path) {
@@ -144,10 +149,10 @@ absl::Status IndexRefresh::Several(bool ended_too) {
   if (database_.read_only()) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::set<int64_t> candidates, Numbers(database_, kOpenNumbers));
   candidates.merge(NumbersIn(home_.open_folder()));
-  const int64_t time = TimeOfFolder(home_.experiments());
-  ASSIGN_OR_RETURN(const int64_t known_time,
-                   database_.Value(absl::StrCat("SELECT value FROM notes WHERE name = '", kFoldersTime, "'")));
+  const int64_t time = LookAt(home_.experiments()).time;
+  ASSIGN_OR_RETURN(const int64_t known_time, KnownTime(database_));
   const bool folders_changed = ended_too && time != known_time;
+  bool settled = folders_changed && IsSettled(time);  // asked before the folders are listed
   std::set<int64_t> gone;
   int64_t greatest = 0;
   if (folders_changed) {
@@ -157,13 +162,17 @@ absl::Status IndexRefresh::Several(bool ended_too) {
                         std::inserter(candidates, candidates.end()));
     std::set_difference(rows.begin(), rows.end(), folders.begin(), folders.end(), std::inserter(gone, gone.end()));
     if (!folders.empty()) greatest = *folders.rbegin();
+    const auto is_empty = [&](int64_t number) {
+      return !rows.contains(number) && SignatureOf(home_.experiment_file(number)).empty();
+    };
+    // Another host may be about to fill one.
+    if (std::any_of(folders.begin(), folders.end(), is_empty)) settled = SinceFileTime(time) > kSettledNs;
   }
   std::vector<int64_t> behind;
   for (const int64_t number : candidates) {
     ASSIGN_OR_RETURN(const bool is_behind, IsBehind(number, 0));
     if (is_behind) behind.push_back(number);
   }
-  const bool settled = folders_changed && IsSettled(time);
   if (behind.empty() && gone.empty() && !settled) return absl::OkStatus();
   if (behind.size() > kMany)
     std::fprintf(stderr, "muster: reading %zu experiments of %s that this host's index doesn't have yet\n",
@@ -173,13 +182,27 @@ absl::Status IndexRefresh::Several(bool ended_too) {
   // Looks again: another command may have made it between the two lists.
   for (const int64_t number : gone)
     if (SignatureOf(home_.folder({.number = number})).empty()) RETURN_IF_ERROR(DropExperiment(database_, number));
-  if (settled)
-    RETURN_IF_ERROR(SetNumber(
-        database_, "INSERT INTO notes VALUES ('folders_ns', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        time));
+  if (settled) RETURN_IF_ERROR(SetNumber(database_, kNoteTime, time));
   RETURN_IF_ERROR(
       SetNumber(database_, "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'experiments'", greatest));
   return transaction.Commit();
+}
+
+absl::StatusOr<std::optional<IndexRefresh::Folders>> IndexRefresh::KnownFolders() {
+  const Folders present = LookAt(home_.experiments());
+  ASSIGN_OR_RETURN(const int64_t known_time, KnownTime(database_));
+  return present.time == known_time ? std::optional(present) : std::nullopt;
+}
+
+// Any host takes the next number that is free. The order of the looks matters: what comes after the first has a later
+// time, because that of the clock is later already.
+absl::Status IndexRefresh::NoteOneMore(const Folders& before, int64_t number) {
+  if (place_.shared) return absl::OkStatus();
+  const Folders now = LookAt(home_.experiments());
+  const bool is_one_more = now.links == 1 || now.links == before.links + 1;
+  if (!is_one_more || !IsSettled(now.time) || LookAt(home_.folder({.number = number + 1})).time != 0)
+    return absl::OkStatus();
+  return SetNumber(database_, kNoteTime, now.time);
 }
 
 absl::Status IndexRefresh::One(int64_t number, int run) {
@@ -190,6 +213,13 @@ absl::Status IndexRefresh::One(int64_t number, int run) {
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_, Durability::kProcess));
   RETURN_IF_ERROR(Absorb(number, run));
   return transaction.Commit();
+}
+
+// A local file system's times are those of the coarse clock, which later changes may have as long as it stands still. A
+// later time than that comes from a kernel that gives each change its own time once somebody has looked.
+bool IndexRefresh::IsSettled(int64_t time) const {
+  const int64_t since = SinceFileTime(time);
+  return place_.shared ? since > kSettledNs : since != 0;
 }
 
 absl::StatusOr<bool> IndexRefresh::IsBehind(int64_t number, int run) {
@@ -259,7 +289,7 @@ absl::Status IndexRefresh::AbsorbRecords(const ExperimentId& id, uint64_t from) 
     auto change = ParseRecordText(record);
     if (change.ok()) {
       if (other.has_value()) RETURN_IF_ERROR(BringToThisSide(*other, home_, database_, id, *change));
-      const bool here = machine_.HasSameKernel(MachineId::Parse(change->run.machine));
+      const bool here = place_.machine.HasSameKernel(MachineId::Parse(change->run.machine));
       RETURN_IF_ERROR(ApplyChange(database_, id, *change, here));
     } else {
       std::fprintf(stderr, "muster: %s: %s\n", home_.records(id).c_str(),

@@ -117,7 +117,7 @@ TEST_F(IndexSchemaTest, WhatIsNoDatabaseIsRefused) {
 
 TEST_F(IndexSchemaTest, AValueThatNobodyWritesIsDataLoss) {
   Create(*Open(), Single());
-  ASSERT_TRUE(Open()->SetTasks({1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
+  ASSERT_TRUE(SetTasks(*Open(), {1, 0}, {TaskRecord{.task = {kWorkerJob, 0}}}).ok());
   for (const char* sql : {"UPDATE runs SET state = 'ASLEEP'", "UPDATE runs SET state = 'CREATED', parameters = '[1]'",
                           "UPDATE runs SET parameters = '{\"a\":1}'", "UPDATE runs SET parameters = '{'"}) {
     Sql(sql);

@@ -60,7 +60,7 @@ TEST_F(ReconcileTest, WhoHasLostItsSupervisorHasFailedWithItsTasks) {
   Bring(*registry, id, RunState::kRunning);
   TaskRecord runs{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 77, .restarts = 2};
   TaskRecord done{.task = {kWorkerJob, 1}, .state = RunState::kFinished, .exit = ExitStatus{}, .reason = "its own"};
-  ASSERT_TRUE(registry->SetTasks(id, {runs, done}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {runs, done}).ok());
   ASSERT_EQ(registry->TakeGpus(id, 2, {0, 1})->size(), 2U);
   EXPECT_THAT(Reconcile(*registry), IsEmpty());
   lock.reset();

@@ -78,7 +78,7 @@ Registry::Registry(std::unique_ptr<SqliteDatabase> database, const Home& home, R
       home_(home),
       place_(std::move(place)),
       clock_(clock),
-      refresh_(std::make_unique<IndexRefresh>(*database_, home_, place_.machine)) {}
+      refresh_(std::make_unique<IndexRefresh>(*database_, home_, place_)) {}
 
 Registry::~Registry() = default;
 
@@ -98,6 +98,7 @@ absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepa
   const NewExperiment experiment = WithKeptVariables(asked);
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const int64_t above, database_->Value("SELECT seq FROM sqlite_sequence WHERE name = 'experiments'"));
+  ASSIGN_OR_RETURN(const std::optional<IndexRefresh::Folders> known, refresh_->KnownFolders());
   ASSIGN_OR_RETURN(const int64_t number, change.ClaimNumber(above));
   ASSIGN_OR_RETURN(SqliteStatement insert,
                    database_->Prepare("INSERT INTO experiments"
@@ -112,6 +113,7 @@ absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepa
     RETURN_IF_ERROR(InsertRun({number, static_cast<int>(i) + 1}, experiment.tree, experiment.runs[i]));
   if (before_others_see_it) RETURN_IF_ERROR(before_others_see_it(own));
   RETURN_IF_ERROR(change.WriteExperiment(number));
+  if (known.has_value() && number == above + 1) RETURN_IF_ERROR(refresh_->NoteOneMore(*known, number));
   RETURN_IF_ERROR(change.Commit(clock_.Now()));
   return number;
 }
@@ -318,7 +320,7 @@ absl::StatusOr<ExperimentId> Registry::Last(const std::string& project) {
                                           " has been started yet; `muster train` starts one"));
 }
 
-absl::Status Registry::SetRun(const RunRecord& run) {
+absl::Status Registry::SetRun(const RunRecord& run, const std::vector<TaskRecord>& tasks) {
   const bool ends = HasEnded(run.state);
   ASSIGN_OR_RETURN(StateChange change, BeginChange(ends ? Durability::kDisk : Durability::kProcess));
   RETURN_IF_ERROR(refresh_->One(run.id.number, run.id.run));
@@ -337,20 +339,12 @@ absl::Status Registry::SetRun(const RunRecord& run) {
   }
   RETURN_IF_ERROR(UpdateRun(*database_, next));
   if (ends) RETURN_IF_ERROR(DropLeases(*database_, run.id));
-  RETURN_IF_ERROR(change.WriteRecord(run.id, {}));
-  return change.Commit(clock_.Now());
-}
-
-absl::Status Registry::SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks) {
-  ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kProcess));
-  RETURN_IF_ERROR(refresh_->One(id.number, id.run));
-  RETURN_IF_ERROR(Run(id).status());
   std::vector<TaskId> changed;
   for (const TaskRecord& task : tasks) {
-    RETURN_IF_ERROR(SetTask(id, task));
+    RETURN_IF_ERROR(SetTask(run.id, task));
     changed.push_back(task.task);
   }
-  RETURN_IF_ERROR(change.WriteRecord(id, changed));
+  RETURN_IF_ERROR(change.WriteRecord(run.id, changed));
   return change.Commit(clock_.Now());
 }
 

@@ -72,7 +72,7 @@ struct TaskRecord {
   int restarts = 0;
   std::optional<ExitStatus> exit;  // of its last life
   std::string reason;  // why it ended, where the exit status doesn't say: "used more than its 512 MB of memory"
-  // When it entered this state. If unset (the epoch), SetTasks uses the registry's clock.
+  // When it entered this state. If unset (the epoch), SetRun uses the registry's clock.
   absl::Time since;
 
   bool operator==(const TaskRecord&) const = default;
@@ -145,7 +145,7 @@ class Registry {
   absl::StatusOr<RunRecord> Run(const ExperimentId& id);
   // Returns the specification of the last Create or Restart.
   absl::StatusOr<NewExperiment> Specification(int64_t number);
-  // Returns the tasks in the order in which SetTasks first had them.
+  // Returns the tasks in the order in which SetRun first had them.
   absl::StatusOr<std::vector<TaskRecord>> Tasks(const ExperimentId& id);
   // Returns the runs of a grid, in order.
   absl::StatusOr<std::vector<RunRecord>> Runs(int64_t number);
@@ -161,12 +161,10 @@ class Registry {
   absl::StatusOr<ExperimentId> Last(const std::string& project);
 
   // For supervisors. Writes state, reason, output_dir, exit_code, supervisor and run_id, and the time of an end, after
-  // which no process is left, so that run_id is dropped. An end releases its GPUs and is on the disk when this returns.
-  // InvalidArgument if the state may not follow the present one (run_state.h; the same state is fine): only Restart
-  // sets CREATED.
-  [[nodiscard]] absl::Status SetRun(const RunRecord& run);
-  // Writes whole rows of these tasks: all or, if a state may not follow (InvalidArgument), none. Other tasks stay.
-  [[nodiscard]] absl::Status SetTasks(const ExperimentId& id, const std::vector<TaskRecord>& tasks);
+  // which no process is left, so that run_id is dropped, and whole rows of these tasks; others stay. Readers see all of
+  // it at once. An end releases its GPUs and is on the disk when this returns. InvalidArgument, and nothing is written,
+  // if a state may not follow the present one (run_state.h; the same state is fine): only Restart sets CREATED.
+  [[nodiscard]] absl::Status SetRun(const RunRecord& run, const std::vector<TaskRecord>& tasks = {});
 
   // Leases free GPUs out of `all` to a run, either `count` of them or none (empty: not now), besides those it has.
   // ReleaseGpus, the run's end, or Reconcile after the loss of its supervisor release them. FailedPrecondition: it has

@@ -67,7 +67,7 @@ class RegistryProcessesTest : public RegistryFixture {
         if (!run.ok()) _exit(3);
         run->state = state;
         if (state == RunState::kStarting && !(*registry)->TakeGpus(id, 2, {0, 1}).ok()) _exit(4);
-        if (!(*registry)->SetTasks(id, {first, second}).ok() || !(*registry)->SetRun(*run).ok()) _exit(5);
+        if (!(*registry)->SetRun(*run, {first, second}).ok()) _exit(5);
       }
     }
   }
@@ -83,6 +83,9 @@ class RegistryProcessesTest : public RegistryFixture {
                 IsEmpty());
     EXPECT_THAT(Sql("SELECT number FROM tasks GROUP BY number, run"
                     " HAVING count(*) != 2 OR min(restarts) != max(restarts)"),
+                IsEmpty());
+    EXPECT_THAT(Sql("SELECT t.number FROM tasks t JOIN runs r ON r.number = t.number AND r.run = t.run"
+                    " WHERE t.state != r.state"),
                 IsEmpty());
     EXPECT_THAT(Sql("SELECT number FROM gpu_leases GROUP BY number, run HAVING count(*) != 2"), IsEmpty());
     EXPECT_THAT(Sql("SELECT g.number FROM gpu_leases g JOIN runs r ON r.number = g.number AND r.run = g.run"

@@ -131,7 +131,7 @@ TEST_F(RegistryTest, WhatIsNotThereIsNamed) {
     record.id = id;
     for (const absl::Status& status :
          {registry->Run(id).status(), registry->Tasks(id).status(), registry->SetRun(record),
-          registry->SetTasks(id, {}), registry->Restart(id, Single()), registry->TakeGpus(id, 1, {0}).status()}) {
+          SetTasks(*registry, id, {}), registry->Restart(id, Single()), registry->TakeGpus(id, 1, {0}).status()}) {
       EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
       EXPECT_THAT(status.message(), HasSubstr(words));
     }
@@ -164,8 +164,8 @@ TEST_F(RegistryTest, StatesFollowTheDrawingOnly) {
         EXPECT_THAT(status.message(), HasSubstr("experiment " + id.ToString() + " is " + std::string(Name(from))));
       }
 
-      ASSERT_TRUE(registry->SetTasks(id, {Task("other", 0, from)}).ok());  // a new task may have any state
-      const absl::Status task = registry->SetTasks(id, {Task("other", 0, to)});
+      ASSERT_TRUE(SetTasks(*registry, id, {Task("other", 0, from)}).ok());  // a new task may have any state
+      const absl::Status task = SetTasks(*registry, id, {Task("other", 0, to)});
       EXPECT_EQ(task.ok(), allowed) << Name(from) << " -> " << Name(to) << ": " << task;
     }
   }
@@ -213,10 +213,10 @@ TEST_F(RegistryTest, TasksAreKeptInTheirOrder) {
   worker.restarts = 2;
   worker.exit = ExitStatus{.code = 0, .signal = 9};
   worker.reason = "used more than its 16 GB of memory";
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kPsJob, 0, RunState::kCreated), worker}).ok());
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kBuildJob, 0, RunState::kCreated)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kPsJob, 0, RunState::kCreated), worker}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kBuildJob, 0, RunState::kCreated)}).ok());
   clock_.Advance(absl::Seconds(1));
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kPsJob, 0, RunState::kPending)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kPsJob, 0, RunState::kPending)}).ok());
 
   const auto tasks = registry->Tasks(id).value();
   ASSERT_EQ(tasks.size(), 3U);
@@ -242,26 +242,27 @@ TEST_F(RegistryTest, ATaskIsInItsStateSinceItCameToIt) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
   const auto since = [&] { return registry->Tasks(id)->at(0).since; };
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kMasterJob, 0, RunState::kCreated)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kMasterJob, 0, RunState::kCreated)}).ok());
   const absl::Time created = clock_.Now();
   EXPECT_EQ(since(), created);
   clock_.Advance(absl::Seconds(3));
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kMasterJob, 0, RunState::kCreated)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kMasterJob, 0, RunState::kCreated)}).ok());
   EXPECT_EQ(since(), created);
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kMasterJob, 0, RunState::kPending)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kMasterJob, 0, RunState::kPending)}).ok());
   EXPECT_EQ(since(), clock_.Now());
   TaskRecord said = Task(kMasterJob, 0, RunState::kStarting);
   said.since = clock_.Now() - absl::Milliseconds(250);
-  ASSERT_TRUE(registry->SetTasks(id, {said}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {said}).ok());
   EXPECT_EQ(since(), said.since);
 }
 
 TEST_F(RegistryTest, OfTasksAllAreWrittenOrNone) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kPsJob, 0, RunState::kCreated), Task(kPsJob, 1, RunState::kFinished)}).ok());
+  ASSERT_TRUE(
+      SetTasks(*registry, id, {Task(kPsJob, 0, RunState::kCreated), Task(kPsJob, 1, RunState::kFinished)}).ok());
   const absl::Status status =
-      registry->SetTasks(id, {Task(kPsJob, 0, RunState::kPending), Task(kPsJob, 1, RunState::kRunning)});
+      SetTasks(*registry, id, {Task(kPsJob, 0, RunState::kPending), Task(kPsJob, 1, RunState::kRunning)});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(status.message(), HasSubstr("task 1.ps.2 is FINISHED, after which RUNNING may not come"));
   EXPECT_EQ(registry->Tasks(id)->at(0).state, RunState::kCreated);
@@ -273,7 +274,7 @@ TEST_F(RegistryTest, AnotherAttemptOfAnEndedExperiment) {
   EXPECT_EQ(registry->Restart(id, Single()).code(), absl::StatusCode::kFailedPrecondition);
   Bring(*registry, id, RunState::kRunning);
   EXPECT_THAT(registry->Restart(id, Single()).message(), HasSubstr("experiment 1 is RUNNING"));
-  ASSERT_TRUE(registry->SetTasks(id, {Task(kMasterJob, 0, RunState::kFailed)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, id, {Task(kMasterJob, 0, RunState::kFailed)}).ok());
   RunRecord run = Get(*registry, id);
   run.state = RunState::kFailed;
   run.reason = "master exited with 1";
@@ -314,7 +315,7 @@ TEST_F(RegistryTest, AnotherAttemptOfAGrid) {
   Bring(*registry, own, RunState::kFinished);
   EXPECT_EQ(registry->Restart(own, Grid(3)).code(), absl::StatusCode::kFailedPrecondition);  // its runs haven't ended
   for (int run = 1; run <= 3; ++run) {
-    ASSERT_TRUE(registry->SetTasks({number, run}, {Task(kMasterJob, 0, RunState::kFinished)}).ok());
+    ASSERT_TRUE(SetTasks(*registry, {number, run}, {Task(kMasterJob, 0, RunState::kFinished)}).ok());
     Bring(*registry, {number, run}, RunState::kFailed);
   }
   EXPECT_EQ(registry->Restart(own, Single()).code(), absl::StatusCode::kInvalidArgument);
@@ -376,7 +377,7 @@ TEST_F(RegistryTest, AnotherAttemptOfOneRunOfAGrid) {
 TEST_F(RegistryTest, WhatIsForgottenIsGoneAndItsNumberIsNotGivenAgain) {
   auto registry = Open();
   const int64_t number = Create(*registry, Grid(2));
-  ASSERT_TRUE(registry->SetTasks({number, 2}, {Task(kMasterJob, 0, RunState::kRunning)}).ok());
+  ASSERT_TRUE(SetTasks(*registry, {number, 2}, {Task(kMasterJob, 0, RunState::kRunning)}).ok());
   Bring(*registry, {number, 0}, RunState::kFinished);
   Bring(*registry, {number, 1}, RunState::kFinished);
   EXPECT_EQ(registry->Forget(number).code(), absl::StatusCode::kFailedPrecondition);  // run 2 hasn't ended

@@ -1,9 +1,11 @@
 // Tests registries of several hosts that share a MUSTER_HOME, and an index that is behind its files or is lost.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "muster/launch/registry/files/record_file.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/testing/registry_fixture.h"
@@ -45,6 +49,22 @@ class SharedHomeTest : public RegistryFixture {
     for (const RunRecord& run : runs) numbers.push_back(run.id.number);
     return numbers;
   }
+  static absl::Time TimeOf(const std::string& folder) {
+    struct stat info;
+    return stat(folder.c_str(), &info) == 0 ? absl::TimeFromTimespec(info.st_mtim) : absl::InfinitePast();
+  }
+  // Waits until what changes the folder gives it another time.
+  static absl::Status Outlast(const std::string& folder) {
+    timespec now{};
+    do {
+      clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    } while (absl::TimeFromTimespec(now) <= TimeOf(folder));
+    return absl::OkStatus();
+  }
+  // Returns when the folders were as the index of this host, which nobody shares, knows them.
+  std::string KnownTime() { return Sql("SELECT value FROM notes WHERE name = 'folders_ns'").at(0); }
+  RegistryPlace Alone() const { return {.database = home_.database(), .shared = false, .machine = MachineId::This()}; }
+  std::unique_ptr<Registry> OpenAlone() { return OpenWith(Alone()); }
   void Age(const std::string& file, absl::Duration by) {
     const auto time = std::filesystem::last_write_time(file) - std::chrono::nanoseconds(absl::ToInt64Nanoseconds(by));
     std::filesystem::last_write_time(file, time);
@@ -87,7 +107,7 @@ TEST_F(SharedHomeTest, AnotherHostSeesWhatIsStartedChangedAndEnded) {
   EXPECT_THAT(NumbersOf(*b), ElementsAre(1));
   EXPECT_EQ(b->Specification(1)->file_text, Single().file_text);
   Bring(*a, id, RunState::kRunning);
-  ASSERT_TRUE(a->SetTasks(id, {{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 7, .host = "h"}}).ok());
+  ASSERT_TRUE(SetTasks(*a, id, {{.task = {kWorkerJob, 0}, .state = RunState::kRunning, .pid = 7, .host = "h"}}).ok());
   EXPECT_EQ(Get(*b, id).state, RunState::kRunning);
   ASSERT_THAT(*b->Tasks(id), SizeIs(1));
   EXPECT_EQ(b->Tasks(id)->at(0), a->Tasks(id)->at(0));
@@ -96,6 +116,47 @@ TEST_F(SharedHomeTest, AnotherHostSeesWhatIsStartedChangedAndEnded) {
   Bring(*a, id, RunState::kFinished);
   EXPECT_EQ(Get(*b, id).state, RunState::kFinished);
   EXPECT_EQ(Get(*b, id).ended, clock_.Now());
+}
+
+// A command after it needn't list all that have ever been.
+TEST_F(SharedHomeTest, AStartNotesThatItsFolderIsKnown) {
+  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.experiments()).ok());
+  ASSERT_TRUE(Outlast(home_.experiments()).ok());
+  const auto registry = OpenAlone();
+  const auto outlast = [this](const ExperimentId& /*id*/) { return Outlast(home_.experiments()); };
+  for (int starts = 0; starts < 3; ++starts) {
+    ASSERT_TRUE(registry->Create(Single(), outlast).ok());
+    EXPECT_EQ(KnownTime(), absl::StrCat(absl::ToUnixNanos(TimeOf(home_.experiments()))));
+  }
+}
+
+TEST_F(SharedHomeTest, AFolderThatAnotherHostFillsAfterItWasListedIsFound) {
+  const auto other = OpenOn("b");
+  const auto listed = [this](const ExperimentId& /*id*/) {
+    return Outlast(home_.experiments()).ok() ? Registry::OpenAt(home_, Alone(), clock_).status() : absl::OkStatus();
+  };
+  const ExperimentId id{*other->Create(Single(), listed), 0};
+  Bring(*other, id, RunState::kFinished);
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1));
+}
+
+TEST_F(SharedHomeTest, AFolderThatAnotherHostMakesDuringAStartIsFound) {
+  const auto elsewhere = [this](const ExperimentId& /*id*/) {
+    const auto other = OpenOn("b");
+    Bring(*other, {Create(*other, Single()), 0}, RunState::kFinished);
+    return Outlast(home_.experiments());
+  };
+  ASSERT_TRUE(OpenAlone()->Create(Single(), elsewhere).ok());
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1, 2));
+}
+
+TEST_F(SharedHomeTest, AFolderThatAnotherHostMadeBeforeAStartIsFoundAfterIt) {
+  const auto first = OpenAlone();
+  const auto outlast = [this](const ExperimentId& /*id*/) { return Outlast(home_.experiments()); };
+  const auto other = OpenOn("b");
+  Bring(*other, {Create(*other, Single()), 0}, RunState::kFinished);
+  for (const int64_t number : {2, 3}) EXPECT_EQ(*first->Create(Single(), outlast), number);
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1, 2, 3));
 }
 
 TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
@@ -148,7 +209,7 @@ TEST_F(SharedHomeTest, WhatIsForgottenVanishesElsewhere) {
 TEST_F(SharedHomeTest, AnotherAttemptIsSeenElsewhere) {
   auto a = OpenOn("a"), b = OpenOn("b");
   const ExperimentId id{Create(*a, Single()), 0};
-  ASSERT_TRUE(a->SetTasks(id, {{.task = {kWorkerJob, 0}, .state = RunState::kFinished}}).ok());
+  ASSERT_TRUE(SetTasks(*a, id, {{.task = {kWorkerJob, 0}, .state = RunState::kFinished}}).ok());
   Bring(*a, id, RunState::kFailed);
   ASSERT_TRUE(b->Reconcile().ok());
   EXPECT_THAT(NumbersOf(*b, /*only_open=*/true), IsEmpty());
@@ -320,7 +381,7 @@ TEST_F(SharedHomeTest, AnIndexThatIsLostIsMadeAnew) {
                     .restarts = 3,
                     .exit = ExitStatus{.code = 3},
                     .reason = "\xff reason"};
-    ASSERT_TRUE(registry->SetTasks({1, 0}, {task}).ok());
+    ASSERT_TRUE(SetTasks(*registry, {1, 0}, {task}).ok());
     ASSERT_THAT(*registry->TakeGpus({1, 0}, 2, {0, 1, 2}), SizeIs(2));
     Bring(*registry, {grid, 1}, RunState::kFailed);
     Bring(*registry, {3, 0}, RunState::kKilled);

@@ -119,9 +119,10 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenAs(const std
   if (code != SQLITE_OK) return database->Error(code);
   sqlite3_busy_timeout(handle, static_cast<int>(absl::ToInt64Milliseconds(kBusyTimeout)));
   // Keeps the files -wal and -shm when the last user closes: without them a database in a read-only folder can't be
-  // read.
+  // read. The first is empty then, so that the next user has nothing to read in it.
   int stay = 1;
   sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &stay);
+  RETURN_IF_ERROR(database->Execute("PRAGMA journal_size_limit = 0"));
   RETURN_IF_ERROR(database->Value("SELECT count(*) FROM sqlite_schema").status());
   return database;
 }

@@ -18,12 +18,14 @@ class IdleTasks {
   static constexpr absl::Duration kLookEvery = absl::Seconds(30);
   static constexpr double kIdleShare = 0.02;
 
-  // `cpu_seconds`: what the task's processes have used so far.
-  IdleTasks(absl::Duration grace, std::function<double(const TaskId&)> cpu_seconds)
-      : grace_(grace), cpu_seconds_(std::move(cpu_seconds)) {}
+  // Returns what the processes of each of these tasks have used so far; none: unknown. It looks at all of a machine's
+  // processes, so it is asked once for all tasks.
+  using CpuSeconds = std::function<std::map<TaskId, double>(const std::vector<TaskId>& tasks)>;
+
+  IdleTasks(absl::Duration grace, CpuSeconds cpu_seconds) : grace_(grace), cpu_seconds_(std::move(cpu_seconds)) {}
 
   // From now on.
-  void Watch(const TaskId& task, absl::Time now);
+  void Watch(const std::vector<TaskId>& tasks, absl::Time now);
   void NoteOutput(const TaskId& task, absl::Time now);
   void Forget(const TaskId& task) { tasks_.erase(task); }
   // Returns when to call Take; InfiniteFuture if nothing is watched.
@@ -39,7 +41,7 @@ class IdleTasks {
   };
 
   const absl::Duration grace_;
-  const std::function<double(const TaskId&)> cpu_seconds_;
+  const CpuSeconds cpu_seconds_;
   std::map<TaskId, State> tasks_;
 };
 

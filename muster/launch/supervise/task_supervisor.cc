@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -262,8 +263,9 @@ void TaskSupervisor::FollowAll(const TaskId& task, const ExitStatus& status) {
 // Only the program knows what a worker does after the chief's end. But one that does nothing at all would keep the run
 // for ever.
 void TaskSupervisor::WatchIdleWorkers() {
-  for (const TaskId& task : running_)
-    if (IsTrainer(task)) idle_.Watch(task, clock_.Now());
+  std::vector<TaskId> trainers;
+  std::copy_if(running_.begin(), running_.end(), std::back_inserter(trainers), IsTrainer);
+  idle_.Watch(trainers, clock_.Now());
 }
 
 void TaskSupervisor::EndIdleWorkers() {

@@ -73,9 +73,9 @@ struct TaskSupervisorOptions {
   // How long ps may take to end by themselves when they are left alone after success; muster's own do so.
   absl::Duration server_grace = absl::Milliseconds(500);
   // With kAllDecide: how long a worker may neither write nor compute once the chief has ended well (IdleTasks). After
-  // that it has `stop_grace` from being asked to end to being killed. `cpu_seconds`: what a task has used so far.
+  // that it has `stop_grace` from being asked to end to being killed.
   absl::Duration idle_grace = absl::InfiniteDuration();
-  std::function<double(const TaskId& task)> cpu_seconds;
+  IdleTasks::CpuSeconds cpu_seconds;
   // When each task is restarted, and how often. The first restart comes at once, later ones after a pause that starts
   // at the policy's and doubles with every life shorter than `steady_life`. A longer life resets this. Empty: no
   // restarts.

@@ -73,13 +73,19 @@ class ExperimentTest : public testing::Test {
   std::set<TaskId> ended_;          // under an earlier supervisor
   std::map<TaskId, int> restarts_;  // likewise
   std::map<TaskId, double> cpu_seconds_;
+  int looks_ = 0;  // at what tasks have used
   SimulatedClock clock_;
   NotingBackend backend_;
 
  private:
   void Make() {
     TaskSupervisorOptions options{.chief = chief_, .rule = EndRule::kAllDecide, .idle_grace = absl::Minutes(10)};
-    options.cpu_seconds = [this](const TaskId& task) { return cpu_seconds_[task]; };
+    options.cpu_seconds = [this](const std::vector<TaskId>& tasks) {
+      ++looks_;
+      std::map<TaskId, double> used;
+      for (const TaskId& task : tasks) used[task] = cpu_seconds_[task];
+      return used;
+    };
     options.restart_policy = [this](const TaskId& task) {
       const auto found = policies_.find(task);
       return found == policies_.end() ? RestartPolicy{.when = RestartWhen::kNever} : found->second;
@@ -184,6 +190,15 @@ TEST_F(ExperimentTest, AWorkerThatHangsAfterTheMasterHasFinishedIsEndedAndTheRun
                                      "worker:0 KILLED: was killed by signal 9 (killed)"));
   AdvanceToDeadline();
   EXPECT_THAT(backend_.Take(), ElementsAre("ps:0 gently"));
+}
+
+// Each look goes through all processes of the machine.
+TEST_F(ExperimentTest, AfterTheMasterAllWorkersAreLookedAtAtOnce) {
+  tasks_ = {kMaster, kWorker0, kWorker1};
+  supervisor().OnExit(kMaster, {});
+  EXPECT_EQ(looks_, 1);
+  AdvanceToDeadline();
+  EXPECT_EQ(looks_, 2);
 }
 
 TEST_F(ExperimentTest, AWorkerThatComputesOrWritesAfterTheMasterHasFinishedIsLeftAlone) {

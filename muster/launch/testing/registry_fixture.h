@@ -12,12 +12,19 @@
 #include "absl/status/status.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
+#include "muster/base/status_macros.h"
 #include "muster/base/testing/scratch_folder.h"
 #include "muster/launch/registry/home.h"
 #include "muster/launch/registry/registry.h"
 #include "muster/launch/registry/run_lock.h"
 
 namespace muster {
+
+// Writes these rows of a run's tasks.
+inline absl::Status SetTasks(Registry& registry, const ExperimentId& id, const std::vector<TaskRecord>& tasks) {
+  ASSIGN_OR_RETURN(const RunRecord run, registry.Run(id));
+  return registry.SetRun(run, tasks);
+}
 
 class RegistryFixture : public ::testing::Test {
  protected:

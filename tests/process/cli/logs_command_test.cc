@@ -57,7 +57,7 @@ class LogsCommandTest : public ::testing::Test {
   void SetTasks(const ExperimentId& id, const std::vector<TaskId>& tasks) {
     std::vector<TaskRecord> records;
     for (const TaskId& task : tasks) records.push_back({.task = task});
-    EXPECT_TRUE(registry_->SetTasks(id, records).ok());
+    EXPECT_TRUE(registry_->SetRun(registry_->Run(id).value(), records).ok());
   }
   void SetState(const ExperimentId& id, RunState state) {
     auto run = registry_->Run(id).value();

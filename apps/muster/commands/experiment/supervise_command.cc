@@ -44,13 +44,6 @@ struct SuperviseFlags {
   std::string refused;  // why the job can't have its hosts: nothing is started
 };
 
-absl::StatusOr<bool> IsGrid(const Home& home, const ExperimentId& id) {
-  if (id.run > 0) return false;
-  ASSIGN_OR_RETURN(const auto registry, OpenOnceThereIsRoom(home));
-  ASSIGN_OR_RETURN(const RunRecord run, registry->Run(id));
-  return run.runs > 0;
-}
-
 absl::StatusOr<Home> OpenOwnHome() {
   const auto folder = ReadEnvironment().home;
   if (!folder.has_value()) return absl::InvalidArgumentError("neither MUSTER_HOME nor HOME is set; set one of them");
@@ -68,9 +61,11 @@ absl::StatusOr<int> Supervise(const ExperimentId& id, RunLock lock) {
   const PrivateFiles private_files;
   ASSIGN_OR_RETURN(const Home home, OpenOwnHome());
   const SupervisorSetting setting = SettingHere(private_files);
-  ASSIGN_OR_RETURN(const bool grid, IsGrid(home, id));
-  if (grid) return RunGrid(home, id.number, std::move(lock), setting);
-  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home, id, std::move(lock), setting));
+  ASSIGN_OR_RETURN(const auto registry, OpenOnceThereIsRoom(home));
+  ASSIGN_OR_RETURN(const RunRecord run, registry->Run(id));
+  const bool is_grid = id.run == 0 && run.runs > 0;
+  if (is_grid) return RunGrid(home, *registry, id.number, std::move(lock), setting);
+  ASSIGN_OR_RETURN(const ExperimentEnd end, RunExperiment(home, *registry, id, std::move(lock), setting));
   return end.exit_code;
 }
 
