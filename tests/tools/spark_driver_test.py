@@ -818,6 +818,25 @@ class JvmTest(unittest.TestCase):
             pass
         return os.read(self.pipe, 100)
 
+    def test_a_signal_is_heard_once_there_is_something_to_end(self):
+        self.submits("exec sleep 1000")
+        popen = subprocess.Popen
+
+        def told_to_end_meanwhile(*words, **options):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return popen(*words, **options)
+
+        def on_signal(_number, _frame):
+            raise SystemExit
+
+        self.addCleanup(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, on_signal))
+        with mock.patch.object(subprocess, "Popen", told_to_end_meanwhile), self.assertRaises(SystemExit):
+            self.start()
+        status = pathlib.Path(f"/proc/{self.jvm.program.pid}/status").read_text(encoding="ascii")
+        self.assertIn("\nSigBlk:\t0000000000000000\n", status)
+        self.jvm.end(0)
+        self.assertEqual(self.next(), b"")
+
     def test_a_driver_that_is_told_to_end_while_it_hangs_ends_it(self):
         self.submits("sleep 1000 & echo hangs >&9; trap '' TERM; wait; wait")
         driver = self.driver()

@@ -15,10 +15,11 @@ from spark_client import SUBMIT
 LOOK = 0.1  # seconds between two looks whether it has started
 
 
-def end_with_driver():
-    """Runs in the child. By SIGKILL a JVM would leave files and executors."""
+def end_with_driver(blocked):
+    """Runs in the child. By SIGKILL a JVM would leave files and executors. `blocked`: the signals that the driver doesn't hear."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver says when it ends
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 class Jvm:
@@ -30,13 +31,18 @@ class Jvm:
         must live as long as the JVM. `until`: by time.monotonic(), which is `seconds` after the beginning."""
         with tempfile.TemporaryDirectory() as folder:
             told = os.path.join(folder, "told")  # is there once it is complete
-            self.program = subprocess.Popen(
-                [os.path.join(home, SUBMIT), *words],
-                stdin=subprocess.PIPE,
-                env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": told},
-                start_new_session=True,
-                preexec_fn=end_with_driver,
-            )
+            # A signal that ends the driver is heard once there is a program to end.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+            try:
+                self.program = subprocess.Popen(
+                    [os.path.join(home, SUBMIT), *words],
+                    stdin=subprocess.PIPE,
+                    env={**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": told},
+                    start_new_session=True,
+                    preexec_fn=lambda: end_with_driver(before),
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             while not os.path.exists(told):
                 if self.has_ended():
                     raise NoHosts(spark_texts.NO_JVM)
