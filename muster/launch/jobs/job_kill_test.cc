@@ -1,12 +1,12 @@
 #include "muster/launch/jobs/job_kill.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "muster/base/testing/full_disk.h"
 #include "muster/launch/jobs/far_jobs.h"
 #include "muster/launch/registry/files/machine_id.h"
 #include "muster/launch/registry/files/requests.h"
@@ -133,17 +133,11 @@ TEST_F(JobKillTest, ASecondThoughtIsAnotherRequestWithItsOwnTime) {
 // An empty file takes no room, a request does.
 TEST_F(JobKillTest, WithoutRoomForARequestTheScriptIsAskedAtOnceAndTheJobCancelledAtASecondThought) {
   JobKill kill = Kill(JobPhase::kRuns);
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto ignored = signal(SIGXFSZ, SIG_IGN);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  std::optional<FullDisk> full(std::in_place, 0);
   const absl::Status begun = kill.Begin(/*now=*/false);
   const auto asked = engine_.ended;
   const absl::Status at_once = kill.KillNow();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, ignored);
+  full.reset();
   EXPECT_EQ(begun, absl::OkStatus());
   EXPECT_THAT(asked, ElementsAre(Pair("17", JobEnd::kAsk)));
   EXPECT_EQ(at_once, absl::OkStatus());

@@ -1,19 +1,19 @@
 #include "muster/launch/project/project_tree.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "muster/base/testing/full_disk.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::project_tree_test {
@@ -352,27 +352,22 @@ TEST_F(ProjectTreeTest, VanishedBetweenHashingAndCopyingLeavesNothing) {
   EXPECT_THAT(Trees(), IsEmpty());
 }
 
-// A limit of the process simulates the full disk.
 TEST_F(ProjectTreeTest, AFullDiskNamesTheFolderAndLeavesNothing) {
   project_.Write("a/large", std::string(1 << 20, 'a'));
   const ProjectFiles files = List();
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
-  const rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  constexpr rlim_t kRoom = 4096;
+  std::optional<FullDisk> disk(std::in_place, kRoom);
   const auto full = Store(files);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  disk.reset();
   EXPECT_FALSE(full.ok());
   EXPECT_THAT(std::string(full.status().message()), HasSubstr(trees_));
   EXPECT_THAT(std::string(full.status().message()), HasSubstr("muster gc"));
   EXPECT_THAT(Trees(), IsEmpty());
 
   const std::string tree = trees_ + "/" + Hash();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  disk.emplace(kRoom);
   const absl::Status copied = CopyTree(tree, home_ / "work");
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, handler);
+  disk.reset();
   EXPECT_THAT(std::string(copied.message()), HasSubstr(home_ / "work"));
   EXPECT_FALSE(home_.Has("work"));
 }

@@ -1,14 +1,14 @@
 #include "muster/launch/registry/registry.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/base/testing/full_disk.h"
 #include "muster/launch/testing/registry_fixture.h"
 
 namespace muster::registry_test {
@@ -407,22 +407,15 @@ TEST_F(RegistryTest, GpusHaveOneOwner) {
   EXPECT_THAT(*registry->TakeGpus(first, 2, {7, 7}), IsEmpty());  // one GPU, named twice
 }
 
-// This process's file size limit simulates the full disk.
 TEST_F(RegistryTest, AFullDiskChangesNothing) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
   NewExperiment large = Single();
   large.file_text = std::string(500000, '#');
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto ignored = signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 200000;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::optional<FullDisk> disk(std::in_place, 200000);
   const absl::Status full = registry->Create(large).status();
   const absl::Status other = SetState(*registry, id, RunState::kPending);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, ignored);
+  disk.reset();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_TRUE(other.ok()) << other;  // there is room for that
   EXPECT_EQ(registry->List({})->size(), 1U);

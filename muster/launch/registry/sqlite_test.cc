@@ -1,16 +1,17 @@
 #include "muster/launch/registry/sqlite.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/full_disk.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::sqlite_test {
@@ -175,19 +176,13 @@ TEST_F(SqliteTest, AFullDatabaseIsExhaustedAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(Rows(*database), 1);
 }
 
-// This process's file size limit simulates the full disk: the write itself fails.
+// The write itself fails.
 TEST_F(SqliteTest, AWriteThatFailsForLackOfRoomTakesNothingWithIt) {
   auto database = WithTable();
   ASSERT_TRUE(Insert(*database, 1, "before").ok());
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto ignored = signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 60000;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::optional<FullDisk> disk(std::in_place, 60000);
   const absl::Status full = Insert(*database, 2, std::string(200000, 'x'));
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, ignored);
+  disk.reset();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_EQ(Rows(*database), 1);
   EXPECT_TRUE(Insert(*database, 2, std::string(200000, 'x')).ok());

@@ -1,16 +1,17 @@
 #include "muster/launch/registry/files/record_file.h"
 
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "muster/base/files/file_system.h"
+#include "muster/base/testing/full_disk.h"
 #include "muster/base/testing/scratch_folder.h"
 
 namespace muster::record_file_test {
@@ -100,16 +101,10 @@ TEST_F(RecordFileTest, AWriterThatKnowsOfMoreThanIsThereIsRefused) {
 
 TEST_F(RecordFileTest, WhatDoesNotFitLeavesItAsItWas) {
   const uint64_t first = Append(0, "one");
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto ignored = signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = first + 100;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::optional<FullDisk> disk(std::in_place, first + 100);
   const auto full = AppendRecord(path_, first, std::string(1000, 'x'), Durability::kProcess);
   const absl::Status replaced = ReplaceFile(path_, std::string(1000, 'x'), Durability::kDisk);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, ignored);
+  disk.reset();
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted) << full.status();
   EXPECT_EQ(replaced.code(), absl::StatusCode::kResourceExhausted) << replaced;
   EXPECT_EQ(std::filesystem::file_size(path_), first);
