@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "muster/base/testing/built_at.h"
 #include "tests/process/kubernetes/kubernetes_experiment.h"
 #include "tests/process/testing/by_hand.h"
 
@@ -84,12 +83,7 @@ TEST_F(KubernetesExperiment, AnExperimentGoesOnWithoutTheApiServerAndItsLogsCome
 // The memory of a pod is its tasks' together; the ps has what is stated for it, and knows it.
 TEST_F(KubernetesExperiment, AModelThatItsPsMayNotHaveIsRefusedBeforeTraining) {
   pods_ = "nodes: 1";
-  Write("muster.yml",
-        absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: {count: 1, resources: "
-                     "{mem: 100MB}}, worker: 1}}\n  run: ",
-                     BinFolder(), "/toy_worker --width=40000000 --steps=10 --model_dir=$OUTPUT_DIR\n"));
-  const Said said = Muster({"train"});
-  EXPECT_NE(said.exit_code, 0);
+  const Said said = TrainALargerModelThanItsPsMayHave();
   EXPECT_THAT(said.out,
               ContainsRegex("no memory for the model: [1-9][0-9]+ MiB are needed for variables, slots and undo "
                             "\\(its limit of 100 MiB leaves [1-9][0-9]* MiB\\)"));

@@ -145,6 +145,17 @@ void ExperimentsTest::WriteExperiment(const std::string& train) {
   Write("muster.yml", text);
 }
 
+Said ExperimentsTest::TrainALargerModelThanItsPsMayHave() {
+  Write("muster.yml",
+        absl::StrCat("project: toy\ntrain:\n  framework: muster\n  muster: {distributed: {ps: {count: 1, resources: "
+                     "{mem: 100MB}}, worker: 1}}\n  run: ",
+                     BinFolder(), "/toy_worker --width=40000000 --steps=10 --model_dir=$OUTPUT_DIR\n"));
+  Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0);
+  EXPECT_FALSE(absl::StrContains(said.out, "step = ")) << said.out;
+  return said;
+}
+
 std::string ExperimentsTest::WriteProgram(const std::string& name, const std::string& script) const {
   const std::filesystem::path folder = Aside("bin");
   std::filesystem::create_directories(folder);

@@ -42,6 +42,8 @@ class ExperimentsTest : public ::testing::Test {
   void Write(const std::string& path, const std::string& text);
   // Writes muster.yml: project toy, framework any, and these lines of its section `train`.
   void WriteExperiment(const std::string& train);
+  // Trains a model of 160 MB whose ps may have 100 MB, as muster.yml states, and which must fail before training.
+  Said TrainALargerModelThanItsPsMayHave();
   // Writes a shell script into a folder beside the project, and returns the folder: for PATH.
   std::string WriteProgram(const std::string& name, const std::string& script) const;
   std::string Read(const std::string& path) const;  // a file (below MUSTER_HOME if relative); "" if there is none
