@@ -345,6 +345,7 @@ absl::StatusOr<int> Submit(OpenedHome& opened, const Submission& submission, con
   const InterruptFd interrupt;
   const absl::Time submitted = RealClock().Now();
   ASSIGN_OR_RETURN(const Started started, Start(opened, submission, interrupt));
+  static_cast<void>(opened.registry->KnowFolders());  // while its supervisor begins; the next command would do it
   const ExperimentId& id = started.id;
   ASSIGN_OR_RETURN(const RunRecord run, opened.registry->Run(id));
   const bool waits = WaitsForSubmission(opened.home, run);

@@ -36,15 +36,16 @@ constexpr char kRunPlaces[] =
     "SELECT run, records FROM runs WHERE number = ?1 AND (run = ?2 OR (?2 = 0 AND ended_us IS NULL)) ORDER BY run";
 // By so much other hosts' clocks may differ, and for so long a host may take to fill a folder that it has made.
 constexpr int64_t kSettledNs = 10'000'000'000;
+constexpr int64_t kSecondNs = 1'000'000'000;
 // To read more than so many experiments may take seconds on a network file system.
 constexpr size_t kMany = 1000;
 
 int64_t Nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 
-IndexRefresh::Folders LookAt(const std::string& folder) {
+// Returns when names were last added to the folder or removed from it; 0: it isn't there.
+int64_t TimeOfFolder(const std::string& folder) {
   struct stat info;
-  if (stat(folder.c_str(), &info) != 0) return {};
-  return {.time = Nanoseconds(info.st_mtim), .links = static_cast<int64_t>(info.st_nlink)};
+  return stat(folder.c_str(), &info) == 0 ? Nanoseconds(info.st_mtim) : 0;
 }
 
 absl::StatusOr<int64_t> KnownTime(SqliteDatabase& database) {
@@ -149,7 +150,7 @@ absl::Status IndexRefresh::Several(bool ended_too) {
   if (database_.read_only()) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::set<int64_t> candidates, Numbers(database_, kOpenNumbers));
   candidates.merge(NumbersIn(home_.open_folder()));
-  const int64_t time = LookAt(home_.experiments()).time;
+  const int64_t time = TimeOfFolder(home_.experiments());
   ASSIGN_OR_RETURN(const int64_t known_time, KnownTime(database_));
   const bool folders_changed = ended_too && time != known_time;
   bool settled = folders_changed && IsSettled(time);  // asked before the folders are listed
@@ -162,11 +163,14 @@ absl::Status IndexRefresh::Several(bool ended_too) {
                         std::inserter(candidates, candidates.end()));
     std::set_difference(rows.begin(), rows.end(), folders.begin(), folders.end(), std::inserter(gone, gone.end()));
     if (!folders.empty()) greatest = *folders.rbegin();
-    const auto is_empty = [&](int64_t number) {
-      return !rows.contains(number) && SignatureOf(home_.experiment_file(number)).empty();
-    };
+    // Its folder stays when it is forgotten.
+    if (rows.contains(greatest) && IsEmpty(greatest)) gone.insert(greatest);
     // Another host may be about to fill one.
-    if (std::any_of(folders.begin(), folders.end(), is_empty)) settled = SinceFileTime(time) > kSettledNs;
+    const auto may_be_filled = [&](int64_t number) {
+      return !rows.contains(number) && IsEmpty(number) &&
+             SinceFileTime(TimeOfFolder(home_.folder({.number = number}))) <= kSettledNs;
+    };
+    if (std::any_of(folders.begin(), folders.end(), may_be_filled)) settled = false;
   }
   std::vector<int64_t> behind;
   for (const int64_t number : candidates) {
@@ -178,49 +182,37 @@ absl::Status IndexRefresh::Several(bool ended_too) {
     std::fprintf(stderr, "muster: reading %zu experiments of %s that this host's index doesn't have yet\n",
                  behind.size(), home_.path().c_str());
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_, Durability::kProcess));
-  for (const int64_t number : behind) RETURN_IF_ERROR(Absorb(number, 0));
+  for (const int64_t number : behind) {
+    ASSIGN_OR_RETURN(const bool is_known, Absorb(number, 0));
+    settled = settled && is_known;
+  }
   // Looks again: another command may have made it between the two lists.
   for (const int64_t number : gone)
-    if (SignatureOf(home_.folder({.number = number})).empty()) RETURN_IF_ERROR(DropExperiment(database_, number));
+    if (IsEmpty(number)) RETURN_IF_ERROR(DropExperiment(database_, number));
   if (settled) RETURN_IF_ERROR(SetNumber(database_, kNoteTime, time));
   RETURN_IF_ERROR(
       SetNumber(database_, "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'experiments'", greatest));
   return transaction.Commit();
 }
 
-absl::StatusOr<std::optional<IndexRefresh::Folders>> IndexRefresh::KnownFolders() {
-  const Folders present = LookAt(home_.experiments());
-  ASSIGN_OR_RETURN(const int64_t known_time, KnownTime(database_));
-  return present.time == known_time ? std::optional(present) : std::nullopt;
-}
-
-// Any host takes the next number that is free. The order of the looks matters: what comes after the first has a later
-// time, because that of the clock is later already.
-absl::Status IndexRefresh::NoteOneMore(const Folders& before, int64_t number) {
-  if (place_.shared) return absl::OkStatus();
-  const Folders now = LookAt(home_.experiments());
-  const bool is_one_more = now.links == 1 || now.links == before.links + 1;
-  if (!is_one_more || !IsSettled(now.time) || LookAt(home_.folder({.number = number + 1})).time != 0)
-    return absl::OkStatus();
-  return SetNumber(database_, kNoteTime, now.time);
-}
-
 absl::Status IndexRefresh::One(int64_t number, int run) {
   if (database_.read_only()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool is_behind, IsBehind(number, run));
   if (!is_behind) return absl::OkStatus();
-  if (database_.in_transaction()) return Absorb(number, run);
+  if (database_.in_transaction()) return Absorb(number, run).status();
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_, Durability::kProcess));
-  RETURN_IF_ERROR(Absorb(number, run));
+  RETURN_IF_ERROR(Absorb(number, run).status());
   return transaction.Commit();
 }
 
-// A local file system's times are those of the coarse clock, which later changes may have as long as it stands still. A
-// later time than that comes from a kernel that gives each change its own time once somebody has looked.
+// A file system of this host takes its times from the coarse clock, so what changes once that has gone on has a later
+// time. Some keep whole seconds only, or two.
 bool IndexRefresh::IsSettled(int64_t time) const {
-  const int64_t since = SinceFileTime(time);
-  return place_.shared ? since > kSettledNs : since != 0;
+  const bool is_coarse = place_.shared || time % kSecondNs == 0;
+  return SinceFileTime(time) > (is_coarse ? kSettledNs : 0);
 }
+
+bool IndexRefresh::IsEmpty(int64_t number) const { return SignatureOf(home_.experiment_file(number)).empty(); }
 
 absl::StatusOr<bool> IndexRefresh::IsBehind(int64_t number, int run) {
   ASSIGN_OR_RETURN(const std::optional<std::string> known, KnownSignature(database_, number));
@@ -232,12 +224,18 @@ absl::StatusOr<bool> IndexRefresh::IsBehind(int64_t number, int run) {
   });
 }
 
-absl::Status IndexRefresh::Absorb(int64_t number, int run) {
+absl::StatusOr<bool> IndexRefresh::Absorb(int64_t number, int run) {
   ASSIGN_OR_RETURN(const std::optional<std::string> known, KnownSignature(database_, number));
   const std::string signature = SignatureOf(home_.experiment_file(number));
-  if (signature.empty()) return known.has_value() ? DropExperiment(database_, number) : absl::OkStatus();
+  if (signature.empty()) {
+    if (known.has_value()) RETURN_IF_ERROR(DropExperiment(database_, number));
+    return true;
+  }
   const bool is_new = known.value_or("") != signature;
-  if (is_new) RETURN_IF_ERROR(AbsorbExperiment(number));
+  bool is_known = true;
+  if (is_new) {
+    ASSIGN_OR_RETURN(is_known, AbsorbExperiment(number));
+  }
   // Runs that have begun again are open now.
   ASSIGN_OR_RETURN(const std::vector<RunPlace> places, PlacesOf(database_, number, is_new ? 0 : run));
   for (const RunPlace& place : places) {
@@ -245,10 +243,10 @@ absl::Status IndexRefresh::Absorb(int64_t number, int run) {
     const uint64_t size = SizeOfFile(home_.records(id));
     if (size != place.records) RETURN_IF_ERROR(AbsorbRecords(id, size < place.records ? 0 : place.records));
   }
-  return absl::OkStatus();
+  return is_known;
 }
 
-absl::Status IndexRefresh::AbsorbExperiment(int64_t number) {
+absl::StatusOr<bool> IndexRefresh::AbsorbExperiment(int64_t number) {
   const std::string path = home_.experiment_file(number);
   const std::string signature = SignatureOf(path);
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(path));
@@ -256,7 +254,7 @@ absl::Status IndexRefresh::AbsorbExperiment(int64_t number) {
   if (!file.ok() || file->number != number) {
     std::fprintf(stderr, "muster: %s can't be used: %s\n", path.c_str(),
                  file.ok() ? "it is another experiment's" : std::string(file.status().message()).c_str());
-    return absl::OkStatus();
+    return false;
   }
   ASSIGN_OR_RETURN(SqliteStatement upsert,
                    database_.Prepare("INSERT INTO experiments (number, project, folder, tree, runs, file_name, options,"
@@ -275,7 +273,8 @@ absl::Status IndexRefresh::AbsorbExperiment(int64_t number) {
     if (other.has_value()) asked.output_dir = PathOnThisSide(*other, home_.path(), asked.output_dir);
     RETURN_IF_ERROR(ApplyAskedRun(database_, number, asked));
   }
-  return DropRunsAbove(database_, number, runs);
+  RETURN_IF_ERROR(DropRunsAbove(database_, number, runs));
+  return true;
 }
 
 absl::Status IndexRefresh::AbsorbRecords(const ExperimentId& id, uint64_t from) {

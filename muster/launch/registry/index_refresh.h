@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,25 +27,17 @@ class IndexRefresh {
   // Looks at one experiment and its open runs only; `run` (not 0): only at it. Within a transaction or outside of any.
   [[nodiscard]] absl::Status One(int64_t number, int run = 0);
 
-  // What a change finds before it makes a folder for an experiment.
-  struct Folders {
-    int64_t time = 0;   // when names were last added or removed, in ns; 0: experiments/ isn't there yet
-    int64_t links = 2;  // two, and one for each folder; 1: the file system doesn't count them
-  };
-  // Within a transaction, before it. nullopt: the index may not know all folders.
-  absl::StatusOr<std::optional<Folders>> KnownFolders();
-  // In the same transaction: notes that the index knows all folders with that experiment's, which is new, unless
-  // another host may have made or removed one meanwhile. So the next command needn't list them. For a file system of
-  // this host.
-  [[nodiscard]] absl::Status NoteOneMore(const Folders& before, int64_t number);
-
  private:
   [[nodiscard]] absl::Status Several(bool ended_too);
-  // Returns whether whatever changes a folder from now on will give it another time than this, which it has.
+  // Returns whether whatever changes a folder from now on will give it another time than this, which it had just now.
   bool IsSettled(int64_t time) const;
+  // Returns whether its folder has no experiment.json, or isn't there.
+  bool IsEmpty(int64_t number) const;
   absl::StatusOr<bool> IsBehind(int64_t number, int run);
-  [[nodiscard]] absl::Status Absorb(int64_t number, int run);
-  [[nodiscard]] absl::Status AbsorbExperiment(int64_t number);
+  // Returns false if it was passed over.
+  absl::StatusOr<bool> Absorb(int64_t number, int run);
+  // Returns false if the file can't be used, which is said.
+  absl::StatusOr<bool> AbsorbExperiment(int64_t number);
   [[nodiscard]] absl::Status AbsorbRecords(const ExperimentId& id, uint64_t from);
 
   SqliteDatabase& database_;

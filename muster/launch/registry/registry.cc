@@ -98,7 +98,6 @@ absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepa
   const NewExperiment experiment = WithKeptVariables(asked);
   ASSIGN_OR_RETURN(StateChange change, BeginChange(Durability::kDisk));
   ASSIGN_OR_RETURN(const int64_t above, database_->Value("SELECT seq FROM sqlite_sequence WHERE name = 'experiments'"));
-  ASSIGN_OR_RETURN(const std::optional<IndexRefresh::Folders> known, refresh_->KnownFolders());
   ASSIGN_OR_RETURN(const int64_t number, change.ClaimNumber(above));
   ASSIGN_OR_RETURN(SqliteStatement insert,
                    database_->Prepare("INSERT INTO experiments"
@@ -113,10 +112,11 @@ absl::StatusOr<int64_t> Registry::Create(const NewExperiment& asked, const Prepa
     RETURN_IF_ERROR(InsertRun({number, static_cast<int>(i) + 1}, experiment.tree, experiment.runs[i]));
   if (before_others_see_it) RETURN_IF_ERROR(before_others_see_it(own));
   RETURN_IF_ERROR(change.WriteExperiment(number));
-  if (known.has_value() && number == above + 1) RETURN_IF_ERROR(refresh_->NoteOneMore(*known, number));
   RETURN_IF_ERROR(change.Commit(clock_.Now()));
   return number;
 }
+
+absl::Status Registry::KnowFolders() { return refresh_->All(); }
 
 absl::Status Registry::InsertRun(const ExperimentId& id, const std::string& tree, const ParameterValues& parameters) {
   // They are those of a run that the grid had before it shrank.

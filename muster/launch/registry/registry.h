@@ -131,6 +131,9 @@ class Registry {
   // InvalidArgument: no runs; several without `grid`; a parameter that isn't text.
   using Prepare = std::function<absl::Status(const ExperimentId& id)>;
   absl::StatusOr<int64_t> Create(const NewExperiment& experiment, const Prepare& before_others_see_it = {});
+  // Lists the experiments' folders if they have changed, and keeps that they are known, so that the next command
+  // needn't: for a command that has started one.
+  [[nodiscard]] absl::Status KnowFolders();
   // Starts another attempt of an ended experiment (for a grid, of its runs but those that have finished with the same
   // parameters; FailedPrecondition: all have), or of one ended run of a grid with the
   // parameters `experiment.runs[0]`. It is CREATED again, with another file, tree and parameters, the same number and
@@ -167,8 +170,7 @@ class Registry {
   [[nodiscard]] absl::Status SetRun(const RunRecord& run, const std::vector<TaskRecord>& tasks = {});
 
   // Leases free GPUs out of `all` to a run, either `count` of them or none (empty: not now), besides those it has.
-  // ReleaseGpus, the run's end, or Reconcile after the loss of its supervisor release them. FailedPrecondition: it has
-  // ended.
+  // ReleaseGpus, the run's end, or Reconcile after the loss of its supervisor release them. FailedPrecondition: ended.
   absl::StatusOr<std::vector<int>> TakeGpus(const ExperimentId& id, int count, const std::vector<int>& all);
   [[nodiscard]] absl::Status ReleaseGpus(const ExperimentId& id);
 

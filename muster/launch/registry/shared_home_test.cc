@@ -1,4 +1,5 @@
 // Tests registries of several hosts that share a MUSTER_HOME, and an index that is behind its files or is lost.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -54,12 +55,11 @@ class SharedHomeTest : public RegistryFixture {
     return stat(folder.c_str(), &info) == 0 ? absl::TimeFromTimespec(info.st_mtim) : absl::InfinitePast();
   }
   // Waits until what changes the folder gives it another time.
-  static absl::Status Outlast(const std::string& folder) {
+  static void Outlast(const std::string& folder) {
     timespec now{};
     do {
       clock_gettime(CLOCK_REALTIME_COARSE, &now);
     } while (absl::TimeFromTimespec(now) <= TimeOf(folder));
-    return absl::OkStatus();
   }
   // Returns when the folders were as the index of this host, which nobody shares, knows them.
   std::string KnownTime() { return Sql("SELECT value FROM notes WHERE name = 'folders_ns'").at(0); }
@@ -118,45 +118,52 @@ TEST_F(SharedHomeTest, AnotherHostSeesWhatIsStartedChangedAndEnded) {
   EXPECT_EQ(Get(*b, id).ended, clock_.Now());
 }
 
-// A command after it needn't list all that have ever been.
-TEST_F(SharedHomeTest, AStartNotesThatItsFolderIsKnown) {
-  ASSERT_TRUE(PosixFileSystem().CreateDirectory(home_.experiments()).ok());
-  ASSERT_TRUE(Outlast(home_.experiments()).ok());
+TEST_F(SharedHomeTest, FoldersThatAreKnownNeedNotBeListedAgain) {
   const auto registry = OpenAlone();
-  const auto outlast = [this](const ExperimentId& /*id*/) { return Outlast(home_.experiments()); };
   for (int starts = 0; starts < 3; ++starts) {
-    ASSERT_TRUE(registry->Create(Single(), outlast).ok());
+    Create(*registry, Single());
+    Outlast(home_.experiments());
+    ASSERT_TRUE(registry->KnowFolders().ok());
     EXPECT_EQ(KnownTime(), absl::StrCat(absl::ToUnixNanos(TimeOf(home_.experiments()))));
   }
+}
+
+// As where a file system keeps whole seconds only.
+TEST_F(SharedHomeTest, FoldersWithATimeOfWholeSecondsAreListedAgain) {
+  const auto registry = OpenAlone();
+  Create(*registry, Single());
+  const std::string folders = home_.experiments();
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                            {.tv_sec = absl::ToUnixSeconds(TimeOf(folders)) - 1, .tv_nsec = 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, folders.c_str(), times, 0), 0);
+  ASSERT_TRUE(registry->KnowFolders().ok());
+  Create(*OpenOn("b"), Single());
+  unlink(home_.open_marker(2).c_str());
+  ASSERT_EQ(utimensat(AT_FDCWD, folders.c_str(), times, 0), 0);
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1, 2));
 }
 
 TEST_F(SharedHomeTest, AFolderThatAnotherHostFillsAfterItWasListedIsFound) {
   const auto other = OpenOn("b");
   const auto listed = [this](const ExperimentId& /*id*/) {
-    return Outlast(home_.experiments()).ok() ? Registry::OpenAt(home_, Alone(), clock_).status() : absl::OkStatus();
+    Outlast(home_.experiments());
+    return Registry::OpenAt(home_, Alone(), clock_).status();
   };
   const ExperimentId id{*other->Create(Single(), listed), 0};
   Bring(*other, id, RunState::kFinished);
   EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1));
 }
 
-TEST_F(SharedHomeTest, AFolderThatAnotherHostMakesDuringAStartIsFound) {
-  const auto elsewhere = [this](const ExperimentId& /*id*/) {
-    const auto other = OpenOn("b");
-    Bring(*other, {Create(*other, Single()), 0}, RunState::kFinished);
-    return Outlast(home_.experiments());
-  };
-  ASSERT_TRUE(OpenAlone()->Create(Single(), elsewhere).ok());
-  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1, 2));
-}
-
-TEST_F(SharedHomeTest, AFolderThatAnotherHostMadeBeforeAStartIsFoundAfterIt) {
-  const auto first = OpenAlone();
-  const auto outlast = [this](const ExperimentId& /*id*/) { return Outlast(home_.experiments()); };
-  const auto other = OpenOn("b");
-  Bring(*other, {Create(*other, Single()), 0}, RunState::kFinished);
-  for (const int64_t number : {2, 3}) EXPECT_EQ(*first->Create(Single(), outlast), number);
-  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1, 2, 3));
+TEST_F(SharedHomeTest, AFileThatCanBeUsedLaterIsReadThen) {
+  Create(*OpenOn("b"), Single());
+  Outlast(home_.experiments());
+  const std::string file = home_.experiment_file(1);
+  const std::string text = *PosixFileSystem().ReadFile(file);
+  ASSERT_TRUE(ReplaceFile(file, "{\"format\": 99}", Durability::kProcess).ok());
+  unlink(home_.open_marker(1).c_str());
+  EXPECT_THAT(NumbersOf(*OpenAlone()), IsEmpty());
+  ASSERT_TRUE(ReplaceFile(file, text, Durability::kProcess).ok());
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1));
 }
 
 TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
@@ -203,6 +210,11 @@ TEST_F(SharedHomeTest, WhatIsForgottenVanishesElsewhere) {
   ASSERT_TRUE(b->Reconcile().ok());
   EXPECT_THAT(NumbersOf(*b), ElementsAre(2));
   EXPECT_EQ(b->Run({1, 0}).status().code(), absl::StatusCode::kNotFound);
+  // The folder of the greatest number stays.
+  Bring(*a, {2, 0}, RunState::kFinished);
+  ASSERT_TRUE(a->Forget(2).ok());
+  ASSERT_TRUE(b->Reconcile().ok());
+  EXPECT_THAT(NumbersOf(*b), IsEmpty());
 }
 
 // All that ended long ago isn't looked at, so a host must be told of what begins again.
