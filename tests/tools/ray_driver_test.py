@@ -2,6 +2,7 @@
 """The programs that muster runs beside Ray, as far as they need no Ray: what can never be had, what is waited for, what
 the driver says, and the socket at which it serves the supervisor."""
 
+import hashlib
 import io
 import json
 import os
@@ -173,17 +174,6 @@ class HostAgentTest(unittest.TestCase):
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
 
-    def test_another_muster_is_brought(self):
-        self.assertFalse(self.agent.find(self.program, "0" * 64))
-        home = os.environ.get("HOME", "")
-        self.addCleanup(os.environ.__setitem__, "HOME", home)
-        os.environ["HOME"] = self.folder.name
-        self.agent.take("0" * 64, b"program")
-        self.assertEqual(pathlib.Path(self.agent.muster).read_bytes(), b"program")
-        self.assertTrue(self.agent.muster.startswith(self.folder.name))
-        self.assertTrue(os.access(self.agent.muster, os.X_OK))
-
-
     def test_without_gpus_of_its_own_it_has_none(self):
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
             without = self.agent.environment(4, 0)
@@ -191,6 +181,101 @@ class HostAgentTest(unittest.TestCase):
             self.assertNotIn("OMP_NUM_THREADS", without)
             some = self.agent.environment(2, 2)
             self.assertEqual((some["CUDA_VISIBLE_DEVICES"], some["OMP_NUM_THREADS"]), ("0,1", "4"))
+
+
+class MusterOnHostTest(unittest.TestCase):
+    """The places where a host may have muster."""
+
+    DATA = b"#!/bin/sh\n"
+    DIGEST = hashlib.sha256(DATA).hexdigest()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.cache = self.folder / "home/.cache/muster"
+        self.first = self.cache / "bin" / self.DIGEST / "muster"
+        self.own = self.folder / "own"
+        self.own.mkdir(0o700)
+        self.second = self.own / f"bin-{self.DIGEST[:16]}/muster"
+        self.enter(mock.patch.dict(os.environ, {"HOME": str(self.folder / "home"), "XDG_CACHE_HOME": ""}))
+        self.own_folder = self.enter(mock.patch.object(host_process, "own_folder", return_value=str(self.own)))
+
+    def enter(self, patch):
+        self.addCleanup(patch.stop)
+        return patch.start()
+
+    def take(self):
+        agent = ray_hosts.HostAgent()
+        agent.take(self.DIGEST, self.DATA)
+        return agent.muster
+
+    def find(self):
+        agent = ray_hosts.HostAgent()
+        found = agent.find("/nonexistent/muster", self.DIGEST)
+        self.assertEqual(found, agent.muster != "")
+        return agent.muster
+
+    def test_it_is_brought_into_the_cache_for_this_user_alone_and_found_there(self):
+        self.assertEqual(self.find(), "")
+        before = os.umask(0o002)
+        self.addCleanup(os.umask, before)
+        self.assertEqual(self.take(), str(self.first))
+        self.assertEqual(self.first.read_bytes(), self.DATA)
+        for one in (self.first, *self.first.parents[:3]):
+            self.assertEqual(one.stat().st_mode & 0o777, 0o700, one)
+        self.assertEqual(self.find(), str(self.first))
+        self.first.write_bytes(b"another")
+        self.assertEqual(self.find(), "")
+
+    def test_the_cache_is_where_the_host_says(self):
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(self.folder / "large")}):
+            self.assertEqual(self.take(), f"{self.folder}/large/muster/bin/{self.DIGEST}/muster")
+            self.assertEqual(self.find(), f"{self.folder}/large/muster/bin/{self.DIGEST}/muster")
+        self.assertEqual(self.find(), "")
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": "relative"}):
+            self.assertEqual(self.take(), str(self.first))
+        with mock.patch.object(host_process.os.path, "expanduser", side_effect=lambda path: path):  # this user isn't known
+            self.assertEqual(self.take(), str(self.second))
+
+    def test_a_place_where_others_may_write_is_left_for_the_second(self):
+        self.take()
+        for one in (self.first, *self.first.parents[:3]):
+            for more in (0o020, 0o002):
+                one.chmod(0o700 | more)
+                self.assertEqual(self.find(), "", one)
+            one.chmod(0o700)
+        self.assertEqual(self.find(), str(self.first))
+        self.cache.chmod(0o770)
+        self.assertEqual(self.take(), str(self.second))
+        self.assertEqual(self.find(), str(self.second))
+        self.second.chmod(0o720)
+        self.assertEqual(self.find(), "")
+
+    def test_a_place_of_another_user_is_left_for_the_second(self):
+        self.take()
+        its = self.first.stat()
+        stat = os.stat
+
+        def of_another(path, **options):
+            about = stat(path, **options)
+            if str(path) != str(self.first.parent):
+                return about
+            return types.SimpleNamespace(st_uid=its.st_uid + 1, st_mode=about.st_mode)
+
+        with mock.patch.object(host_process.os, "stat", of_another):
+            self.assertEqual(self.find(), "")
+            self.assertEqual(self.take(), str(self.second))
+            self.assertEqual(self.find(), str(self.second))
+
+    def test_without_any_place_it_is_neither_found_nor_taken(self):
+        (self.folder / "home").write_text("no folder")
+        self.own_folder.side_effect = PermissionError("/tmp/muster-ray-1 must be a folder of this user")
+        self.assertEqual(self.find(), "")
+        agent = ray_hosts.HostAgent()
+        with self.assertRaisesRegex(PermissionError, "must be a folder of this user"):
+            agent.take(self.DIGEST, self.DATA)
+        self.assertEqual(agent.muster, "", "the next start tries again")
 
 
 class PlayedRay:

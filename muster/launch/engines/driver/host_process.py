@@ -51,6 +51,37 @@ def digest_of(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def has_digest(path, digest):
+    try:
+        return os.access(path, os.X_OK) and digest_of(path) == digest
+    except OSError:
+        return False
+
+
+def cache_folder():
+    """Returns the folder in which hosts by ssh have muster, too (first_contact.cc)."""
+    stated = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(stated if stated.startswith("/") else os.path.expanduser("~/.cache"), "muster")
+
+
+def is_own(path):
+    """Returns whether it is there, and nobody else may change it or put something in its place."""
+    try:
+        about = os.stat(path)  # the cache may be a link to a larger disk
+    except OSError:
+        return False
+    return about.st_uid == os.getuid() and not about.st_mode & 0o022
+
+
+def make_own(folder):
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    if not is_own(folder):
+        raise PermissionError(f"{folder} belongs to somebody else, or others may write there")
+
+
 class HostProcess:
     """Agents on this host. What happens to them comes out of `next`."""
 
@@ -61,28 +92,46 @@ class HostProcess:
         self.running = {}
         self.events = queue.Queue()
 
+    def places(self, digest):
+        """Yields where this host may have that muster, the better place first: the folders that must be this user's own, of
+        which the last one has the file."""
+        cache = cache_folder()
+        if os.path.isabs(cache):  # it isn't for a user whom the host doesn't know, as in some containers
+            yield [cache, os.path.join(cache, "bin"), os.path.join(cache, "bin", digest)]
+        folder = own_folder(self.system)
+        yield [folder, os.path.join(folder, "bin-" + digest[:16])]
+
     def find(self, path, digest):
         """Returns whether this host has that muster."""
-        for one in (path, self.cached(digest)):
-            if os.access(one, os.X_OK) and digest_of(one) == digest:
-                self.muster = one
-                return True
+        if has_digest(path, digest):
+            self.muster = path
+            return True
+        try:
+            for folders in self.places(digest):
+                program = os.path.join(folders[-1], "muster")
+                # Another user could change the file between this look and the agent's start.
+                if all(is_own(one) for one in (*folders, program)) and has_digest(program, digest):
+                    self.muster = program
+                    return True
+        except OSError:  # the second place is somebody else's
+            pass
         return False
 
-    @staticmethod
-    def cached(digest):
-        # As for hosts by ssh.
-        return os.path.expanduser(f"~/.cache/muster/bin/{digest}/muster")
-
     def take(self, digest, data):
-        self.muster = self.cached(digest)
-        try:
-            os.makedirs(os.path.dirname(self.muster), mode=0o700, exist_ok=True)
-            write_own_file(self.muster, data, 0o700)
-        except OSError:
-            self.muster = os.path.join(own_folder(self.system), "bin-" + digest[:16], "muster")
-            os.makedirs(os.path.dirname(self.muster), mode=0o700, exist_ok=True)
-            write_own_file(self.muster, data, 0o700)
+        """Puts that muster where `find` finds it. OSError: no place takes it."""
+        failed = None
+        for folders in self.places(digest):
+            try:
+                os.makedirs(os.path.dirname(folders[0]), mode=0o700, exist_ok=True)
+                for folder in folders:
+                    make_own(folder)
+                program = os.path.join(folders[-1], "muster")
+                write_own_file(program, data, 0o700)
+                self.muster = program
+                return
+            except OSError as error:
+                failed = error
+        raise failed
 
     def launch(self, key, arguments, rendezvous, environment):
         """Starts an agent. The key has a dash."""
