@@ -2,11 +2,13 @@
 """The programs that muster runs beside Ray, as far as they need no Ray: what can never be had, what is waited for, what
 the driver says, and the socket at which it serves the supervisor."""
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -33,6 +35,17 @@ import ray_texts  # noqa: E402
 
 def node(name, free=None, **total):
     return {"name": name, "total": total, "free": total if free is None else free}
+
+
+@contextlib.contextmanager
+def full_disk():
+    """No file of this process grows meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def umask_now():
@@ -173,6 +186,22 @@ class HostAgentTest(unittest.TestCase):
         self.agent.meet("another supervisor\n")
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
+
+    def test_a_start_that_fails_leaves_no_secret(self):
+        with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
+            self.agent.muster = "/nonexistent/muster"
+            with self.assertRaises(FileNotFoundError):
+                self.agent.start("1-1", ["agent", "--serve", "run"], "the secret\n", 1)
+            with full_disk(), self.assertRaises(OSError):
+                self.agent.start("1-2", ["agent", "--serve", "run"], "the secret\n", 1)
+        self.assertEqual((os.listdir(self.folder.name), self.agent.running), ([], {}))
+
+    def test_a_full_disk_leaves_the_file_that_was_there_and_no_other(self):
+        path = os.path.join(self.folder.name, "file")
+        host_process.write_own_file(path, b"before", 0o600)
+        with full_disk(), self.assertRaises(OSError):
+            host_process.write_own_file(path, b"after", 0o600)
+        self.assertEqual((os.listdir(self.folder.name), pathlib.Path(path).read_bytes()), (["file"], b"before"))
 
     def test_without_gpus_of_its_own_it_has_none(self):
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
@@ -505,6 +534,12 @@ class DriverTest(unittest.TestCase):
         said = "waits for 2 nodes with {CPU: 2} each; free now: h1 1 of 4 CPU; its autoscaler may make up to 4 such nodes in all"
         self.assertEqual(pathlib.Path(self.path("waits")).read_text(), said)
         self.assertEqual(pathlib.Path(self.path("out")).read_text(), f"muster: {said}\n", "once")
+
+    def test_a_full_disk_does_not_end_a_job_that_waits(self):
+        with full_disk(), mock.patch("builtins.print") as said:
+            self.driver.waits("waits for 2 nodes")
+        said.assert_called_once_with("muster: waits for 2 nodes", flush=True)
+        self.assertFalse(os.path.exists(self.path("waits")))
 
     def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
         asked = []

@@ -227,7 +227,10 @@ class JobDriver:
 
     def waits(self, why):
         """Says why the job waits, to `muster status` and, when it is new, to the job's log."""
-        write_own_file(self.asked["waits"], why.encode(), 0o600)
+        try:
+            write_own_file(self.asked["waits"], why.encode(), 0o600)
+        except OSError:  # as in `say`: no disk that is full ends the job
+            pass
         if why != self.waited:
             self.waited = why
             self.say(f"muster: {why}")

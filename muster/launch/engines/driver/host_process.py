@@ -28,11 +28,23 @@ def own_folder(system):
 
 
 def write_own_file(path, data, mode):
-    """Replaces the file at once, for this user alone."""
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:  # has mode 0600
-        file.write(data)
-    os.chmod(file.name, mode)
-    os.replace(file.name, path)
+    """Replaces the file at once, for this user alone, or leaves everything as it was."""
+    file = tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False)  # has mode 0600
+    try:
+        with file:
+            file.write(data)
+        os.chmod(file.name, mode)
+        os.replace(file.name, path)
+    except BaseException:
+        forget(file.name)
+        raise
+
+
+def forget(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def forget_dead(folder):
@@ -134,22 +146,27 @@ class HostProcess:
         raise failed
 
     def launch(self, key, arguments, rendezvous, environment):
-        """Starts an agent. The key has a dash."""
+        """Starts an agent. The key is LIFE-N, of the supervisor and its start. OSError: nothing is left of it."""
         run = arguments[arguments.index("--serve") + 1]
         folder = own_folder(self.system)
         forget_dead(folder)
         file = os.path.join(folder, f"{run}-{os.getpid()}-{key}")
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as made:
-            made.write(rendezvous.encode())
-        program = subprocess.Popen(
-            [self.muster, *arguments, "--rendezvous", file, "--until_closed"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            env=environment,
-            start_new_session=True,
-        )
+        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            with open(made, "wb") as opened:
+                opened.write(rendezvous.encode())
+            program = subprocess.Popen(
+                [self.muster, *arguments, "--rendezvous", file, "--until_closed"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            forget(file)
+            raise
         self.running[key] = (program, file)
         threading.Thread(target=self.follow, args=(key, program, file), daemon=True).start()
 
@@ -160,10 +177,7 @@ class HostProcess:
         self.running.pop(key, None)
         for pipe in (program.stdin, program.stderr):
             pipe.close()
-        try:
-            os.unlink(file)
-        except OSError:
-            pass
+        forget(file)
         self.events.put({"key": key, "ended": f"killed by signal {-code}" if code < 0 else f"exited with {code}"})
 
     def next(self):
