@@ -24,6 +24,7 @@ ENGINES = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ENGINES / "driver"), str(ENGINES / "ray")]
 
+HANG = 60  # seconds, which turn a hang into a failed test
 PYTHON_WITH_RAY = ENGINES.parents[2] / ".venv/bin/python"
 
 import driver_server  # noqa: E402
@@ -186,6 +187,51 @@ class HostAgentTest(unittest.TestCase):
         self.agent.meet("another supervisor\n")
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
+
+    def next(self):
+        return self.agent.events.get(timeout=HANG)
+
+    def end_of(self, pid):
+        """Ends this process and its group at the test's end, if they are there."""
+        def end():
+            try:
+                os.killpg(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+        self.addCleanup(end)
+
+    def test_one_that_is_stopped_is_killed_at_once(self):
+        self.start("echo $$ >&2; kill -STOP $$")
+        self.end_of(self.next()["line"])
+        another = subprocess.Popen(["/bin/sh", "-c", "read line", "--rendezvous", "another"], stdin=subprocess.PIPE)
+        self.agent.end("1-1", at_once=True)
+        self.assertEqual(self.next(), {"key": "1-1", "ended": "killed by signal 9"})
+        another.communicate(b"\n")
+        self.assertEqual(another.returncode, 0, "it is no agent of this start")
+
+    def test_what_waits_for_one_that_is_killed_tells_its_end(self):
+        # As `run-wait agent JOB`, which has other words than the agent and has been stopped with it.
+        waits = "import os, signal, sys; os.kill(os.getpid(), signal.SIGSTOP); sys.exit(os.WTERMSIG(os.wait()[1]) + 70)"
+        self.start(f"[ -n \"$AGENT\" ] || {{ AGENT=1 \"$0\" \"$@\" & exec {sys.executable} -c '{waits}'; }}\n"
+                   "echo $PPID >&2; kill -STOP $$")
+        waiting = int(self.next()["line"])
+        self.end_of(waiting)
+        os.waitid(os.P_PID, waiting, os.WSTOPPED | os.WNOWAIT)
+        self.agent.end(at_once=True)
+        self.assertEqual(self.next(), {"key": "1-1", "ended": "exited with 79"})
+
+    def test_it_is_killed_before_it_hears_that_it_shall_end(self):
+        # The guard of one that has begun to end begins no next life, which removes its files.
+        done = []
+        program = types.SimpleNamespace(stdin=types.SimpleNamespace(close=lambda: done.append("close")), send_signal=done.append)
+        self.agent.running = {"1-1": (program, "file")}
+        with mock.patch.object(host_process, "processes_with", return_value=[7, 8]) as asked, \
+                mock.patch.object(host_process.os, "kill", side_effect=lambda *kill: done.append(kill)):
+            self.agent.end("1-1", at_once=True)
+            self.agent.end("1-1")
+        asked.assert_called_once_with(("--rendezvous", "file"))
+        self.assertEqual(done, [(7, signal.SIGKILL), (8, signal.SIGKILL), signal.SIGCONT, "close", "close"])
 
     def test_a_start_that_fails_leaves_no_secret(self):
         with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
@@ -560,6 +606,22 @@ class DriverTest(unittest.TestCase):
             ray_hosts.await_ends(["ended", "unknown", "runs", "another"], self.driver.free_file(), wait_and_free, PlayedJobs)
         self.assertEqual(asked, ["ended", "unknown", "runs"])
 
+    def test_agents_that_do_not_end_with_the_supervisor_are_killed(self):
+        starts = PlayedStarts()
+        starts.running = {"1-1": None}
+
+        def end_all(at_once=False):
+            starts.calls.append(at_once)
+            if at_once:
+                starts.running.clear()
+
+        starts.end_all, self.driver.starts_of = end_all, lambda _hosts: starts
+        self.driver.socket = f"@muster-test-{os.getpid()}-{id(self)}"
+        with mock.patch.object(driver_server, "END_PATIENCE", 0), mock.patch.object(driver_server, "KILL_PATIENCE", HANG), \
+                mock.patch("builtins.print"):
+            self.assertEqual(self.driver.supervise([], []), 2)
+        self.assertEqual(starts.calls, [False, True])
+
     def test_without_an_address_there_is_never_a_new_cluster(self):
         played = types.ModuleType("ray")
         played.is_initialized = lambda: False
@@ -601,8 +663,8 @@ class PlayedStarts:
     def end(self, key):
         self.calls.append(("end", key))
 
-    def end_all(self):
-        self.calls.append(("end_all",))
+    def end_all(self, at_once=False):
+        self.calls.append(("end_all", at_once))
 
     def meet(self, rendezvous):
         self.calls.append(("meet", rendezvous))
@@ -649,10 +711,21 @@ class DeskTest(unittest.TestCase):
         self.starts.running = {"1-1": None}
         self.desk.tell("1-1", "line", "old")
         second.sendall(b'{"end_all": "at once"}\n')
-        self.turn_until(lambda: self.starts.calls == [("end_all",)])
+        self.turn_until(lambda: self.starts.calls == [("end_all", True)])
         self.starts.running = {}
         self.desk.turn(0)
         self.assertEqual(json.loads(second.recv(4096)), {"number": 0, "ended": "all"})
+
+
+    def test_all_end_gently_or_at_once_as_the_supervisor_says(self):
+        client = self.connect()
+        client.sendall(b'{"end_all": "gently"}\n{"end_all": "at once"}\n')
+        self.turn_until(lambda: len(self.starts.calls) == 2)
+        self.assertEqual(self.starts.calls, [("end_all", False), ("end_all", True)])
+        ends = []
+        self.starts.end_all = lambda: ends.append("gently")  # of a system that knows nothing else
+        self.desk.end_all(at_once=True)
+        self.assertEqual(ends, ["gently"])
 
 
 class NoRayTest(unittest.TestCase):

@@ -4,6 +4,7 @@ system's own."""
 
 import collections
 import ctypes
+import inspect
 import json
 import os
 import queue
@@ -22,6 +23,7 @@ from host_process import one_line, write_own_file
 
 POLL = 0.2  # seconds between two looks at the supervisor's process
 END_PATIENCE = 8.0  # seconds that agents have to end when the supervisor has
+KILL_PATIENCE = 5.0  # seconds that their guards have, once those that haven't were killed
 LIVES = 4  # of the supervisor, of which all but the last may be killed
 LAST_LINES = 50  # of a task that fails
 FAILING_TASKS = 3  # are shown so
@@ -189,10 +191,24 @@ class Desk:
         elif "rendezvous" in wish:
             self.starts.meet(wish["rendezvous"])
         elif "end_all" in wish:
-            self.ends_all = True
-            self.starts.end_all()
+            self.end_all(at_once=wish["end_all"] == "at once")
         elif "end" in wish:
             self.starts.end(f"{self.life}-{wish['end']}")
+
+
+    def end_all(self, at_once=False):
+        """Ends all starts. Those of a system that has no end at once end gently."""
+        self.ends_all = True
+        if at_once and "at_once" in inspect.signature(self.starts.end_all).parameters:
+            self.starts.end_all(at_once=True)
+        else:
+            self.starts.end_all()
+
+    def await_ends(self, patience):
+        """Serves until none runs, for so many seconds at most."""
+        until = time.monotonic() + patience
+        while self.starts.running and time.monotonic() < until:
+            self.turn(POLL)
 
 
 def die_with_parent():
@@ -290,8 +306,8 @@ class JobDriver:
         raise NotImplementedError
 
     def starts_of(self, hosts):
-        """Returns what starts agents on them: `start`, `end`, `end_all`, `meet`, the dictionary `running` with a key for each
-        agent, and `tell`, which it calls from any thread."""
+        """Returns what starts agents on them: `start`, `end`, `end_all(at_once=False)`, `meet`, the dictionary `running` with a
+        key for each agent, and `tell`, which it calls from any thread."""
         raise NotImplementedError
 
     @staticmethod
@@ -338,10 +354,11 @@ class JobDriver:
             self.say(
                 f"muster: the supervisor of experiment {self.asked['experiment']} was killed (signal {-code})"
             )
-        starts.end_all()
-        until = time.monotonic() + END_PATIENCE
-        while starts.running and time.monotonic() < until:
-            desk.turn(POLL)
+        desk.end_all()
+        desk.await_ends(END_PATIENCE)
+        if starts.running:
+            desk.end_all(at_once=True)
+            desk.await_ends(KILL_PATIENCE)
         self.end_log(log or self.show_log(environment))
         return code if code >= 0 else 128 - code
 

@@ -5,6 +5,7 @@ stdin, so that they end with it. Needs nothing but Python; the process itself is
 import hashlib
 import os
 import queue
+import signal
 import subprocess
 import tempfile
 import threading
@@ -56,6 +57,21 @@ def forget_dead(folder):
                 os.unlink(os.path.join(folder, name))
             except FileNotFoundError:  # another process of this host has just done it
                 pass
+
+
+def processes_with(words):
+    """Returns the processes in whose command lines these words follow each other."""
+    wanted = b"\0".join(os.fsencode(one) for one in ("", *words, ""))
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit():
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if wanted in file.read():
+                        found.append(int(name))
+        except OSError:  # it has just ended
+            pass
+    return found
 
 
 def digest_of(path):
@@ -198,12 +214,28 @@ class HostProcess:
                 if key in self.running:
                     self.events.put({"key": key, "line": one_line(f"its file isn't renewed: {error}")})
 
-    def end(self, key=None):
-        """Closes the agent's stdin, by which it ends its tasks and then itself."""
+    def end(self, key=None, at_once=False):
+        """Closes the agent's stdin, by which it ends its tasks and then itself. `at_once`: kills it before, as it may be
+        stopped, or hang."""
         for one in [key] if key is not None else list(self.running):
             agent = self.running.get(one)
             if agent is not None:  # it may end at any time
+                if at_once:  # before it has begun to end, since its guard would begin no next life then
+                    self.kill(*agent)
                 try:
                     agent[0].stdin.close()
                 except OSError:
                     pass
+
+    @staticmethod
+    def kill(program, file):
+        """Kills the agent, whichever life of it runs. Its guard and the process that waits for it stay: the guard begins the
+        next life, which finds stdin closed, gives the tasks 3 s to end and removes the agent's files; so the end that
+        `follow` tells is that of the tasks, too. (A signal at this process's death, PDEATHSIG, would reach only the process
+        that waits, and take the agent's file from the one that removes it.)"""
+        for pid in processes_with(("--rendezvous", file)):  # no other agent has this file
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:  # it has just ended
+                pass
+        program.send_signal(signal.SIGCONT)  # whoever has stopped the agent may have stopped what waits for it, too
