@@ -703,15 +703,30 @@ class DeskTest(unittest.TestCase):
         self.turn_until(lambda: heard)
         self.assertEqual(json.loads(heard[0]), {"number": 1, "ended": "exited with 1"})
 
+    def test_the_end_of_a_start_is_told_once_and_nothing_after_it(self):
+        client = self.connect()
+        for number in (1, 2):
+            client.sendall(b'{"start": "h1", "number": %d, "arguments": [], "rendezvous": ""}\n' % number)
+        self.turn_until(lambda: len(self.starts.calls) == 2)
+        for news in (("1-1", "ended", "its node has died"), ("1-1", "ended", "its actor has died"), ("1-1", "line", "late"),
+                     ("1-3", "ended", "never started"), ("1-2", "line", "goes on"), ("1-2", "ended", "exited with 0")):
+            self.desk.tell(*news)
+        self.desk.turn(0)
+        self.assertEqual([json.loads(line) for line in client.recv(4096).splitlines()],
+                         [{"number": 1, "ended": "its node has died"}, {"number": 2, "line": "goes on"},
+                          {"number": 2, "ended": "exited with 0"}])
+
     def test_the_next_supervisor_hears_nothing_of_the_starts_of_the_one_before(self):
         first = self.connect()
+        first.sendall(b'{"start": "h1", "number": 1, "arguments": [], "rendezvous": ""}\n')
+        self.turn_until(lambda: self.starts.calls)
         first.close()
         self.turn_until(lambda: self.desk.connection is None)
         second = self.connect()
         self.starts.running = {"1-1": None}
         self.desk.tell("1-1", "line", "old")
         second.sendall(b'{"end_all": "at once"}\n')
-        self.turn_until(lambda: self.starts.calls == [("end_all", True)])
+        self.turn_until(lambda: self.starts.calls[1:] == [("end_all", True)])
         self.starts.running = {}
         self.desk.turn(0)
         self.assertEqual(json.loads(second.recv(4096)), {"number": 0, "ended": "all"})

@@ -117,6 +117,7 @@ class Desk:
         self.connection = None
         self.lines = Lines()
         self.life = 0
+        self.untold = set()  # keys of this connection's starts whose end hasn't been told
         self.ends_all = False
         self.news = queue.Queue()  # from other threads
         self.wake_read, self.wake_write = os.pipe()
@@ -137,13 +138,18 @@ class Desk:
             elif ready.fileobj is self.connection:
                 self.read()
         while not self.news.empty():
-            key, kind, text = self.news.get()
-            life, _, number = key.partition("-")
-            if life == str(self.life):
-                self.send({"number": int(number), kind: one_line(text)})
+            self.report(*self.news.get())
         if self.ends_all and not self.starts.running:
             self.ends_all = False
             self.send({"number": 0, "ended": "all"})
+
+    def report(self, key, kind, text):
+        """Tells the supervisor about one of its starts, and nothing after the end: threads of a system may tell that twice."""
+        if key not in self.untold:
+            return
+        if kind == "ended":
+            self.untold.remove(key)
+        self.send({"number": int(key.partition("-")[2]), kind: one_line(text)})
 
     def accept(self):
         try:
@@ -157,6 +163,7 @@ class Desk:
         self.connection = connection
         self.lines = Lines()
         self.life += 1
+        self.untold.clear()
         self.ends_all = False
         self.selector.register(connection, selectors.EVENT_READ)
 
@@ -187,6 +194,7 @@ class Desk:
     def take(self, wish):
         if "start" in wish:
             key = f"{self.life}-{wish['number']}"
+            self.untold.add(key)
             self.starts.start(key, wish["start"], wish["arguments"], wish["rendezvous"])
         elif "rendezvous" in wish:
             self.starts.meet(wish["rendezvous"])
