@@ -534,6 +534,22 @@ class PlayedCluster:
         self.calls.append("end")
 
 
+class PlayedSupervisor:
+    """Ends with this code at the second look."""
+
+    def __init__(self, code=0):
+        self.code, self.returncode, self.heard, self.stderr, self.looks = code, None, [], [], 0
+
+    def poll(self):
+        self.looks += 1
+        if self.looks > 1:
+            self.returncode = self.code
+        return self.returncode
+
+    def send_signal(self, number):
+        self.heard.append(number)
+
+
 class DriverTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -621,6 +637,44 @@ class DriverTest(unittest.TestCase):
                 mock.patch("builtins.print"):
             self.assertEqual(self.driver.supervise([], []), 2)
         self.assertEqual(starts.calls, [False, True])
+
+    def supervise_with(self, supervisors, at_start=lambda: None, at_word=lambda: None):
+        """Plays the supervisors, one for each life. Calls `at_start` when the last one has begun and the driver doesn't know
+        it yet, `at_word` when the driver has said something."""
+        left = list(supervisors)
+
+        def start(_words, **_options):
+            supervisor = left.pop(0)
+            if not left:
+                at_start()
+            return supervisor
+
+        self.driver.starts_of = lambda _hosts: PlayedStarts()
+        self.driver.socket = f"@muster-test-{os.getpid()}-{id(supervisors)}"
+        with mock.patch.object(driver_server.subprocess, "Popen", start), mock.patch.object(driver_server, "POLL", 0), \
+                mock.patch.object(self.driver, "show_log"), mock.patch.object(self.driver, "end_log"), \
+                mock.patch.object(self.driver, "say", side_effect=lambda _line: at_word()):
+            return self.driver.supervise([], [])
+
+    def test_a_signal_while_the_supervisor_is_being_started_is_passed_on_once(self):
+        supervisor = PlayedSupervisor()
+        code = self.supervise_with([supervisor], at_start=lambda: self.driver.on_signal(signal.SIGTERM, None))
+        self.assertEqual((supervisor.heard, code), ([signal.SIGTERM], 0))
+
+    def test_a_signal_after_the_death_of_a_supervisor_is_for_the_next_one(self):
+        first, second = PlayedSupervisor(-signal.SIGKILL), PlayedSupervisor()
+
+        def at_word():
+            if first.returncode is not None and not self.driver.ending:
+                self.driver.on_signal(signal.SIGTERM, None)
+
+        self.assertEqual(self.supervise_with([first, second], at_word=at_word), 0)
+        self.assertEqual((first.heard, second.heard), ([], [signal.SIGTERM]))
+
+    def test_before_there_is_a_supervisor_a_signal_ends_the_driver(self):
+        with self.assertRaises(SystemExit) as raised:
+            self.driver.on_signal(signal.SIGTERM, None)
+        self.assertEqual(raised.exception.code, 128 + signal.SIGTERM)
 
     def test_without_an_address_there_is_never_a_new_cluster(self):
         played = types.ModuleType("ray")

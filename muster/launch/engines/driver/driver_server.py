@@ -238,6 +238,8 @@ class JobDriver:
         self.socket = ""
         self.ending = False
         self.supervisor = None
+        self.starting = False  # there is one whose process isn't known yet
+        self.unheard = None  # a signal that came while there was none to hear it
         self.waited = ""
 
     def say(self, line):
@@ -260,10 +262,13 @@ class JobDriver:
             self.say(f"muster: {why}")
 
     def on_signal(self, number, _frame):
-        if self.supervisor is None:
+        if self.supervisor is None and not self.starting:
             sys.exit(128 + number)
         self.ending = True
-        self.supervisor.send_signal(number)
+        if self.starting or self.supervisor.returncode is not None:
+            self.unheard = number
+        else:
+            self.supervisor.send_signal(number)
 
     def environment(self, hosts=(), addresses=()):
         return {
@@ -347,10 +352,7 @@ class JobDriver:
         log = None
         for life in range(1, LIVES + 1):
             self.forget(self.asked["over"])
-            words = self.muster("supervise", self.asked["experiment"], "--in_job", self.system)
-            self.supervisor = subprocess.Popen(
-                words, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent
-            )
+            self.start_supervisor(environment)
             threading.Thread(target=self.pass_on, args=(self.supervisor.stderr,), daemon=True).start()
             while self.supervisor.poll() is None:
                 desk.turn(POLL)
@@ -369,6 +371,19 @@ class JobDriver:
             desk.await_ends(KILL_PATIENCE)
         self.end_log(log or self.show_log(environment))
         return code if code >= 0 else 128 - code
+
+    def start_supervisor(self, environment):
+        """Starts it, and passes on to it a signal that has come meanwhile, or since the death of the one before."""
+        words = self.muster("supervise", self.asked["experiment"], "--in_job", self.system)
+        self.starting = True
+        try:
+            self.supervisor = subprocess.Popen(
+                words, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent
+            )
+        finally:
+            self.starting = False
+        if self.unheard is not None:
+            self.supervisor.send_signal(self.unheard)
 
     def pass_on(self, stream):
         for line in stream:
