@@ -188,6 +188,48 @@ class HostAgentTest(unittest.TestCase):
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
 
+    def test_a_start_that_fails_leaves_no_secret(self):
+        with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
+            self.agent.muster = "/nonexistent/muster"
+            with self.assertRaises(FileNotFoundError):
+                self.agent.start("1-1", ["agent", "--serve", "run"], "the secret\n", 1)
+            with full_disk(), self.assertRaises(OSError):
+                self.agent.start("1-2", ["agent", "--serve", "run"], "the secret\n", 1)
+        self.assertEqual((os.listdir(self.folder.name), self.agent.running), ([], {}))
+
+    def test_a_full_disk_leaves_the_file_that_was_there_and_no_other(self):
+        path = os.path.join(self.folder.name, "file")
+        host_process.write_own_file(path, b"before", 0o600)
+        with full_disk(), self.assertRaises(OSError):
+            host_process.write_own_file(path, b"after", 0o600)
+        self.assertEqual((os.listdir(self.folder.name), pathlib.Path(path).read_bytes()), (["file"], b"before"))
+
+    def test_without_gpus_of_its_own_it_has_none(self):
+        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
+            without = self.agent.environment(4, 0)
+            self.assertEqual((without["CUDA_VISIBLE_DEVICES"], without["HIP_VISIBLE_DEVICES"]), ("", ""))
+            self.assertNotIn("OMP_NUM_THREADS", without)
+            some = self.agent.environment(2, 2)
+            self.assertEqual((some["CUDA_VISIBLE_DEVICES"], some["OMP_NUM_THREADS"]), ("0,1", "4"))
+
+
+class KillTest(unittest.TestCase):
+    """Agents that are ended at once, with a program that a test writes in the place of muster."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        patch = mock.patch.object(host_process, "own_folder", return_value=self.folder.name)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.agent = host_process.HostProcess()
+        self.agent.muster = os.path.join(self.folder.name, "muster")
+
+    def start(self, script):
+        pathlib.Path(self.agent.muster).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        os.chmod(self.agent.muster, 0o700)
+        self.agent.launch("1-1", ["agent", "--serve", "run"], "the secret\n", dict(os.environ))
+
     def next(self):
         return self.agent.events.get(timeout=HANG)
 
@@ -232,30 +274,6 @@ class HostAgentTest(unittest.TestCase):
             self.agent.end("1-1")
         asked.assert_called_once_with(("--rendezvous", "file"))
         self.assertEqual(done, [(7, signal.SIGKILL), (8, signal.SIGKILL), signal.SIGCONT, "close", "close"])
-
-    def test_a_start_that_fails_leaves_no_secret(self):
-        with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
-            self.agent.muster = "/nonexistent/muster"
-            with self.assertRaises(FileNotFoundError):
-                self.agent.start("1-1", ["agent", "--serve", "run"], "the secret\n", 1)
-            with full_disk(), self.assertRaises(OSError):
-                self.agent.start("1-2", ["agent", "--serve", "run"], "the secret\n", 1)
-        self.assertEqual((os.listdir(self.folder.name), self.agent.running), ([], {}))
-
-    def test_a_full_disk_leaves_the_file_that_was_there_and_no_other(self):
-        path = os.path.join(self.folder.name, "file")
-        host_process.write_own_file(path, b"before", 0o600)
-        with full_disk(), self.assertRaises(OSError):
-            host_process.write_own_file(path, b"after", 0o600)
-        self.assertEqual((os.listdir(self.folder.name), pathlib.Path(path).read_bytes()), (["file"], b"before"))
-
-    def test_without_gpus_of_its_own_it_has_none(self):
-        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
-            without = self.agent.environment(4, 0)
-            self.assertEqual((without["CUDA_VISIBLE_DEVICES"], without["HIP_VISIBLE_DEVICES"]), ("", ""))
-            self.assertNotIn("OMP_NUM_THREADS", without)
-            some = self.agent.environment(2, 2)
-            self.assertEqual((some["CUDA_VISIBLE_DEVICES"], some["OMP_NUM_THREADS"]), ("0,1", "4"))
 
 
 class MusterOnHostTest(unittest.TestCase):
