@@ -346,7 +346,7 @@ class TasksTest(unittest.TestCase):
         os.chmod(self.program, 0o700)
 
     def begin(self, partition, attempt, key=KEY):
-        part = spark_task.Part([("127.0.0.1", self.links.port)], key, self.program, host_process.digest_of(self.program),
+        part = spark_task.Part(("127.0.0.1", self.links.port), key, self.program, host_process.digest_of(self.program),
                                types.SimpleNamespace(value=b"never"))
         part.own = partition
 
@@ -432,6 +432,13 @@ class TasksTest(unittest.TestCase):
             self.begin(0, 0)
             self.await_links(1)
         self.assertEqual(answers, [])
+
+    def test_a_driver_that_cant_be_reached_is_said_with_its_address(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            address = listening.getsockname()
+        with mock.patch.object(spark_task, "CONNECT_PATIENCE", -1), self.assertRaises(ConnectionError) as raised:
+            spark_task.reach(address, KEY)
+        self.assertIn(f"can't reach the job's driver at 127.0.0.1, port {address[1]}: [Errno 111] ", str(raised.exception))
 
     def test_a_start_that_fails_there_is_said(self):
         starts = self.starts_on()

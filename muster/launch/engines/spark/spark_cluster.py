@@ -177,7 +177,7 @@ class Cluster:
     def begin_stage(self):
         key = secrets.token_bytes(32)
         self.links = Links(key, self.asked["ports"])
-        addresses = [(self.context.getConf().get("spark.driver.host"), self.links.port)]
+        address = (self.context.getConf().get("spark.driver.host"), self.links.port)
         own_folder = os.path.dirname(os.path.abspath(__file__))
         shared_folder = os.path.dirname(os.path.abspath(sys.modules["host_process"].__file__))
         for name in SHIPPED:
@@ -187,7 +187,7 @@ class Cluster:
         with open(path, "rb") as file:
             program = self.context.broadcast(file.read())
         cores = self.context.getConf().get("spark.executor.cores") or "1"
-        part = Part(addresses, key, path, digest_of(path), program, cores, spark_texts.hides_gpus(self.asked))
+        part = Part(address, key, path, digest_of(path), program, cores, spark_texts.hides_gpus(self.asked))
         self.stage = threading.Thread(target=self.run_stage, args=(part,), daemon=True)
         self.stage.start()
 

@@ -100,26 +100,24 @@ class TaskLink:
             time.sleep(0.05)
 
 
-def reach(addresses, key):
-    """Connects to the first that greets, and greets it."""
-    last = None
+def reach(address, key):
+    """Connects to the driver at (host, port), and greets it."""
     until = time.monotonic() + CONNECT_PATIENCE
     while True:
-        for host, port in addresses:
-            connection = None
-            try:
-                connection = socket.create_connection((host, port), timeout=5)
-                wire = Wire(connection, key, TASK)
-                wire.greet()
-                return wire
-            except (OSError, WireError) as error:  # a driver that many reach at once hangs up on some
-                last = error
-                if connection is not None:
-                    connection.close()
+        connection = None
+        try:
+            connection = socket.create_connection(address, timeout=5)
+            wire = Wire(connection, key, TASK)
+            wire.greet()
+            return wire
+        except (OSError, WireError) as error:  # a driver that many reach at once hangs up on some
+            last = error
+            if connection is not None:
+                connection.close()
         if time.monotonic() > until:
             raise ConnectionError(
-                f"{socket.gethostname()} can't reach the job's driver at {addresses}: {last}; the executors must reach the "
-                "driver's host at all ports, or at those of `ports`"
+                f"{socket.gethostname()} can't reach the job's driver at {address[0]}, port {address[1]}: {last}; the executors "
+                "must reach the driver's host at all ports, or at those of `ports`"
             )
         time.sleep(CONNECT_AGAIN)
 
@@ -127,8 +125,8 @@ def reach(addresses, key):
 class Part:
     """What each task does: a function of a partition's rows, of which there are none to speak of."""
 
-    def __init__(self, addresses, key, muster, digest, program, cores=1, hides_gpus=True):
-        self.addresses = addresses
+    def __init__(self, address, key, muster, digest, program, cores=1, hides_gpus=True):
+        self.address = address  # of the driver: its host, and the port
         self.key = key
         self.muster = muster
         self.digest = digest
@@ -151,7 +149,7 @@ class Part:
         return iter(())
 
     def run(self, partition, attempt, gpus):
-        wire = reach(self.addresses, self.key)
+        wire = reach(self.address, self.key)
         link = TaskLink(SparkHost(), wire, self, own_variables(os.environ, self.cores, gpus, self.hides_gpus))
         try:
             wire.send({"here": partition, "attempt": attempt, "name": socket.gethostname()})
