@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 
+from driver_server import NoHosts
 from host_process import one_line
 from spark_wire import DRIVER, Wire, WireError
 
@@ -42,18 +43,24 @@ class Links:
 
     @staticmethod
     def listen(ports):
-        """Listens on all addresses, at one of these ports: the first and their number; None: any."""
+        """Listens on all addresses, at one of these ports: the first and their number; None: any. NoHosts: none is free."""
         for port in range(ports[0], ports[0] + ports[1]) if ports else [0]:
-            listening = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET, socket.SOCK_STREAM)
-            if listening.family == socket.AF_INET6:
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listening = None
             try:
+                listening = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET, socket.SOCK_STREAM)
+                if listening.family == socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
                 listening.bind(("", port))  # without SO_REUSEADDR, as it would share a port that muster has reserved
                 listening.listen(256)
                 return listening
-            except OSError:
-                listening.close()
-        raise OSError(f"none of the ports {ports[0]}-{ports[0] + ports[1] - 1} is free here")
+            except OSError as error:
+                why = error
+                if listening is not None:
+                    listening.close()
+        if not ports:
+            raise NoHosts(f"the job's driver can't listen for the tasks of Spark: {why}")
+        raise NoHosts(f"none of the ports {ports[0]}-{ports[0] + ports[1] - 1} (ports) is free here, and the job's driver needs one "
+                      f"for the tasks of Spark: {why}")
 
     def accept(self):
         while True:
