@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import queue
+import resource
 import select
 import signal
 import socket
@@ -326,6 +327,24 @@ class Told:
         return self.news.get(timeout=HANG)
 
 
+class FailingSocket:
+    """One that listens, and has these errors before it takes a connection."""
+
+    def __init__(self, listening, errors):
+        self.listening, self.errors = listening, errors
+        self.asked, self.thread = threading.Event(), None
+
+    def accept(self):
+        self.thread = threading.current_thread()
+        self.asked.set()
+        if self.errors:
+            raise self.errors.pop(0)
+        return self.listening.accept()
+
+    def __getattr__(self, name):
+        return getattr(self.listening, name)
+
+
 class TasksTest(unittest.TestCase):
     """The driver's side and tasks with their agents, over real connections; without Spark in between."""
 
@@ -495,6 +514,48 @@ class TasksTest(unittest.TestCase):
     def test_a_stranger_is_none_of_the_tasks(self):
         self.begin(0, 1, key=b"x" * 32).join(HANG)
         self.assertEqual(self.links.links, {})
+
+    def listens(self, errors):
+        """Makes the links those of a socket that has these errors first. Returns it."""
+        its = FailingSocket(spark_links.Links.listen(None), errors)
+        with mock.patch.object(spark_links.Links, "listen", lambda *_: its):
+            self.links = spark_links.Links(KEY)
+        self.addCleanup(self.links.close)
+        return its
+
+    def test_a_connection_that_cant_be_taken_isnt_the_last(self):
+        with mock.patch.object(spark_links, "ACCEPT_AGAIN", 0):
+            its = self.listens([OSError(24, "Too many open files"), OSError(100, "Network is down")])
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(its.errors, [])
+        self.links.close()
+        its.thread.join(HANG)
+        self.assertFalse(its.thread.is_alive())
+
+    def test_an_error_is_paused_after_until_the_end(self):
+        with mock.patch.object(spark_links, "ACCEPT_AGAIN", 4 * HANG):
+            its = self.listens([OSError(24, "Too many open files")] * 1000)
+            self.assertTrue(its.asked.wait(HANG))
+            self.links.close()
+            its.thread.join(HANG)
+        self.assertFalse(its.thread.is_alive())
+        self.assertEqual(len(its.errors), 999)
+
+    def test_a_connection_without_a_thread_leaves_its_place(self):
+        self.links.strangers = threading.Semaphore(1)
+        begin, tried = threading.Thread.start, []
+
+        def start(thread):
+            if thread._target == self.links.serve and not tried:
+                tried.append(thread)
+                raise RuntimeError("can't start new thread")
+            begin(thread)
+
+        with mock.patch.object(threading.Thread, "start", start), mock.patch.object(spark_task, "CONNECT_AGAIN", 0):
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(len(tried), 1)
 
     def test_a_connection_that_is_gone_at_once_leaves_its_place(self):
         here, there = socket.socketpair()
@@ -1088,6 +1149,16 @@ class WaitingTest(unittest.TestCase):
             with mock.patch.object(spark_driver, "lives", side_effect=lambda job: next(lives, True)):
                 spark_driver.await_ends(["a", "b"], free, wait)
         self.assertEqual(waits, ["waits for the end of job a"] * 2 + ["waits for the end of job b"])
+
+    def test_a_driver_has_as_many_descriptors_as_it_may(self):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] - 1, before[1]))
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as script, mock.patch.object(spark_driver, "Driver") as driver:
+            script.write("#SPARK {}\n")
+            script.flush()
+            driver.return_value.run = lambda: resource.getrlimit(resource.RLIMIT_NOFILE)
+            self.assertEqual(spark_driver.main([script.name]), (before[1], before[1]))
 
     def test_a_driver_that_can_have_no_hosts_tells_the_experiment(self):
         with tempfile.TemporaryDirectory() as folder:

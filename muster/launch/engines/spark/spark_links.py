@@ -10,6 +10,7 @@ from host_process import one_line
 from spark_wire import DRIVER, Wire, WireError
 
 MOST_STRANGERS = 64  # connections that haven't shown the key yet
+ACCEPT_AGAIN = 0.5  # seconds after a connection that couldn't be taken
 LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 OVER = {"over": True}  # lets a task return
@@ -37,6 +38,7 @@ class Links:
         self.strangers = threading.Semaphore(MOST_STRANGERS)
         self.heard = lambda link, message: None
         self.lost = lambda link: None
+        self.closed = threading.Event()
         self.listening = self.listen(ports)
         self.port = self.listening.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -63,15 +65,23 @@ class Links:
                       f"for the tasks of Spark: {why}")
 
     def accept(self):
-        while True:
+        """Takes connections until `close`. No other error is one for ever: descriptors come back, and accept(2) also tells how
+        the network of a single connection has failed."""
+        while not self.closed.is_set():
             try:
                 connection, address = self.listening.accept()
             except OSError:
-                return
+                self.closed.wait(ACCEPT_AGAIN)
+                continue
             if not self.strangers.acquire(blocking=False):
                 connection.close()
                 continue
-            threading.Thread(target=self.serve, args=(connection, re.sub("^::ffff:", "", address[0])), daemon=True).start()
+            its = (connection, re.sub("^::ffff:", "", address[0]))
+            try:
+                threading.Thread(target=self.serve, args=its, daemon=True).start()
+            except RuntimeError:  # this user may have no more threads now
+                self.strangers.release()
+                connection.close()
 
     def serve(self, connection, address):
         link = wire = None
@@ -125,6 +135,7 @@ class Links:
 
     def close(self):
         self.give_up("the job ends")
+        self.closed.set()
         try:
             self.listening.shutdown(socket.SHUT_RDWR)  # wakes who accepts
         except OSError:  # it is closed
