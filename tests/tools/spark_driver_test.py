@@ -415,6 +415,42 @@ class TasksTest(unittest.TestCase):
         self.assertEqual(starts.running, {})
         self.assertFalse(os.path.exists(line.split()[6]))
 
+    def test_an_agent_that_shall_end_at_once_is_killed(self):
+        end, asked = host_process.HostProcess.end, []
+
+        def end_or_not(host, key=None, at_once=False):  # it hears nothing but the kill
+            asked.append((key, at_once))
+            if at_once:
+                end(host, key)
+
+        with mock.patch.object(host_process.HostProcess, "end", end_or_not):
+            starts = self.starts_on()
+            for key in ("1-1", "1-2"):
+                self.start(starts, key)
+                self.assertEqual(starts.tell.next(), (key, "line", "begins"))
+            starts.end("1-2")
+            starts.end("1-1", at_once=True)
+            self.assertEqual([starts.tell.next()[:2] for _ in range(2)], [("1-1", "line"), ("1-1", "ended")])
+            starts.end_all(at_once=True)
+            self.assertEqual([starts.tell.next()[:2] for _ in range(2)], [("1-2", "line"), ("1-2", "ended")])
+        self.assertEqual(asked, [("1-2", False), ("1-1", True), ("1-2", True)])
+
+    def test_agents_that_dont_end_with_their_task_are_killed(self):
+        host = types.SimpleNamespace(running={"1-1": None, "1-2": None})
+        asked = []
+
+        def end(at_once=False):
+            asked.append(at_once)
+            host.running.popitem()  # one each time
+
+        host.end = end
+        with mock.patch.object(spark_task, "END_PATIENCE", 0):
+            spark_task.TaskLink(host, None, None, {}).end()
+            self.assertEqual(asked, [False, True])
+            host.running = {"1-3": None}
+            spark_task.TaskLink(host, None, None, {}).end()
+        self.assertEqual(asked, [False, True, False])
+
     def test_an_agent_ends_with_the_drivers_connection(self):
         self.write_muster(f"echo begins >&2; cat; touch {self.folder.name}/ended")
         starts = self.starts_on()

@@ -226,17 +226,18 @@ class Starts:
                 said, say_again = why, time.monotonic() + SAY_AGAIN
                 self.tell(key, "waits", why)
 
-    def end(self, key):
+    def end(self, key, at_once=False):
+        """Lets it end. `at_once`: also if it is stopped, or hangs."""
         for host in self.hosts.values():
             if host.wanted == key:
                 with self.links.changed:
                     host.wanted = None
                     self.links.changed.notify_all()
-        self.say_to(self.running.get(key), {"end": key})
+        self.say_to(self.running.get(key), {"end": key, "at_once": True} if at_once else {"end": key})
 
-    def end_all(self):
+    def end_all(self, at_once=False):
         for key in list(self.running):
-            self.end(key)
+            self.end(key, at_once)
 
     def meet(self, rendezvous):
         for link in set(self.running.values()):

@@ -14,6 +14,8 @@ from spark_wire import TASK, Wire, WireError
 CONNECT_PATIENCE = 30.0  # seconds to reach the driver
 CONNECT_AGAIN = 0.5  # seconds between two attempts
 END_PATIENCE = 20.0  # seconds that agents have to end with the task
+KILL_PATIENCE = 5.0  # seconds that their guards have, once those that haven't were killed
+LOOK = 0.05  # seconds between two looks whether they have ended
 PR_SET_PDEATHSIG = 1
 # What Spark has set for its Python worker. Two of them are secrets of Spark's.
 OF_WORKER = ("PYTHON_WORKER_", "_SPARK_AUTH_SECRET", "SPARK_BUFFER_SIZE", "SPARK_REUSE_WORKER", "SPARK_AUTH_SOCKET_TIMEOUT",
@@ -78,6 +80,8 @@ class TaskLink:
                 self.start(wish["start"], wish["arguments"], wish["rendezvous"])
             elif "meet" in wish:
                 self.host.meet(wish["meet"])
+            elif "at_once" in wish:
+                self.host.end(wish["end"], at_once=True)
             elif "end" in wish:
                 self.host.end(wish["end"])
         raise WireError("the connection has ended without a word")
@@ -94,10 +98,17 @@ class TaskLink:
             self.tell({"key": key, "ended": one_line(f"{type(error).__name__}: {error}")})
 
     def end(self):
+        """Ends the agents, and kills those that don't: nobody but the task holds them."""
         self.host.end()
-        until = time.monotonic() + END_PATIENCE
+        self.await_agents(END_PATIENCE)
+        if self.host.running:
+            self.host.end(at_once=True)
+            self.await_agents(KILL_PATIENCE)
+
+    def await_agents(self, patience):
+        until = time.monotonic() + patience
         while self.host.running and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(LOOK)
 
 
 def reach(address, key):
