@@ -2,10 +2,13 @@
 """The programs that muster runs beside Ray, as far as they need no Ray: what can never be had, what is waited for, what
 the driver says, and the socket at which it serves the supervisor."""
 
+import contextlib
+import hashlib
 import io
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -21,6 +24,7 @@ ENGINES = pathlib.Path(__file__).resolve().parents[2] / "muster/launch/engines"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ENGINES / "driver"), str(ENGINES / "ray")]
 
+HANG = 60  # seconds, which turn a hang into a failed test
 PYTHON_WITH_RAY = ENGINES.parents[2] / ".venv/bin/python"
 
 import driver_server  # noqa: E402
@@ -32,6 +36,17 @@ import ray_texts  # noqa: E402
 
 def node(name, free=None, **total):
     return {"name": name, "total": total, "free": total if free is None else free}
+
+
+@contextlib.contextmanager
+def full_disk():
+    """No file of this process grows meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def umask_now():
@@ -173,16 +188,21 @@ class HostAgentTest(unittest.TestCase):
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
 
-    def test_another_muster_is_brought(self):
-        self.assertFalse(self.agent.find(self.program, "0" * 64))
-        home = os.environ.get("HOME", "")
-        self.addCleanup(os.environ.__setitem__, "HOME", home)
-        os.environ["HOME"] = self.folder.name
-        self.agent.take("0" * 64, b"program")
-        self.assertEqual(pathlib.Path(self.agent.muster).read_bytes(), b"program")
-        self.assertTrue(self.agent.muster.startswith(self.folder.name))
-        self.assertTrue(os.access(self.agent.muster, os.X_OK))
+    def test_a_start_that_fails_leaves_no_secret(self):
+        with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
+            self.agent.muster = "/nonexistent/muster"
+            with self.assertRaises(FileNotFoundError):
+                self.agent.start("1-1", ["agent", "--serve", "run"], "the secret\n", 1)
+            with full_disk(), self.assertRaises(OSError):
+                self.agent.start("1-2", ["agent", "--serve", "run"], "the secret\n", 1)
+        self.assertEqual((os.listdir(self.folder.name), self.agent.running), ([], {}))
 
+    def test_a_full_disk_leaves_the_file_that_was_there_and_no_other(self):
+        path = os.path.join(self.folder.name, "file")
+        host_process.write_own_file(path, b"before", 0o600)
+        with full_disk(), self.assertRaises(OSError):
+            host_process.write_own_file(path, b"after", 0o600)
+        self.assertEqual((os.listdir(self.folder.name), pathlib.Path(path).read_bytes()), (["file"], b"before"))
 
     def test_without_gpus_of_its_own_it_has_none(self):
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "4"}):
@@ -191,6 +211,164 @@ class HostAgentTest(unittest.TestCase):
             self.assertNotIn("OMP_NUM_THREADS", without)
             some = self.agent.environment(2, 2)
             self.assertEqual((some["CUDA_VISIBLE_DEVICES"], some["OMP_NUM_THREADS"]), ("0,1", "4"))
+
+
+class KillTest(unittest.TestCase):
+    """Agents that are ended at once, with a program that a test writes in the place of muster."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        patch = mock.patch.object(host_process, "own_folder", return_value=self.folder.name)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.agent = host_process.HostProcess()
+        self.agent.muster = os.path.join(self.folder.name, "muster")
+
+    def start(self, script):
+        pathlib.Path(self.agent.muster).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        os.chmod(self.agent.muster, 0o700)
+        self.agent.launch("1-1", ["agent", "--serve", "run"], "the secret\n", dict(os.environ))
+
+    def next(self):
+        return self.agent.events.get(timeout=HANG)
+
+    def end_of(self, pid):
+        """Ends this process and its group at the test's end, if they are there."""
+        def end():
+            try:
+                os.killpg(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+        self.addCleanup(end)
+
+    def test_one_that_is_stopped_is_killed_at_once(self):
+        self.start("echo $$ >&2; kill -STOP $$")
+        self.end_of(self.next()["line"])
+        another = subprocess.Popen(["/bin/sh", "-c", "read line", "--rendezvous", "another"], stdin=subprocess.PIPE)
+        self.agent.end("1-1", at_once=True)
+        self.assertEqual(self.next(), {"key": "1-1", "ended": "killed by signal 9"})
+        another.communicate(b"\n")
+        self.assertEqual(another.returncode, 0, "it is no agent of this start")
+
+    def test_what_waits_for_one_that_is_killed_tells_its_end(self):
+        # As `run-wait agent JOB`, which has other words than the agent and has been stopped with it.
+        waits = "import os, signal, sys; os.kill(os.getpid(), signal.SIGSTOP); sys.exit(os.WTERMSIG(os.wait()[1]) + 70)"
+        self.start(f"[ -n \"$AGENT\" ] || {{ AGENT=1 \"$0\" \"$@\" & exec {sys.executable} -c '{waits}'; }}\n"
+                   "echo $PPID >&2; kill -STOP $$")
+        waiting = int(self.next()["line"])
+        self.end_of(waiting)
+        os.waitid(os.P_PID, waiting, os.WSTOPPED | os.WNOWAIT)
+        self.agent.end(at_once=True)
+        self.assertEqual(self.next(), {"key": "1-1", "ended": "exited with 79"})
+
+    def test_it_is_killed_before_it_hears_that_it_shall_end(self):
+        # The guard of one that has begun to end begins no next life, which removes its files.
+        done = []
+        program = types.SimpleNamespace(stdin=types.SimpleNamespace(close=lambda: done.append("close")), send_signal=done.append)
+        self.agent.running = {"1-1": (program, "file")}
+        with mock.patch.object(host_process, "processes_with", return_value=[7, 8]) as asked, \
+                mock.patch.object(host_process.os, "kill", side_effect=lambda *kill: done.append(kill)):
+            self.agent.end("1-1", at_once=True)
+            self.agent.end("1-1")
+        asked.assert_called_once_with(("--rendezvous", "file"))
+        self.assertEqual(done, [(7, signal.SIGKILL), (8, signal.SIGKILL), signal.SIGCONT, "close", "close"])
+
+
+class MusterOnHostTest(unittest.TestCase):
+    """The places where a host may have muster."""
+
+    DATA = b"#!/bin/sh\n"
+    DIGEST = hashlib.sha256(DATA).hexdigest()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.cache = self.folder / "home/.cache/muster"
+        self.first = self.cache / "bin" / self.DIGEST / "muster"
+        self.own = self.folder / "own"
+        self.own.mkdir(0o700)
+        self.second = self.own / f"bin-{self.DIGEST[:16]}/muster"
+        self.enter(mock.patch.dict(os.environ, {"HOME": str(self.folder / "home"), "XDG_CACHE_HOME": ""}))
+        self.own_folder = self.enter(mock.patch.object(host_process, "own_folder", return_value=str(self.own)))
+
+    def enter(self, patch):
+        self.addCleanup(patch.stop)
+        return patch.start()
+
+    def take(self):
+        agent = ray_hosts.HostAgent()
+        agent.take(self.DIGEST, self.DATA)
+        return agent.muster
+
+    def find(self):
+        agent = ray_hosts.HostAgent()
+        found = agent.find("/nonexistent/muster", self.DIGEST)
+        self.assertEqual(found, agent.muster != "")
+        return agent.muster
+
+    def test_it_is_brought_into_the_cache_for_this_user_alone_and_found_there(self):
+        self.assertEqual(self.find(), "")
+        before = os.umask(0o002)
+        self.addCleanup(os.umask, before)
+        self.assertEqual(self.take(), str(self.first))
+        self.assertEqual(self.first.read_bytes(), self.DATA)
+        for one in (self.first, *self.first.parents[:3]):
+            self.assertEqual(one.stat().st_mode & 0o777, 0o700, one)
+        self.assertEqual(self.find(), str(self.first))
+        self.first.write_bytes(b"another")
+        self.assertEqual(self.find(), "")
+
+    def test_the_cache_is_where_the_host_says(self):
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(self.folder / "large")}):
+            self.assertEqual(self.take(), f"{self.folder}/large/muster/bin/{self.DIGEST}/muster")
+            self.assertEqual(self.find(), f"{self.folder}/large/muster/bin/{self.DIGEST}/muster")
+        self.assertEqual(self.find(), "")
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": "relative"}):
+            self.assertEqual(self.take(), str(self.first))
+        with mock.patch.object(host_process.os.path, "expanduser", side_effect=lambda path: path):  # this user isn't known
+            self.assertEqual(self.take(), str(self.second))
+
+    def test_a_place_where_others_may_write_is_left_for_the_second(self):
+        self.take()
+        for one in (self.first, *self.first.parents[:3]):
+            for more in (0o020, 0o002):
+                one.chmod(0o700 | more)
+                self.assertEqual(self.find(), "", one)
+            one.chmod(0o700)
+        self.assertEqual(self.find(), str(self.first))
+        self.cache.chmod(0o770)
+        self.assertEqual(self.take(), str(self.second))
+        self.assertEqual(self.find(), str(self.second))
+        self.second.chmod(0o720)
+        self.assertEqual(self.find(), "")
+
+    def test_a_place_of_another_user_is_left_for_the_second(self):
+        self.take()
+        its = self.first.stat()
+        stat = os.stat
+
+        def of_another(path, **options):
+            about = stat(path, **options)
+            if str(path) != str(self.first.parent):
+                return about
+            return types.SimpleNamespace(st_uid=its.st_uid + 1, st_mode=about.st_mode)
+
+        with mock.patch.object(host_process.os, "stat", of_another):
+            self.assertEqual(self.find(), "")
+            self.assertEqual(self.take(), str(self.second))
+            self.assertEqual(self.find(), str(self.second))
+
+    def test_without_any_place_it_is_neither_found_nor_taken(self):
+        (self.folder / "home").write_text("no folder")
+        self.own_folder.side_effect = PermissionError("/tmp/muster-ray-1 must be a folder of this user")
+        self.assertEqual(self.find(), "")
+        agent = ray_hosts.HostAgent()
+        with self.assertRaisesRegex(PermissionError, "must be a folder of this user"):
+            agent.take(self.DIGEST, self.DATA)
+        self.assertEqual(agent.muster, "", "the next start tries again")
 
 
 class PlayedRay:
@@ -374,6 +552,22 @@ class PlayedCluster:
         self.calls.append("end")
 
 
+class PlayedSupervisor:
+    """Ends with this code at the second look."""
+
+    def __init__(self, code=0):
+        self.code, self.returncode, self.heard, self.stderr, self.looks = code, None, [], [], 0
+
+    def poll(self):
+        self.looks += 1
+        if self.looks > 1:
+            self.returncode = self.code
+        return self.returncode
+
+    def send_signal(self, number):
+        self.heard.append(number)
+
+
 class DriverTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -421,6 +615,12 @@ class DriverTest(unittest.TestCase):
         self.assertEqual(pathlib.Path(self.path("waits")).read_text(), said)
         self.assertEqual(pathlib.Path(self.path("out")).read_text(), f"muster: {said}\n", "once")
 
+    def test_a_full_disk_does_not_end_a_job_that_waits(self):
+        with full_disk(), mock.patch("builtins.print") as said:
+            self.driver.waits("waits for 2 nodes")
+        said.assert_called_once_with("muster: waits for 2 nodes", flush=True)
+        self.assertFalse(os.path.exists(self.path("waits")))
+
     def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
         asked = []
 
@@ -439,6 +639,60 @@ class DriverTest(unittest.TestCase):
         with mock.patch.object(ray_hosts, "PATIENCE_OF_JOBS", 0):
             ray_hosts.await_ends(["ended", "unknown", "runs", "another"], self.driver.free_file(), wait_and_free, PlayedJobs)
         self.assertEqual(asked, ["ended", "unknown", "runs"])
+
+    def test_agents_that_do_not_end_with_the_supervisor_are_killed(self):
+        starts = PlayedStarts()
+        starts.running = {"1-1": None}
+
+        def end_all(at_once=False):
+            starts.calls.append(at_once)
+            if at_once:
+                starts.running.clear()
+
+        starts.end_all, self.driver.starts_of = end_all, lambda _hosts: starts
+        self.driver.socket = f"@muster-test-{os.getpid()}-{id(self)}"
+        with mock.patch.object(driver_server, "END_PATIENCE", 0), mock.patch.object(driver_server, "KILL_PATIENCE", HANG), \
+                mock.patch("builtins.print"):
+            self.assertEqual(self.driver.supervise([], []), 2)
+        self.assertEqual(starts.calls, [False, True])
+
+    def supervise_with(self, supervisors, at_start=lambda: None, at_word=lambda: None):
+        """Plays the supervisors, one for each life. Calls `at_start` when the last one has begun and the driver doesn't know
+        it yet, `at_word` when the driver has said something."""
+        left = list(supervisors)
+
+        def start(_words, **_options):
+            supervisor = left.pop(0)
+            if not left:
+                at_start()
+            return supervisor
+
+        self.driver.starts_of = lambda _hosts: PlayedStarts()
+        self.driver.socket = f"@muster-test-{os.getpid()}-{id(supervisors)}"
+        with mock.patch.object(driver_server.subprocess, "Popen", start), mock.patch.object(driver_server, "POLL", 0), \
+                mock.patch.object(self.driver, "show_log"), mock.patch.object(self.driver, "end_log"), \
+                mock.patch.object(self.driver, "say", side_effect=lambda _line: at_word()):
+            return self.driver.supervise([], [])
+
+    def test_a_signal_while_the_supervisor_is_being_started_is_passed_on_once(self):
+        supervisor = PlayedSupervisor()
+        code = self.supervise_with([supervisor], at_start=lambda: self.driver.on_signal(signal.SIGTERM, None))
+        self.assertEqual((supervisor.heard, code), ([signal.SIGTERM], 0))
+
+    def test_a_signal_after_the_death_of_a_supervisor_is_for_the_next_one(self):
+        first, second = PlayedSupervisor(-signal.SIGKILL), PlayedSupervisor()
+
+        def at_word():
+            if first.returncode is not None and not self.driver.ending:
+                self.driver.on_signal(signal.SIGTERM, None)
+
+        self.assertEqual(self.supervise_with([first, second], at_word=at_word), 0)
+        self.assertEqual((first.heard, second.heard), ([], [signal.SIGTERM]))
+
+    def test_before_there_is_a_supervisor_a_signal_ends_the_driver(self):
+        with self.assertRaises(SystemExit) as raised:
+            self.driver.on_signal(signal.SIGTERM, None)
+        self.assertEqual(raised.exception.code, 128 + signal.SIGTERM)
 
     def test_without_an_address_there_is_never_a_new_cluster(self):
         played = types.ModuleType("ray")
@@ -481,8 +735,8 @@ class PlayedStarts:
     def end(self, key):
         self.calls.append(("end", key))
 
-    def end_all(self):
-        self.calls.append(("end_all",))
+    def end_all(self, at_once=False):
+        self.calls.append(("end_all", at_once))
 
     def meet(self, rendezvous):
         self.calls.append(("meet", rendezvous))
@@ -521,18 +775,44 @@ class DeskTest(unittest.TestCase):
         self.turn_until(lambda: heard)
         self.assertEqual(json.loads(heard[0]), {"number": 1, "ended": "exited with 1"})
 
+    def test_the_end_of_a_start_is_told_once_and_nothing_after_it(self):
+        client = self.connect()
+        for number in (1, 2):
+            client.sendall(b'{"start": "h1", "number": %d, "arguments": [], "rendezvous": ""}\n' % number)
+        self.turn_until(lambda: len(self.starts.calls) == 2)
+        for news in (("1-1", "ended", "its node has died"), ("1-1", "ended", "its actor has died"), ("1-1", "line", "late"),
+                     ("1-3", "ended", "never started"), ("1-2", "line", "goes on"), ("1-2", "ended", "exited with 0")):
+            self.desk.tell(*news)
+        self.desk.turn(0)
+        self.assertEqual([json.loads(line) for line in client.recv(4096).splitlines()],
+                         [{"number": 1, "ended": "its node has died"}, {"number": 2, "line": "goes on"},
+                          {"number": 2, "ended": "exited with 0"}])
+
     def test_the_next_supervisor_hears_nothing_of_the_starts_of_the_one_before(self):
         first = self.connect()
+        first.sendall(b'{"start": "h1", "number": 1, "arguments": [], "rendezvous": ""}\n')
+        self.turn_until(lambda: self.starts.calls)
         first.close()
         self.turn_until(lambda: self.desk.connection is None)
         second = self.connect()
         self.starts.running = {"1-1": None}
         self.desk.tell("1-1", "line", "old")
         second.sendall(b'{"end_all": "at once"}\n')
-        self.turn_until(lambda: self.starts.calls == [("end_all",)])
+        self.turn_until(lambda: self.starts.calls[1:] == [("end_all", True)])
         self.starts.running = {}
         self.desk.turn(0)
         self.assertEqual(json.loads(second.recv(4096)), {"number": 0, "ended": "all"})
+
+
+    def test_all_end_gently_or_at_once_as_the_supervisor_says(self):
+        client = self.connect()
+        client.sendall(b'{"end_all": "gently"}\n{"end_all": "at once"}\n')
+        self.turn_until(lambda: len(self.starts.calls) == 2)
+        self.assertEqual(self.starts.calls, [("end_all", False), ("end_all", True)])
+        ends = []
+        self.starts.end_all = lambda: ends.append("gently")  # of a system that knows nothing else
+        self.desk.end_all(at_once=True)
+        self.assertEqual(ends, ["gently"])
 
 
 class NoRayTest(unittest.TestCase):

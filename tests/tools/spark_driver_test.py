@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import queue
+import resource
 import select
 import signal
 import socket
@@ -326,6 +327,24 @@ class Told:
         return self.news.get(timeout=HANG)
 
 
+class FailingSocket:
+    """One that listens, and has these errors before it takes a connection."""
+
+    def __init__(self, listening, errors):
+        self.listening, self.errors = listening, errors
+        self.asked, self.thread = threading.Event(), None
+
+    def accept(self):
+        self.thread = threading.current_thread()
+        self.asked.set()
+        if self.errors:
+            raise self.errors.pop(0)
+        return self.listening.accept()
+
+    def __getattr__(self, name):
+        return getattr(self.listening, name)
+
+
 class TasksTest(unittest.TestCase):
     """The driver's side and tasks with their agents, over real connections; without Spark in between."""
 
@@ -346,7 +365,7 @@ class TasksTest(unittest.TestCase):
         os.chmod(self.program, 0o700)
 
     def begin(self, partition, attempt, key=KEY):
-        part = spark_task.Part([("127.0.0.1", self.links.port)], key, self.program, host_process.digest_of(self.program),
+        part = spark_task.Part(("127.0.0.1", self.links.port), key, self.program, host_process.digest_of(self.program),
                                types.SimpleNamespace(value=b"never"))
         part.own = partition
 
@@ -396,6 +415,42 @@ class TasksTest(unittest.TestCase):
         self.assertEqual(starts.running, {})
         self.assertFalse(os.path.exists(line.split()[6]))
 
+    def test_an_agent_that_shall_end_at_once_is_killed(self):
+        end, asked = host_process.HostProcess.end, []
+
+        def end_or_not(host, key=None, at_once=False):  # it hears nothing but the kill
+            asked.append((key, at_once))
+            if at_once:
+                end(host, key)
+
+        with mock.patch.object(host_process.HostProcess, "end", end_or_not):
+            starts = self.starts_on()
+            for key in ("1-1", "1-2"):
+                self.start(starts, key)
+                self.assertEqual(starts.tell.next(), (key, "line", "begins"))
+            starts.end("1-2")
+            starts.end("1-1", at_once=True)
+            self.assertEqual([starts.tell.next()[:2] for _ in range(2)], [("1-1", "line"), ("1-1", "ended")])
+            starts.end_all(at_once=True)
+            self.assertEqual([starts.tell.next()[:2] for _ in range(2)], [("1-2", "line"), ("1-2", "ended")])
+        self.assertEqual(asked, [("1-2", False), ("1-1", True), ("1-2", True)])
+
+    def test_agents_that_dont_end_with_their_task_are_killed(self):
+        host = types.SimpleNamespace(running={"1-1": None, "1-2": None})
+        asked = []
+
+        def end(at_once=False):
+            asked.append(at_once)
+            host.running.popitem()  # one each time
+
+        host.end = end
+        with mock.patch.object(spark_task, "END_PATIENCE", 0):
+            spark_task.TaskLink(host, None, None, {}).end()
+            self.assertEqual(asked, [False, True])
+            host.running = {"1-3": None}
+            spark_task.TaskLink(host, None, None, {}).end()
+        self.assertEqual(asked, [False, True, False])
+
     def test_an_agent_ends_with_the_drivers_connection(self):
         self.write_muster(f"echo begins >&2; cat; touch {self.folder.name}/ended")
         starts = self.starts_on()
@@ -432,6 +487,13 @@ class TasksTest(unittest.TestCase):
             self.begin(0, 0)
             self.await_links(1)
         self.assertEqual(answers, [])
+
+    def test_a_driver_that_cant_be_reached_is_said_with_its_address(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            address = listening.getsockname()
+        with mock.patch.object(spark_task, "CONNECT_PATIENCE", -1), self.assertRaises(ConnectionError) as raised:
+            spark_task.reach(address, KEY)
+        self.assertIn(f"can't reach the job's driver at 127.0.0.1, port {address[1]}: [Errno 111] ", str(raised.exception))
 
     def test_a_start_that_fails_there_is_said(self):
         starts = self.starts_on()
@@ -489,6 +551,48 @@ class TasksTest(unittest.TestCase):
         self.begin(0, 1, key=b"x" * 32).join(HANG)
         self.assertEqual(self.links.links, {})
 
+    def listens(self, errors):
+        """Makes the links those of a socket that has these errors first. Returns it."""
+        its = FailingSocket(spark_links.Links.listen(None), errors)
+        with mock.patch.object(spark_links.Links, "listen", lambda *_: its):
+            self.links = spark_links.Links(KEY)
+        self.addCleanup(self.links.close)
+        return its
+
+    def test_a_connection_that_cant_be_taken_isnt_the_last(self):
+        with mock.patch.object(spark_links, "ACCEPT_AGAIN", 0):
+            its = self.listens([OSError(24, "Too many open files"), OSError(100, "Network is down")])
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(its.errors, [])
+        self.links.close()
+        its.thread.join(HANG)
+        self.assertFalse(its.thread.is_alive())
+
+    def test_an_error_is_paused_after_until_the_end(self):
+        with mock.patch.object(spark_links, "ACCEPT_AGAIN", 4 * HANG):
+            its = self.listens([OSError(24, "Too many open files")] * 1000)
+            self.assertTrue(its.asked.wait(HANG))
+            self.links.close()
+            its.thread.join(HANG)
+        self.assertFalse(its.thread.is_alive())
+        self.assertEqual(len(its.errors), 999)
+
+    def test_a_connection_without_a_thread_leaves_its_place(self):
+        self.links.strangers = threading.Semaphore(1)
+        begin, tried = threading.Thread.start, []
+
+        def start(thread):
+            if thread._target == self.links.serve and not tried:
+                tried.append(thread)
+                raise RuntimeError("can't start new thread")
+            begin(thread)
+
+        with mock.patch.object(threading.Thread, "start", start), mock.patch.object(spark_task, "CONNECT_AGAIN", 0):
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(len(tried), 1)
+
     def test_a_connection_that_is_gone_at_once_leaves_its_place(self):
         here, there = socket.socketpair()
         self.addCleanup(there.close)
@@ -500,9 +604,17 @@ class TasksTest(unittest.TestCase):
 
     def test_only_these_ports_are_used(self):
         taken = self.links.port
-        with self.assertRaises(OSError) as raised:
+        with self.assertRaises(driver_server.NoHosts) as raised:
             spark_links.Links(KEY, [taken, 1])
-        self.assertIn(f"none of the ports {taken}-{taken} is free here", str(raised.exception))
+        self.assertIn(f"none of the ports {taken}-{taken} (ports) is free here", str(raised.exception))
+        self.assertIn("[Errno 98] ", str(raised.exception))
+
+    def test_a_driver_that_cant_listen_says_why(self):
+        with mock.patch.object(socket, "socket", side_effect=OSError(24, "Too many open files")), \
+                self.assertRaises(driver_server.NoHosts) as raised:
+            spark_links.Links(KEY)
+        self.assertEqual(str(raised.exception),
+                         "the job's driver can't listen for the tasks of Spark: [Errno 24] Too many open files")
 
 
 class PlayedSpark:
@@ -512,6 +624,9 @@ class PlayedSpark:
         self.left, self.stages, self.stopped = list(slots), list(stages), False
         self.calls = []
         self._jsc = types.SimpleNamespace(sc=lambda: self)
+
+    def getConf(self):  # noqa: N802
+        return {"spark.driver.host": "h1"}
 
     def isStopped(self):  # noqa: N802
         return self.stopped
@@ -560,11 +675,22 @@ class PlayedLinks:
 @mock.patch.object(spark_cluster, "LOOK", 0)
 class ClusterTest(unittest.TestCase):
     def cluster(self, spark=None, **more):
-        self.said, self.waited = [], []
+        self.said, self.waited, self.answered = [], [], []
         cluster = spark_cluster.Cluster(asked(**more), self.said.append, self.waited.append)
         cluster.context, cluster.links = spark, PlayedLinks()
         cluster.until = time.monotonic() + HANG
         return cluster
+
+    def hangs(self):
+        """Returns a function that a JVM doesn't answer while the test waits for it."""
+        free = threading.Event()
+        self.addCleanup(free.set)
+        return lambda *_: self.answered.append(free.wait(HANG))
+
+    def why_not(self, function, *words):
+        with self.assertRaises(driver_server.NoHosts) as raised:
+            function(*words)
+        return str(raised.exception)
 
     def test_slots_that_come_are_waited_for_and_both_numbers_are_printed(self):
         cluster = self.cluster(PlayedSpark(slots=[0, 1, 2]))
@@ -588,6 +714,65 @@ class ClusterTest(unittest.TestCase):
         with self.assertRaises(driver_server.NoHosts) as raised:
             self.cluster(spark).await_group(lambda why: None)
         self.assertIn("Spark has ended the job's application", str(raised.exception))
+
+    @mock.patch.object(spark_cluster, "ANSWER_PATIENCE", 0)
+    def test_a_jvm_that_hangs_ends_what_waits_for_it(self):
+        spark = PlayedSpark(slots=[1])
+        cluster = self.cluster(spark, start_timeout=-1)
+        cluster.until = 0
+        spark.maxNumConcurrentTasks = self.hangs()
+        self.assertEqual(self.why_not(cluster.await_group, self.fail), spark_texts.JVM_HANGS)
+        self.assertEqual(cluster.waits_now(), f"waits for Spark, which doesn't answer: {spark_texts.JVM_HANGS}")
+        self.assertFalse(cluster.await_slots())
+        self.assertEqual(cluster.links.given_up, spark_texts.JVM_HANGS)
+        spark.addPyFile = self.hangs()
+        with mock.patch.object(spark_cluster, "Links", return_value=types.SimpleNamespace(port=1)):
+            self.assertEqual(self.why_not(cluster.begin_stage), spark_texts.JVM_HANGS)
+        self.assertIsNone(cluster.stage)
+
+    def test_a_slow_answer_is_none_of_a_jvm_that_hangs(self):
+        """Spark takes longer than the rest of the time for the start."""
+        spark = PlayedSpark(slots=[2])
+        cluster = self.cluster(spark)
+        free = threading.Event()
+        seconds = [100, 100]  # when it is asked, and when the answer isn't there yet
+
+        def now():
+            if seconds:
+                return seconds.pop()
+            free.set()
+            return 100 + spark_cluster.ANSWER_PATIENCE - 1
+
+        spark.isStopped = lambda: not free.wait(HANG)
+        cluster.until = 101
+        cluster.begin_stage = lambda: None
+        with mock.patch.object(spark_cluster, "time", types.SimpleNamespace(monotonic=now, sleep=lambda _: None)):
+            cluster.await_group(lambda why: None)
+        self.assertEqual(self.said, ["muster: Spark has 2 of 2 slots; dynamic allocation is off"])
+
+    def test_a_jvm_that_dies_before_the_stage_is_the_reason(self):
+        spark = PlayedSpark(slots=[1])
+        cluster = self.cluster(spark)
+        cluster.jvm = types.SimpleNamespace(await_end=lambda seconds: seconds == spark_cluster.DEATH_PATIENCE)
+        spark.maxNumConcurrentTasks = mock.Mock(side_effect=Exception("Answer from Java side is empty"))
+        died = "Spark's JVM has died: Answer from Java side is empty; spark.log in the experiment's folder may say why"
+        self.assertEqual(self.why_not(cluster.await_group, self.fail), died)
+        self.assertEqual(cluster.waits_now(), f"waits for Spark, which doesn't answer: {died}")
+
+    def test_what_tasks_need_and_spark_doesnt_take_is_the_reason(self):
+        with tempfile.NamedTemporaryFile() as muster, \
+                mock.patch.object(spark_cluster, "Links", return_value=types.SimpleNamespace(port=1)):
+            spark = PlayedSpark()
+            cluster = self.cluster(spark, muster=muster.name)
+            spark.addPyFile = mock.Mock()
+            spark.broadcast = mock.Mock(side_effect=OSError(28, "No space left on device"))
+            self.assertEqual(self.why_not(cluster.begin_stage),
+                             "Spark can't go on with the job: [Errno 28] No space left on device")
+            self.assertEqual([os.path.basename(call.args[0]) for call in spark.addPyFile.call_args_list],
+                             ["host_process.py", "spark_wire.py", "spark_task.py"])
+            spark.addPyFile.side_effect = Exception(": java.lang.IllegalStateException: a stopped SparkContext\n\tat x")
+            self.assertEqual(self.why_not(cluster.begin_stage),
+                             "Spark can't go on with the job: IllegalStateException: a stopped SparkContext")
 
     def test_a_stage_that_ends_begins_again_three_times(self):
         lost = Exception("org.apache.spark.SparkException: ExecutorLostFailure (executor 1)")
@@ -617,8 +802,9 @@ class ClusterTest(unittest.TestCase):
         spark = PlayedSpark(stages=[Exception("Answer from Java side is empty")])
         spark.isStopped = mock.Mock(side_effect=ConnectionRefusedError("refused"))
         cluster = self.cluster(spark)
-        cluster.run_stage(None)
-        self.assertEqual(cluster.links.given_up, "Spark's JVM has died: refused")
+        with mock.patch.object(cluster.jvm, "await_end", return_value=True):
+            cluster.run_stage(None)
+        self.assertIn("Spark's JVM has died: refused; ", cluster.links.given_up)
 
     def test_hosts_have_different_names(self):
         cluster = self.cluster()
@@ -728,15 +914,23 @@ class ClusterTest(unittest.TestCase):
             self.assertNotIn("SPARK_REMOTE", os.environ)
 
     def test_the_end_doesnt_hang_on_a_stage_that_doesnt_end(self):
-        free = threading.Event()
-        self.addCleanup(free.set)
         spark = PlayedSpark()
         cluster = self.cluster(spark)
-        cluster.stage = threading.Thread(target=free.wait, daemon=True)
-        cluster.stage.start()
-        with mock.patch.object(spark_cluster, "END_PATIENCE", 0):
-            cluster.end()
+        cluster.stage = mock.Mock(is_alive=lambda: True)
+        cluster.end()
+        cluster.stage.join.assert_called_once_with(spark_cluster.END_PATIENCE)
         self.assertEqual(spark.calls, ["cancel", "stop"])
+
+    def test_the_end_comes_to_a_jvm_that_hangs(self):
+        for name in ("cancelAllJobs", "stop"):
+            spark = PlayedSpark()
+            cluster = self.cluster(spark)
+            cluster.stage, cluster.jvm, cluster.gateway = mock.Mock(is_alive=lambda: True), mock.Mock(), mock.Mock()
+            setattr(spark, name, self.hangs())
+            with mock.patch.object(spark_cluster, "END_PATIENCE", 0):
+                cluster.end()
+            cluster.jvm.end.assert_called_once_with(0)
+            self.assertEqual(self.answered, [])
 
 
 class JvmTest(unittest.TestCase):
@@ -793,6 +987,16 @@ class JvmTest(unittest.TestCase):
         self.assertEqual(self.next(), b"hangs\n")
         self.assertEqual(self.next(), b"")
 
+    def test_whether_one_has_died_may_be_asked_at_any_time(self):
+        self.assertFalse(self.jvm.await_end(0), "it was never started")
+        self.submits("sleep 1000")
+        self.assertEqual(self.why_not(now=iter([0, HANG]).__next__), spark_texts.why_jvm_late(60))
+        self.assertFalse(self.jvm.await_end(0))
+        os.killpg(self.jvm.program.pid, signal.SIGKILL)
+        self.assertTrue(self.jvm.await_end(HANG))
+        self.jvm.end(0)
+        self.assertTrue(self.jvm.await_end(0), "it is reaped")
+
     def test_one_that_ends_at_once_leaves_nothing(self):
         self.submits("sleep 1000 & exit 1")
         self.assertEqual(self.why_not(now=lambda: 0), spark_texts.NO_JVM)
@@ -819,7 +1023,7 @@ class JvmTest(unittest.TestCase):
         return os.read(self.pipe, 100)
 
     def test_a_signal_is_heard_once_there_is_something_to_end(self):
-        self.submits("exec sleep 1000")
+        self.submits("echo begins >&9; exec sleep 1000")
         popen = subprocess.Popen
 
         def told_to_end_meanwhile(*words, **options):
@@ -834,6 +1038,7 @@ class JvmTest(unittest.TestCase):
             self.start()
         status = pathlib.Path(f"/proc/{self.jvm.program.pid}/status").read_text(encoding="ascii")
         self.assertIn("\nSigBlk:\t0000000000000000\n", status)
+        self.assertEqual(self.poll(), b"begins\n")
         self.jvm.end(0)
         self.assertEqual(self.next(), b"")
 
@@ -980,6 +1185,16 @@ class WaitingTest(unittest.TestCase):
             with mock.patch.object(spark_driver, "lives", side_effect=lambda job: next(lives, True)):
                 spark_driver.await_ends(["a", "b"], free, wait)
         self.assertEqual(waits, ["waits for the end of job a"] * 2 + ["waits for the end of job b"])
+
+    def test_a_driver_has_as_many_descriptors_as_it_may(self):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] - 1, before[1]))
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as script, mock.patch.object(spark_driver, "Driver") as driver:
+            script.write("#SPARK {}\n")
+            script.flush()
+            driver.return_value.run = lambda: resource.getrlimit(resource.RLIMIT_NOFILE)
+            self.assertEqual(spark_driver.main([script.name]), (before[1], before[1]))
 
     def test_a_driver_that_can_have_no_hosts_tells_the_experiment(self):
         with tempfile.TemporaryDirectory() as folder:

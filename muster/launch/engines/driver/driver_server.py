@@ -4,6 +4,7 @@ system's own."""
 
 import collections
 import ctypes
+import inspect
 import json
 import os
 import queue
@@ -22,6 +23,7 @@ from host_process import one_line, write_own_file
 
 POLL = 0.2  # seconds between two looks at the supervisor's process
 END_PATIENCE = 8.0  # seconds that agents have to end when the supervisor has
+KILL_PATIENCE = 5.0  # seconds that their guards have, once those that haven't were killed
 LIVES = 4  # of the supervisor, of which all but the last may be killed
 LAST_LINES = 50  # of a task that fails
 FAILING_TASKS = 3  # are shown so
@@ -115,6 +117,7 @@ class Desk:
         self.connection = None
         self.lines = Lines()
         self.life = 0
+        self.untold = set()  # keys of this connection's starts whose end hasn't been told
         self.ends_all = False
         self.news = queue.Queue()  # from other threads
         self.wake_read, self.wake_write = os.pipe()
@@ -135,13 +138,18 @@ class Desk:
             elif ready.fileobj is self.connection:
                 self.read()
         while not self.news.empty():
-            key, kind, text = self.news.get()
-            life, _, number = key.partition("-")
-            if life == str(self.life):
-                self.send({"number": int(number), kind: one_line(text)})
+            self.report(*self.news.get())
         if self.ends_all and not self.starts.running:
             self.ends_all = False
             self.send({"number": 0, "ended": "all"})
+
+    def report(self, key, kind, text):
+        """Tells the supervisor about one of its starts, and nothing after the end: threads of a system may tell that twice."""
+        if key not in self.untold:
+            return
+        if kind == "ended":
+            self.untold.remove(key)
+        self.send({"number": int(key.partition("-")[2]), kind: one_line(text)})
 
     def accept(self):
         try:
@@ -155,6 +163,7 @@ class Desk:
         self.connection = connection
         self.lines = Lines()
         self.life += 1
+        self.untold.clear()
         self.ends_all = False
         self.selector.register(connection, selectors.EVENT_READ)
 
@@ -185,14 +194,29 @@ class Desk:
     def take(self, wish):
         if "start" in wish:
             key = f"{self.life}-{wish['number']}"
+            self.untold.add(key)
             self.starts.start(key, wish["start"], wish["arguments"], wish["rendezvous"])
         elif "rendezvous" in wish:
             self.starts.meet(wish["rendezvous"])
         elif "end_all" in wish:
-            self.ends_all = True
-            self.starts.end_all()
+            self.end_all(at_once=wish["end_all"] == "at once")
         elif "end" in wish:
             self.starts.end(f"{self.life}-{wish['end']}")
+
+
+    def end_all(self, at_once=False):
+        """Ends all starts. Those of a system that has no end at once end gently."""
+        self.ends_all = True
+        if at_once and "at_once" in inspect.signature(self.starts.end_all).parameters:
+            self.starts.end_all(at_once=True)
+        else:
+            self.starts.end_all()
+
+    def await_ends(self, patience):
+        """Serves until none runs, for so many seconds at most."""
+        until = time.monotonic() + patience
+        while self.starts.running and time.monotonic() < until:
+            self.turn(POLL)
 
 
 def die_with_parent():
@@ -214,6 +238,8 @@ class JobDriver:
         self.socket = ""
         self.ending = False
         self.supervisor = None
+        self.starting = False  # there is one whose process isn't known yet
+        self.unheard = None  # a signal that came while there was none to hear it
         self.waited = ""
 
     def say(self, line):
@@ -227,16 +253,22 @@ class JobDriver:
 
     def waits(self, why):
         """Says why the job waits, to `muster status` and, when it is new, to the job's log."""
-        write_own_file(self.asked["waits"], why.encode(), 0o600)
+        try:
+            write_own_file(self.asked["waits"], why.encode(), 0o600)
+        except OSError:  # as in `say`: no disk that is full ends the job
+            pass
         if why != self.waited:
             self.waited = why
             self.say(f"muster: {why}")
 
     def on_signal(self, number, _frame):
-        if self.supervisor is None:
+        if self.supervisor is None and not self.starting:
             sys.exit(128 + number)
         self.ending = True
-        self.supervisor.send_signal(number)
+        if self.starting or self.supervisor.returncode is not None:
+            self.unheard = number
+        else:
+            self.supervisor.send_signal(number)
 
     def environment(self, hosts=(), addresses=()):
         return {
@@ -287,8 +319,8 @@ class JobDriver:
         raise NotImplementedError
 
     def starts_of(self, hosts):
-        """Returns what starts agents on them: `start`, `end`, `end_all`, `meet`, the dictionary `running` with a key for each
-        agent, and `tell`, which it calls from any thread."""
+        """Returns what starts agents on them: `start`, `end`, `end_all(at_once=False)`, `meet`, the dictionary `running` with a
+        key for each agent, and `tell`, which it calls from any thread."""
         raise NotImplementedError
 
     @staticmethod
@@ -320,10 +352,7 @@ class JobDriver:
         log = None
         for life in range(1, LIVES + 1):
             self.forget(self.asked["over"])
-            words = self.muster("supervise", self.asked["experiment"], "--in_job", self.system)
-            self.supervisor = subprocess.Popen(
-                words, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent
-            )
+            self.start_supervisor(environment)
             threading.Thread(target=self.pass_on, args=(self.supervisor.stderr,), daemon=True).start()
             while self.supervisor.poll() is None:
                 desk.turn(POLL)
@@ -335,12 +364,26 @@ class JobDriver:
             self.say(
                 f"muster: the supervisor of experiment {self.asked['experiment']} was killed (signal {-code})"
             )
-        starts.end_all()
-        until = time.monotonic() + END_PATIENCE
-        while starts.running and time.monotonic() < until:
-            desk.turn(POLL)
+        desk.end_all()
+        desk.await_ends(END_PATIENCE)
+        if starts.running:
+            desk.end_all(at_once=True)
+            desk.await_ends(KILL_PATIENCE)
         self.end_log(log or self.show_log(environment))
         return code if code >= 0 else 128 - code
+
+    def start_supervisor(self, environment):
+        """Starts it, and passes on to it a signal that has come meanwhile, or since the death of the one before."""
+        words = self.muster("supervise", self.asked["experiment"], "--in_job", self.system)
+        self.starting = True
+        try:
+            self.supervisor = subprocess.Popen(
+                words, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent
+            )
+        finally:
+            self.starting = False
+        if self.unheard is not None:
+            self.supervisor.send_signal(self.unheard)
 
     def pass_on(self, stream):
         for line in stream:

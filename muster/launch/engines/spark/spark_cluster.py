@@ -20,7 +20,9 @@ LOOK = 0.5  # seconds between two looks at what Spark has
 LIVES = 4  # of the stage in a row, of which all but the last may end
 STEADY = 600.0  # seconds after which the end of a life is none in a row
 MOST_LOG = 1 << 20  # characters of Spark's log that are looked at
-END_PATIENCE = 15.0  # seconds for the stage to end by itself
+END_PATIENCE = 15.0  # seconds for the stage to end by itself, for the application, and for the JVM
+ANSWER_PATIENCE = 30.0  # seconds that Spark has for an answer at least: less is no sign that its JVM hangs
+DEATH_PATIENCE = 1.0  # seconds between the last word of a JVM that dies and the end of its process
 
 
 class TooLate(Exception):
@@ -91,9 +93,10 @@ class Cluster:
         except OSError:
             return ""
 
-    def in_time(self, work, why_hopeless=lambda: ""):
+    def in_time(self, work, why_hopeless=lambda: "", until=None):
         """Returns what it returns, or raises what it raises. TooLate: it hasn't ended at `until`, and goes on in its thread.
-        NoHosts: likewise, and `why_hopeless` says why it will never end well."""
+        NoHosts: likewise, and `why_hopeless` says why it will never end well. `until`: by time.monotonic(); None: the
+        application must have begun by then."""
         ends = []
 
         def run():
@@ -104,7 +107,7 @@ class Cluster:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        while not ends and time.monotonic() < self.until:
+        while not ends and time.monotonic() < (self.until if until is None else until):
             thread.join(LOOK)
             if not ends and (why := why_hopeless()):
                 raise NoHosts(why)
@@ -114,6 +117,16 @@ class Cluster:
         if error is not None:
             raise error
         return result
+
+    def ask(self, work, until=0.0):
+        """Returns what it returns: something that Spark answers soon, if its JVM lives. It may take until then, and
+        ANSWER_PATIENCE in any case. NoHosts: why there is no answer."""
+        try:
+            return self.in_time(work, until=max(until, time.monotonic() + ANSWER_PATIENCE))
+        except TooLate as late:
+            raise NoHosts(spark_texts.JVM_HANGS) from late
+        except Exception as error:  # of Java, of PySpark, of the operating system, of a JVM that has died
+            raise NoHosts(spark_texts.why_lost(error, self.jvm.await_end(DEATH_PATIENCE))) from error
 
     def attach(self, port, secret):
         """Connects to the JVM. Returns Spark's settings: those of spark-defaults.conf, and in their place the job's."""
@@ -145,24 +158,28 @@ class Cluster:
     # --- the slots ---
 
     def slots(self):
-        """Returns how many tasks may run at once now. It counts for Spark's own check of a barrier stage, too."""
+        """Returns how many tasks may run at once now; None: Spark has ended the application. It counts for Spark's own check of
+        a barrier stage, too."""
         spark = self.context._jsc.sc()
+        if spark.isStopped():
+            return None
         return spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile())
 
     def waits_now(self):
         """Returns what is waited for."""
         try:
-            return spark_texts.why_waits(self.asked["nodes"], self.slots())
-        except Exception as error:  # its JVM has died
-            return f"waits for Spark, which doesn't answer: {spark_texts.why_failed(error)}"
+            slots = self.ask(self.slots)
+        except NoHosts as why:
+            return f"waits for Spark, which doesn't answer: {why}"
+        return spark_texts.why_waits(self.asked["nodes"], slots or 0)
 
     def await_group(self, waits):
         nodes = self.asked["nodes"]
         while True:
-            if self.context._jsc.sc().isStopped():
+            slots = self.ask(self.slots, self.until)
+            if slots is None:
                 raise NoHosts("Spark has ended the job's application before it had its executors: spark.log in the experiment's "
                               "folder says why")
-            slots = self.slots()
             if slots >= nodes:
                 break
             if time.monotonic() > self.until:
@@ -177,7 +194,13 @@ class Cluster:
     def begin_stage(self):
         key = secrets.token_bytes(32)
         self.links = Links(key, self.asked["ports"])
-        addresses = [(self.context.getConf().get("spark.driver.host"), self.links.port)]
+        part = self.ask(lambda: self.ship(key), self.until)
+        self.stage = threading.Thread(target=self.run_stage, args=(part,), daemon=True)
+        self.stage.start()
+
+    def ship(self, key):
+        """Gives Spark what its tasks need. Returns what each of them does."""
+        address = (self.context.getConf().get("spark.driver.host"), self.links.port)
         own_folder = os.path.dirname(os.path.abspath(__file__))
         shared_folder = os.path.dirname(os.path.abspath(sys.modules["host_process"].__file__))
         for name in SHIPPED:
@@ -187,9 +210,7 @@ class Cluster:
         with open(path, "rb") as file:
             program = self.context.broadcast(file.read())
         cores = self.context.getConf().get("spark.executor.cores") or "1"
-        part = Part(addresses, key, path, digest_of(path), program, cores, spark_texts.hides_gpus(self.asked))
-        self.stage = threading.Thread(target=self.run_stage, args=(part,), daemon=True)
-        self.stage.start()
+        return Part(address, key, path, digest_of(path), program, cores, spark_texts.hides_gpus(self.asked))
 
     def run_stage(self, part):
         """Runs the stage until the job ends. Spark ends all of its tasks when one dies, and doesn't begin it again itself."""
@@ -219,15 +240,15 @@ class Cluster:
         """Waits for as many slots as the stage needs again. Returns whether they are there."""
         nodes, until = self.asked["nodes"], time.monotonic() + self.asked["start_timeout"]
         try:
-            while not self.links.given_up and not self.context._jsc.sc().isStopped():
-                if (slots := self.slots()) >= nodes:
+            while not self.links.given_up and (slots := self.ask(self.slots, until)) is not None:
+                if slots >= nodes:
                     return True
                 if time.monotonic() > until:
                     self.links.give_up(spark_texts.why_late(nodes, slots, self.asked["start_timeout"]))
                 time.sleep(LOOK)
             self.links.give_up("Spark has ended the job's application: spark.log in the experiment's folder says why")
-        except Exception as error:  # its JVM has died
-            self.links.give_up(f"Spark's JVM has died: {spark_texts.why_failed(error)}")
+        except NoHosts as why:
+            self.links.give_up(str(why))
         return False
 
     def hosts(self):
@@ -253,9 +274,12 @@ class Cluster:
             self.stage.join(END_PATIENCE)
         if self.context is not None:
             try:
-                if self.stage is not None and self.stage.is_alive():
-                    self.context.cancelAllJobs()
-                self.context.stop()
-            except Exception:  # its JVM has died
+                self.in_time(self.stop, until=time.monotonic() + END_PATIENCE)
+            except Exception:  # its JVM has died, or hangs
                 pass
         self.jvm.end(0 if self.gateway is None else END_PATIENCE)
+
+    def stop(self):
+        if self.stage is not None and self.stage.is_alive():
+            self.context.cancelAllJobs()
+        self.context.stop()

@@ -9,6 +9,7 @@ the hosts.
 """
 
 import os
+import resource
 import sys
 import time
 
@@ -30,6 +31,16 @@ def await_ends(jobs, free_file, waits):
             time.sleep(PATIENCE_OF_JOBS)
 
 
+def raise_descriptor_limit():
+    """Lets this process have as many connections as it may: there is one for each task of Spark. Often the limit of a shell is
+    1024, and that of its user much higher."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (OSError, ValueError):  # it stays as it is
+        pass
+
+
 class Driver(JobDriver):
     system = "spark"
 
@@ -44,6 +55,7 @@ class Driver(JobDriver):
 
 
 def main(words):
+    raise_descriptor_limit()
     with open(words[0], encoding="utf-8") as file:
         asked = asked_of(file.read(), "SPARK")
     after = words[1].split(":") if len(words) > 1 else None

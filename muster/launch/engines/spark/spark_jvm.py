@@ -55,15 +55,25 @@ class Jvm:
 
     def has_ended(self):
         """Doesn't reap it, so that its number stays that of its group."""
-        return os.waitid(os.P_PID, self.program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self.program.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # `end` has reaped it
+            return True
+
+    def await_end(self, patience):
+        """Waits so many seconds for its end. Returns whether it has ended; False: it was never started, either."""
+        if self.program is None:
+            return False
+        until = time.monotonic() + patience
+        while not (ended := self.has_ended()) and time.monotonic() < until:
+            time.sleep(LOOK)
+        return ended
 
     def end(self, patience):
         """Closes its stdin, by which it ends, and kills what is left of it and its children after `patience` seconds."""
         if self.program is None:
             return
         self.program.stdin.close()
-        until = time.monotonic() + patience
-        while not self.has_ended() and time.monotonic() < until:
-            time.sleep(LOOK)
+        self.await_end(patience)
         os.killpg(self.program.pid, signal.SIGKILL)
         self.program.wait()

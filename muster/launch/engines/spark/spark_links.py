@@ -5,10 +5,12 @@ import socket
 import threading
 import time
 
+from driver_server import NoHosts
 from host_process import one_line
 from spark_wire import DRIVER, Wire, WireError
 
 MOST_STRANGERS = 64  # connections that haven't shown the key yet
+ACCEPT_AGAIN = 0.5  # seconds after a connection that couldn't be taken
 LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 OVER = {"over": True}  # lets a task return
@@ -36,35 +38,50 @@ class Links:
         self.strangers = threading.Semaphore(MOST_STRANGERS)
         self.heard = lambda link, message: None
         self.lost = lambda link: None
+        self.closed = threading.Event()
         self.listening = self.listen(ports)
         self.port = self.listening.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
     @staticmethod
     def listen(ports):
-        """Listens on all addresses, at one of these ports: the first and their number; None: any."""
+        """Listens on all addresses, at one of these ports: the first and their number; None: any. NoHosts: none is free."""
         for port in range(ports[0], ports[0] + ports[1]) if ports else [0]:
-            listening = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET, socket.SOCK_STREAM)
-            if listening.family == socket.AF_INET6:
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listening = None
             try:
+                listening = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET, socket.SOCK_STREAM)
+                if listening.family == socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
                 listening.bind(("", port))  # without SO_REUSEADDR, as it would share a port that muster has reserved
                 listening.listen(256)
                 return listening
-            except OSError:
-                listening.close()
-        raise OSError(f"none of the ports {ports[0]}-{ports[0] + ports[1] - 1} is free here")
+            except OSError as error:
+                why = error
+                if listening is not None:
+                    listening.close()
+        if not ports:
+            raise NoHosts(f"the job's driver can't listen for the tasks of Spark: {why}")
+        raise NoHosts(f"none of the ports {ports[0]}-{ports[0] + ports[1] - 1} (ports) is free here, and the job's driver needs one "
+                      f"for the tasks of Spark: {why}")
 
     def accept(self):
-        while True:
+        """Takes connections until `close`. No other error is one for ever: descriptors come back, and accept(2) also tells how
+        the network of a single connection has failed."""
+        while not self.closed.is_set():
             try:
                 connection, address = self.listening.accept()
             except OSError:
-                return
+                self.closed.wait(ACCEPT_AGAIN)
+                continue
             if not self.strangers.acquire(blocking=False):
                 connection.close()
                 continue
-            threading.Thread(target=self.serve, args=(connection, re.sub("^::ffff:", "", address[0])), daemon=True).start()
+            its = (connection, re.sub("^::ffff:", "", address[0]))
+            try:
+                threading.Thread(target=self.serve, args=its, daemon=True).start()
+            except RuntimeError:  # this user may have no more threads now
+                self.strangers.release()
+                connection.close()
 
     def serve(self, connection, address):
         link = wire = None
@@ -118,6 +135,7 @@ class Links:
 
     def close(self):
         self.give_up("the job ends")
+        self.closed.set()
         try:
             self.listening.shutdown(socket.SHUT_RDWR)  # wakes who accepts
         except OSError:  # it is closed
@@ -208,17 +226,18 @@ class Starts:
                 said, say_again = why, time.monotonic() + SAY_AGAIN
                 self.tell(key, "waits", why)
 
-    def end(self, key):
+    def end(self, key, at_once=False):
+        """Lets it end. `at_once`: also if it is stopped, or hangs."""
         for host in self.hosts.values():
             if host.wanted == key:
                 with self.links.changed:
                     host.wanted = None
                     self.links.changed.notify_all()
-        self.say_to(self.running.get(key), {"end": key})
+        self.say_to(self.running.get(key), {"end": key, "at_once": True} if at_once else {"end": key})
 
-    def end_all(self):
+    def end_all(self, at_once=False):
         for key in list(self.running):
-            self.end(key)
+            self.end(key, at_once)
 
     def meet(self, rendezvous):
         for link in set(self.running.values()):

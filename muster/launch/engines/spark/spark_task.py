@@ -14,6 +14,8 @@ from spark_wire import TASK, Wire, WireError
 CONNECT_PATIENCE = 30.0  # seconds to reach the driver
 CONNECT_AGAIN = 0.5  # seconds between two attempts
 END_PATIENCE = 20.0  # seconds that agents have to end with the task
+KILL_PATIENCE = 5.0  # seconds that their guards have, once those that haven't were killed
+LOOK = 0.05  # seconds between two looks whether they have ended
 PR_SET_PDEATHSIG = 1
 # What Spark has set for its Python worker. Two of them are secrets of Spark's.
 OF_WORKER = ("PYTHON_WORKER_", "_SPARK_AUTH_SECRET", "SPARK_BUFFER_SIZE", "SPARK_REUSE_WORKER", "SPARK_AUTH_SOCKET_TIMEOUT",
@@ -78,6 +80,8 @@ class TaskLink:
                 self.start(wish["start"], wish["arguments"], wish["rendezvous"])
             elif "meet" in wish:
                 self.host.meet(wish["meet"])
+            elif "at_once" in wish:
+                self.host.end(wish["end"], at_once=True)
             elif "end" in wish:
                 self.host.end(wish["end"])
         raise WireError("the connection has ended without a word")
@@ -94,32 +98,37 @@ class TaskLink:
             self.tell({"key": key, "ended": one_line(f"{type(error).__name__}: {error}")})
 
     def end(self):
+        """Ends the agents, and kills those that don't: nobody but the task holds them."""
         self.host.end()
-        until = time.monotonic() + END_PATIENCE
+        self.await_agents(END_PATIENCE)
+        if self.host.running:
+            self.host.end(at_once=True)
+            self.await_agents(KILL_PATIENCE)
+
+    def await_agents(self, patience):
+        until = time.monotonic() + patience
         while self.host.running and time.monotonic() < until:
-            time.sleep(0.05)
+            time.sleep(LOOK)
 
 
-def reach(addresses, key):
-    """Connects to the first that greets, and greets it."""
-    last = None
+def reach(address, key):
+    """Connects to the driver at (host, port), and greets it."""
     until = time.monotonic() + CONNECT_PATIENCE
     while True:
-        for host, port in addresses:
-            connection = None
-            try:
-                connection = socket.create_connection((host, port), timeout=5)
-                wire = Wire(connection, key, TASK)
-                wire.greet()
-                return wire
-            except (OSError, WireError) as error:  # a driver that many reach at once hangs up on some
-                last = error
-                if connection is not None:
-                    connection.close()
+        connection = None
+        try:
+            connection = socket.create_connection(address, timeout=5)
+            wire = Wire(connection, key, TASK)
+            wire.greet()
+            return wire
+        except (OSError, WireError) as error:  # a driver that many reach at once hangs up on some
+            last = error
+            if connection is not None:
+                connection.close()
         if time.monotonic() > until:
             raise ConnectionError(
-                f"{socket.gethostname()} can't reach the job's driver at {addresses}: {last}; the executors must reach the "
-                "driver's host at all ports, or at those of `ports`"
+                f"{socket.gethostname()} can't reach the job's driver at {address[0]}, port {address[1]}: {last}; the executors "
+                "must reach the driver's host at all ports, or at those of `ports`"
             )
         time.sleep(CONNECT_AGAIN)
 
@@ -127,8 +136,8 @@ def reach(addresses, key):
 class Part:
     """What each task does: a function of a partition's rows, of which there are none to speak of."""
 
-    def __init__(self, addresses, key, muster, digest, program, cores=1, hides_gpus=True):
-        self.addresses = addresses
+    def __init__(self, address, key, muster, digest, program, cores=1, hides_gpus=True):
+        self.address = address  # of the driver: its host, and the port
         self.key = key
         self.muster = muster
         self.digest = digest
@@ -151,7 +160,7 @@ class Part:
         return iter(())
 
     def run(self, partition, attempt, gpus):
-        wire = reach(self.addresses, self.key)
+        wire = reach(self.address, self.key)
         link = TaskLink(SparkHost(), wire, self, own_variables(os.environ, self.cores, gpus, self.hides_gpus))
         try:
             wire.send({"here": partition, "attempt": attempt, "name": socket.gethostname()})

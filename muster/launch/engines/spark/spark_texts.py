@@ -156,6 +156,17 @@ def why_jvm_late(seconds):
     )
 
 
+JVM_HANGS = ("Spark's JVM doesn't answer any more: its memory may be at its end (spark: conf: spark.driver.memory), or this machine's; "
+             "spark.log in the experiment's folder may say more")
+
+
+def why_lost(error, has_died):
+    """Returns why Spark can't be asked any more, or refuses what every job asks. `has_died`: its JVM."""
+    if has_died:
+        return f"Spark's JVM has died: {why_failed(error)}; spark.log in the experiment's folder may say why"
+    return f"Spark can't go on with the job: {why_failed(error)}"
+
+
 def why_not_yet(address):
     return f"waits for Spark at {address or 'the address of spark-defaults.conf'} to begin the job's application"
 
