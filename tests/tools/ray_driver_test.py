@@ -351,6 +351,10 @@ class GroupsTest(unittest.TestCase):
         self.assertEqual(self.groups(other), [])
 
 
+class PlayedNoClient(ConnectionError):
+    """What making a client of Ray's jobs comes to."""
+
+
 class PlayedCluster:
     """The order in which the driver asks it, and what it answers."""
 
@@ -421,24 +425,54 @@ class DriverTest(unittest.TestCase):
         self.assertEqual(pathlib.Path(self.path("waits")).read_text(), said)
         self.assertEqual(pathlib.Path(self.path("out")).read_text(), f"muster: {said}\n", "once")
 
-    def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
-        asked = []
+    def await_ends(self, jobs, answers):
+        """Waits with a client that comes to what `answers` says, one after the other: whether the job that is asked about
+        has ended, or an error; a client that can't be made is an error, too. Then the job is freed. Returns which jobs
+        were asked about, and what was said."""
+        asked, said = [], []
+
+        def come_to(job):
+            asked.append(job)
+            if not answers:
+                pathlib.Path(self.driver.free_file()).touch()
+                return False
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
         class PlayedJobs:
+            def __init__(self):
+                if answers and isinstance(answers[0], PlayedNoClient):
+                    come_to("client")
+
             @staticmethod
             def get_job_status(job):
-                asked.append(job)
-                if job == "unknown":
-                    raise RuntimeError("status code 404")
-                return types.SimpleNamespace(is_terminal=lambda: job == "ended")
-
-        def wait_and_free(why):
-            self.assertEqual(why, "waits for the end of job runs")
-            pathlib.Path(self.driver.free_file()).touch()
+                ended = come_to(job)
+                return types.SimpleNamespace(is_terminal=lambda: ended)
 
         with mock.patch.object(ray_hosts, "PATIENCE_OF_JOBS", 0):
-            ray_hosts.await_ends(["ended", "unknown", "runs", "another"], self.driver.free_file(), wait_and_free, PlayedJobs)
-        self.assertEqual(asked, ["ended", "unknown", "runs"])
+            ray_hosts.await_ends(jobs, self.driver.free_file(), said.append, PlayedJobs)
+        return asked, said
+
+    def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
+        unknown = RuntimeError("Request failed with status code 404: Job unknown does not exist.")
+        asked, said = self.await_ends(["ended", "unknown", "runs", "another"], [True, unknown])
+        self.assertEqual((asked, said), (["ended", "unknown", "runs"], ["waits for the end of job runs"]))
+
+    def test_a_job_about_which_ray_cannot_be_asked_is_waited_for(self):
+        refused = "HTTPConnectionPool: <urllib3.HTTPConnection object at 0x{}>: Failed to establish a new connection"
+        asked, said = self.await_ends(["a", "b"], [
+            PlayedNoClient("no dashboard: its address does not exist"), False,
+            RuntimeError("Request failed with status code 503: busy."), OSError(refused.format("7f01")),
+            OSError(refused.format("7f02")), RuntimeError("Request failed with status code 500: "), True])
+        self.assertEqual(asked, ["client", *"aaaaaa", "b"])
+        of_a = "waits for the end of job a"
+        refused = "HTTPConnectionPool: <urllib3.HTTPConnection>: Failed to establish a new connection"
+        whys = ["no dashboard: its address does not exist", "", "Request failed with status code 503: busy.",
+                refused, refused, "Request failed with status code 500:"]
+        self.assertEqual(said, [of_a + (f", about which Ray can't be asked now: {why}" if why else "") for why in whys] +
+                         ["waits for the end of job b"])
 
     def test_without_an_address_there_is_never_a_new_cluster(self):
         played = types.ModuleType("ray")

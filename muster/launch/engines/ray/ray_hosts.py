@@ -2,6 +2,7 @@
 actors run."""
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -9,6 +10,7 @@ import time
 
 from driver_server import NoHosts, different_names
 from host_process import DEVICES, HostProcess, digest_of, one_line
+from ray_client import is_unknown
 from ray_texts import why_died, why_never, why_waits
 
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
@@ -16,22 +18,31 @@ PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 
 
-def await_ends(jobs, free_file, waits, client=None):
-    """Waits until none of these jobs of Ray runs or waits, or this file is there. `client`: of Ray's jobs; None: that of
-    this job's cluster."""
-    if jobs and client is None:
-        from ray.job_submission import JobSubmissionClient
-
-        client = JobSubmissionClient()
+def await_ends(jobs, free_file, waits, make_client=None):
+    """Waits until none of these jobs of Ray runs or waits, or this file is there. A job that Ray doesn't tell about now may
+    run. `make_client`: makes a client of Ray's jobs; None: of this job's cluster."""
+    if jobs and make_client is None:
+        from ray.job_submission import JobSubmissionClient as make_client
+    client = None
     for job in jobs:
         while not os.path.exists(free_file):
+            why_not = ""
             try:
+                if client is None:
+                    client = make_client()
                 if client.get_job_status(job).is_terminal():
                     break
-            except RuntimeError:  # Ray knows it no more
-                break
-            waits(f"waits for the end of job {job}")
+            except Exception as error:  # those of Ray, of requests and of sockets have no base of their own
+                if client is not None and is_unknown(error):
+                    break
+                why_not = f", about which Ray can't be asked now: {steady(error)}"
+            waits(f"waits for the end of job {job}{why_not}")
             time.sleep(PATIENCE_OF_JOBS)
+
+
+def steady(error):
+    """Returns what the error says without what differs each time, since it is said anew when it changes."""
+    return one_line(re.sub(r" object at 0x[0-9a-f]+", "", str(error)), 300) or type(error).__name__
 
 
 class HostAgent(HostProcess):

@@ -31,7 +31,8 @@ TEST_F(RayJobsTest, TheClientSubmitsTheScriptWithTheDriverBesideIt) {
   EXPECT_EQ(*Jobs().Submit(scratch_ / "job.sh", ""), "muster-1-ab");
   EXPECT_THAT(scratch_.Read("words"), HasSubstr(" submit http://h1:8265 " + (scratch_ / "job.sh")));
   EXPECT_THAT(scratch_.Read("driver/ray_hosts.py"), HasSubstr("placement_group"));
-  EXPECT_TRUE(scratch_.Has("driver/ray_driver.py"));
+  for (const char* file : {"driver_server", "host_process", "ray_client", "ray_driver", "ray_texts"})
+    EXPECT_TRUE(scratch_.Has(absl::StrCat("driver/", file, ".py"))) << file;
 }
 
 TEST_F(RayJobsTest, NewsAreReadFromRaysStates) {
