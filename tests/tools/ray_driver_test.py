@@ -154,10 +154,19 @@ class HostAgentTest(unittest.TestCase):
         self.agent.start(key, ["agent", "--serve", f"test-{os.getpid()}"], "the secret\n", 0.01)
 
     def events(self):
-        found = []
+        found, heard = [], 0
         while not found or "ended" not in found[-1]:
-            found += self.agent.next()
+            heard, events = self.agent.next(heard)
+            found += events
         return found
+
+    def hear(self, heard):
+        """Returns what `next` gives, which is there or comes at once."""
+        given = []
+        thread = threading.Thread(target=lambda: given.append(self.agent.next(heard)), daemon=True)
+        thread.start()
+        thread.join(10)
+        return given[0] if given else None
 
     def test_the_rendezvous_is_a_file_of_this_user_that_is_gone_at_the_end(self):
         self.start('stat -c "%a $*" "$5" >&2; cat "$5" >&2; [ "$6" = --until_closed ] && exit 3')
@@ -172,6 +181,26 @@ class HostAgentTest(unittest.TestCase):
         self.agent.meet("another supervisor\n")
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
+
+    def test_what_has_happened_is_told_again_until_it_is_known_to_be_heard(self):
+        for one in ("a", "b"):
+            self.agent.events.put(one)
+        self.assertEqual(self.hear(0), (2, ["a", "b"]), "the answer to which is lost")
+        self.agent.events.put("c")
+        self.assertEqual(self.hear(0), (3, ["a", "b", "c"]))
+        self.assertEqual(self.hear(2), (3, ["c"]))
+        self.assertEqual(self.hear(0), (3, ["c"]), "a call from before, which comes late")
+        self.agent.events.put("d")
+        self.assertEqual(self.hear(3), (4, ["d"]))
+
+    def test_a_call_that_nobody_waits_for_any_more_takes_nothing_and_ends(self):
+        lost = threading.Thread(target=self.agent.next, args=(0,), daemon=True)
+        lost.start()
+        threading.Thread(target=self.agent.next, args=(0,), daemon=True).start()
+        lost.join(10)
+        self.assertFalse(lost.is_alive())
+        self.agent.events.put("a")
+        self.assertEqual(self.hear(0), (1, ["a"]))
 
     def test_another_muster_is_brought(self):
         self.assertFalse(self.agent.find(self.program, "0" * 64))
@@ -258,6 +287,48 @@ class DeathTest(unittest.TestCase):
         starts.follow_actor(host, actor)
         self.assertEqual(told, [("1-1", "ended", f"Ray's memory monitor has killed it: {OUT_OF_MEMORY}")])
         self.assertEqual((self.played.killed, host.actor, starts.running), ([actor], None, {}))
+
+    def test_after_an_actor_could_not_be_reached_it_is_asked_for_the_same_again(self):
+        answers = [(2, [{"key": "1-1", "line": "a"}, {"key": "1-1", "line": "b"}]), PlayedRay.ActorUnavailableError(),
+                   (3, [{"key": "1-1", "ended": "exited with 1"}]), PlayedRay.RayError("it died")]
+        asked = []
+
+        def ask(heard):
+            asked.append(heard)
+            return answers.pop(0)
+
+        actor = types.SimpleNamespace(next=types.SimpleNamespace(remote=ask))
+        starts, host, told = self.starts_of(actor)
+        starts.running["1-1"] = (host, actor)
+        self.played.ray.get = lambda what: PlayedRay.get(what if isinstance(what, Exception) else [what]) and what
+        with mock.patch.object(ray_hosts, "PATIENCE_OF_LOST", 0):
+            starts.follow_actor(host, actor)
+        self.assertEqual(told, [("1-1", "line", "a"), ("1-1", "line", "b"), ("1-1", "ended", "exited with 1")])
+        self.assertEqual(asked, [0, 2, 2, 3])
+
+    def test_agents_end_gently_or_at_once_as_it_is_said(self):
+        ends = []
+        actor = types.SimpleNamespace(end=types.SimpleNamespace(remote=lambda key, **how: ends.append((key, how))))
+        starts, host, _ = self.starts_of(actor)
+        host.wanted = "1-2"
+        starts.running = {"1-1": (host, actor), "1-2": (host, None)}
+        starts.end("1-2", at_once=True)
+        self.assertEqual((ends, host.wanted), ([], None), "it has no actor yet")
+        starts.end("1-1")
+        starts.end("1-1", at_once=True)
+        starts.end_all()
+        starts.end_all(at_once=True)
+        self.assertEqual(ends, [("1-1", {}), ("1-1", {"at_once": True})] * 2)
+
+    def test_a_start_that_is_ended_while_muster_is_brought_starts_nothing(self):
+        started = []
+        actor = PlayedActor()
+        actor.start = types.SimpleNamespace(remote=lambda *words: started.append(words))
+        starts, host, told = self.starts_of(actor)
+        self.cluster.bring_muster = lambda host: starts.end("1-1")
+        host.wanted, starts.running = "1-1", {"1-1": (host, None)}
+        starts.begin("1-1", host, [], "")
+        self.assertEqual((started, told, starts.running), ([], [("1-1", "ended", "it isn't wanted any more")], {}))
 
     def test_an_actor_that_dies_at_a_start_is_replaced_by_the_next(self):
         starts, host, told = self.starts_of(PlayedActor(start=PlayedRay.RayError(OUT_OF_MEMORY)))

@@ -2,6 +2,7 @@
 actors run."""
 
 import os
+import queue
 import re
 import socket
 import sys
@@ -14,6 +15,7 @@ from ray_client import is_unknown
 from ray_texts import why_died, why_never, why_waits
 
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
+PATIENCE_OF_LOST = 1.0  # seconds until an actor that can't be reached is asked again
 PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 
@@ -45,10 +47,41 @@ def steady(error):
     return one_line(re.sub(r" object at 0x[0-9a-f]+", "", str(error)), 300) or type(error).__name__
 
 
+class KeptEvents(queue.Queue):
+    """What happens, numbered from 1 on, and kept until it is known to have been heard: an answer may be lost on its way,
+    and one who has asked may hear nothing any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = 0  # the number of the last event before those that are kept
+        self.newest = 0  # counts the calls of `beyond`
+
+    def beyond(self, number):
+        """Forgets the events up to this number. Returns the number of the last one that there is, and those behind this
+        one, once there are some. A newer call ends one that still waits, so that lost calls don't pile up."""
+        with self.mutex:
+            self.newest += 1
+            own = self.newest
+            for _ in range(number - self.heard):
+                self.queue.popleft()
+            self.heard = max(self.heard, number)
+            self.not_empty.notify_all()
+            self.not_empty.wait_for(lambda: self.queue or self.newest != own)
+            return self.heard + len(self.queue), list(self.queue)
+
+
 class HostAgent(HostProcess):
     """The actor on a node: brings muster there, runs the agent, and holds its stdin, so that the agent ends with it."""
 
     system = "ray"
+
+    def __init__(self):
+        super().__init__()
+        self.events = KeptEvents()
+
+    def next(self, heard):
+        """As KeptEvents.beyond."""
+        return self.events.beyond(heard)
 
     def place(self):
         import ray
@@ -225,14 +258,16 @@ class Starts:
     def follow_actor(self, host, actor):
         import ray
 
+        heard = 0
         while True:
             try:
-                for event in ray.get(actor.next.remote()):
+                heard, events = ray.get(actor.next.remote(heard))
+                for event in events:
                     for kind in ("line", "ended"):
                         if kind in event:
                             self.note(event["key"], kind, event[kind])
             except ray.exceptions.ActorUnavailableError:
-                time.sleep(1)  # it comes back, or has died
+                time.sleep(PATIENCE_OF_LOST)  # it comes back, or has died
             except ray.exceptions.RayError as error:
                 return self.on_death(host, actor, why_died(str(error)))
 
@@ -272,7 +307,9 @@ class Starts:
                 if not host.has_muster:
                     self.cluster.bring_muster(host)
                     host.has_muster = True
-                self.running[key] = (host, actor)
+                self.running[key] = (host, actor)  # from here on `end` reaches it
+                if host.wanted != key:
+                    return self.note(key, "ended", "it isn't wanted any more")
                 bundle = self.cluster.bundle
                 ray.get(actor.start.remote(key, arguments, rendezvous, bundle.get("CPU", 0), bundle.get("GPU", 0)))
             except ray.exceptions.RayTaskError as error:  # a full disk there, or a folder of somebody else
@@ -301,17 +338,18 @@ class Starts:
                 self.tell(key, "waits", why)
         ray.kill(actor)
 
-    def end(self, key):
-        its = self.running.get(key)
+    def end(self, key, at_once=False):
         for host in self.hosts.values():
             if host.wanted == key:
                 host.wanted = None
+        its = self.running.get(key)
         if its is not None and its[1] is not None:
-            its[1].end.remote(key)
+            how = {"at_once": True} if at_once else {}
+            its[1].end.remote(key, **how)
 
-    def end_all(self):
+    def end_all(self, at_once=False):
         for key in list(self.running):
-            self.end(key)
+            self.end(key, at_once)
 
     def meet(self, rendezvous):
         for _, actor in list(self.running.values()):
