@@ -240,6 +240,7 @@ class PlayedRay:
         self.ray.exceptions = self
         self.ray.get = self.get
         self.ray.kill = self.killed.append
+        self.ray.wait = lambda asked, num_returns=1, timeout=None: (asked, [])
 
     @staticmethod
     def get(what):
@@ -372,6 +373,38 @@ class DeathTest(unittest.TestCase):
         with self.assertRaises(driver_server.NoHosts) as raised:
             cluster.hosts()
         self.assertIn("Ray's memory monitor has killed it: 1 worker(s)", str(raised.exception))
+
+    def cluster_of_three(self, places, looks):
+        """Returns a cluster whose actors come to be as `looks` says, one after the other: the indices of those that are
+        there; and what is said while others are waited for."""
+        said = []
+        cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 3, "autoscaler": False}, said.append)
+        cluster.new_actor = lambda index: PlayedActor(place=places[index])
+        free = [1, 0]
+        cluster.nodes = lambda: [node("h9", {"CPU": free.pop(0)}, CPU=1)]
+
+        def wait(asked, num_returns, timeout):
+            self.assertEqual((num_returns, timeout), (3, ray_hosts.PATIENCE_OF_ACTOR))
+            here = looks.pop(0)
+            return [asked[i] for i in here], [one for i, one in enumerate(asked) if i not in here]
+
+        self.played.ray.wait = wait
+        return cluster, said
+
+    def test_a_node_that_dies_before_its_actor_is_there_is_waited_for_with_the_reason(self):
+        places = [{"name": f"h{i}", "address": f"10.0.0.{i}", "node": f"N{i}"} for i in range(3)]
+        cluster, said = self.cluster_of_three(places, [[], [0, 2], [0, 1, 2]])
+        hosts, addresses = cluster.hosts()
+        self.assertEqual(said, ["waits for 3 nodes with {CPU: 1} each; free now: h9 1 of 1 CPU",
+                                "waits for a node with {CPU: 1}; free now: h9 0 of 1 CPU"])
+        self.assertEqual([(host.name, host.node) for host in hosts], [("h0", "N0"), ("h1", "N1"), ("h2", "N2")])
+        self.assertEqual(addresses, ["10.0.0.0", "10.0.0.1", "10.0.0.2"])
+
+    def test_an_actor_that_dies_while_others_are_waited_for_is_noticed(self):
+        cluster, said = self.cluster_of_three([{}, PlayedRay.RayError(OUT_OF_MEMORY), {}], [[1]])
+        with self.assertRaises(driver_server.NoHosts):
+            cluster.hosts()
+        self.assertEqual(said, [])
 
 
 # What `ray_hosts` finds in what an autoscaler has told the installed Ray, as Ray keeps it: stdin says it.

@@ -121,9 +121,9 @@ class Host:
 class Cluster:
     """What is asked of Ray."""
 
-    def __init__(self, asked, say):
+    def __init__(self, asked, waits):
         self.asked = asked
-        self.say = say
+        self.waits = waits  # is told why the job waits
         self.bundle = asked["resources"]
         self.group = None
         self.muster_ref = None
@@ -212,8 +212,15 @@ class Cluster:
         import ray
 
         hosts = [Host(index, self.new_actor(index)) for index in range(self.asked["nodes"])]
+        asked = [host.actor.place.remote() for host in hosts]
         try:
-            places = ray.get([host.actor.place.remote() for host in hosts])
+            waiting = asked
+            while waiting:
+                here, waiting = ray.wait(asked, num_returns=len(asked), timeout=PATIENCE_OF_ACTOR)
+                ray.get(here)  # raises the death of one, also while others are waited for
+                if waiting:  # its node may have died, and Ray looks for another one
+                    self.waits(self.why_waits(len(waiting)))
+            places = ray.get(asked)
         except ray.exceptions.RayError as error:
             raise NoHosts(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
         for host, name, place in zip(hosts, different_names(places), places):
