@@ -169,10 +169,19 @@ class HostAgentTest(unittest.TestCase):
         self.agent.start(key, ["agent", "--serve", f"test-{os.getpid()}"], "the secret\n", 0.01)
 
     def events(self):
-        found = []
+        found, heard = [], 0
         while not found or "ended" not in found[-1]:
-            found += self.agent.next()
+            heard, events = self.agent.next(heard)
+            found += events
         return found
+
+    def hear(self, heard):
+        """Returns what `next` gives, which is there or comes at once."""
+        given = []
+        thread = threading.Thread(target=lambda: given.append(self.agent.next(heard)), daemon=True)
+        thread.start()
+        thread.join(10)
+        return given[0] if given else None
 
     def test_the_rendezvous_is_a_file_of_this_user_that_is_gone_at_the_end(self):
         self.start('stat -c "%a $*" "$5" >&2; cat "$5" >&2; [ "$6" = --until_closed ] && exit 3')
@@ -187,6 +196,26 @@ class HostAgentTest(unittest.TestCase):
         self.agent.meet("another supervisor\n")
         self.agent.end("1-1")
         self.assertEqual(self.events(), [{"key": "1-1", "ended": "killed by signal 9"}])
+
+    def test_what_has_happened_is_told_again_until_it_is_known_to_be_heard(self):
+        for one in ("a", "b"):
+            self.agent.events.put(one)
+        self.assertEqual(self.hear(0), (2, ["a", "b"]), "the answer to which is lost")
+        self.agent.events.put("c")
+        self.assertEqual(self.hear(0), (3, ["a", "b", "c"]))
+        self.assertEqual(self.hear(2), (3, ["c"]))
+        self.assertEqual(self.hear(0), (3, ["c"]), "a call from before, which comes late")
+        self.agent.events.put("d")
+        self.assertEqual(self.hear(3), (4, ["d"]))
+
+    def test_a_call_that_nobody_waits_for_any_more_takes_nothing_and_ends(self):
+        lost = threading.Thread(target=self.agent.next, args=(0,), daemon=True)
+        lost.start()
+        threading.Thread(target=self.agent.next, args=(0,), daemon=True).start()
+        lost.join(10)
+        self.assertFalse(lost.is_alive())
+        self.agent.events.put("a")
+        self.assertEqual(self.hear(0), (1, ["a"]))
 
     def test_a_start_that_fails_leaves_no_secret(self):
         with mock.patch.object(host_process, "own_folder", return_value=self.folder.name):
@@ -389,6 +418,7 @@ class PlayedRay:
         self.ray.exceptions = self
         self.ray.get = self.get
         self.ray.kill = self.killed.append
+        self.ray.wait = lambda asked, num_returns=1, timeout=None: (asked, [])
 
     @staticmethod
     def get(what):
@@ -437,6 +467,48 @@ class DeathTest(unittest.TestCase):
         self.assertEqual(told, [("1-1", "ended", f"Ray's memory monitor has killed it: {OUT_OF_MEMORY}")])
         self.assertEqual((self.played.killed, host.actor, starts.running), ([actor], None, {}))
 
+    def test_after_an_actor_could_not_be_reached_it_is_asked_for_the_same_again(self):
+        answers = [(2, [{"key": "1-1", "line": "a"}, {"key": "1-1", "line": "b"}]), PlayedRay.ActorUnavailableError(),
+                   (3, [{"key": "1-1", "ended": "exited with 1"}]), PlayedRay.RayError("it died")]
+        asked = []
+
+        def ask(heard):
+            asked.append(heard)
+            return answers.pop(0)
+
+        actor = types.SimpleNamespace(next=types.SimpleNamespace(remote=ask))
+        starts, host, told = self.starts_of(actor)
+        starts.running["1-1"] = (host, actor)
+        self.played.ray.get = lambda what: PlayedRay.get(what if isinstance(what, Exception) else [what]) and what
+        with mock.patch.object(ray_hosts, "PATIENCE_OF_LOST", 0):
+            starts.follow_actor(host, actor)
+        self.assertEqual(told, [("1-1", "line", "a"), ("1-1", "line", "b"), ("1-1", "ended", "exited with 1")])
+        self.assertEqual(asked, [0, 2, 2, 3])
+
+    def test_agents_end_gently_or_at_once_as_it_is_said(self):
+        ends = []
+        actor = types.SimpleNamespace(end=types.SimpleNamespace(remote=lambda key, **how: ends.append((key, how))))
+        starts, host, _ = self.starts_of(actor)
+        host.wanted = "1-2"
+        starts.running = {"1-1": (host, actor), "1-2": (host, None)}
+        starts.end("1-2", at_once=True)
+        self.assertEqual((ends, host.wanted), ([], None), "it has no actor yet")
+        starts.end("1-1")
+        starts.end("1-1", at_once=True)
+        starts.end_all()
+        starts.end_all(at_once=True)
+        self.assertEqual(ends, [("1-1", {}), ("1-1", {"at_once": True})] * 2)
+
+    def test_a_start_that_is_ended_while_muster_is_brought_starts_nothing(self):
+        started = []
+        actor = PlayedActor()
+        actor.start = types.SimpleNamespace(remote=lambda *words: started.append(words))
+        starts, host, told = self.starts_of(actor)
+        self.cluster.bring_muster = lambda host: starts.end("1-1")
+        host.wanted, starts.running = "1-1", {"1-1": (host, None)}
+        starts.begin("1-1", host, [], "")
+        self.assertEqual((started, told, starts.running), ([], [("1-1", "ended", "it isn't wanted any more")], {}))
+
     def test_an_actor_that_dies_at_a_start_is_replaced_by_the_next(self):
         starts, host, told = self.starts_of(PlayedActor(start=PlayedRay.RayError(OUT_OF_MEMORY)))
         host.wanted = "1-1"
@@ -479,6 +551,38 @@ class DeathTest(unittest.TestCase):
         with self.assertRaises(driver_server.NoHosts) as raised:
             cluster.hosts()
         self.assertIn("Ray's memory monitor has killed it: 1 worker(s)", str(raised.exception))
+
+    def cluster_of_three(self, places, looks):
+        """Returns a cluster whose actors come to be as `looks` says, one after the other: the indices of those that are
+        there; and what is said while others are waited for."""
+        said = []
+        cluster = ray_hosts.Cluster({"resources": {"CPU": 1}, "nodes": 3, "autoscaler": False}, said.append)
+        cluster.new_actor = lambda index: PlayedActor(place=places[index])
+        free = [1, 0]
+        cluster.nodes = lambda: [node("h9", {"CPU": free.pop(0)}, CPU=1)]
+
+        def wait(asked, num_returns, timeout):
+            self.assertEqual((num_returns, timeout), (3, ray_hosts.PATIENCE_OF_ACTOR))
+            here = looks.pop(0)
+            return [asked[i] for i in here], [one for i, one in enumerate(asked) if i not in here]
+
+        self.played.ray.wait = wait
+        return cluster, said
+
+    def test_a_node_that_dies_before_its_actor_is_there_is_waited_for_with_the_reason(self):
+        places = [{"name": f"h{i}", "address": f"10.0.0.{i}", "node": f"N{i}"} for i in range(3)]
+        cluster, said = self.cluster_of_three(places, [[], [0, 2], [0, 1, 2]])
+        hosts, addresses = cluster.hosts()
+        self.assertEqual(said, ["waits for 3 nodes with {CPU: 1} each; free now: h9 1 of 1 CPU",
+                                "waits for a node with {CPU: 1}; free now: h9 0 of 1 CPU"])
+        self.assertEqual([(host.name, host.node) for host in hosts], [("h0", "N0"), ("h1", "N1"), ("h2", "N2")])
+        self.assertEqual(addresses, ["10.0.0.0", "10.0.0.1", "10.0.0.2"])
+
+    def test_an_actor_that_dies_while_others_are_waited_for_is_noticed(self):
+        cluster, said = self.cluster_of_three([{}, PlayedRay.RayError(OUT_OF_MEMORY), {}], [[1]])
+        with self.assertRaises(driver_server.NoHosts):
+            cluster.hosts()
+        self.assertEqual(said, [])
 
 
 # What `ray_hosts` finds in what an autoscaler has told the installed Ray, as Ray keeps it: stdin says it.
@@ -527,6 +631,10 @@ class GroupsTest(unittest.TestCase):
         other = types.ModuleType("ray._private")
         other.state = types.SimpleNamespace(state=types.SimpleNamespace(get_cluster_config=lambda: 7))
         self.assertEqual(self.groups(other), [])
+
+
+class PlayedNoClient(ConnectionError):
+    """What making a client of Ray's jobs comes to."""
 
 
 class PlayedCluster:
@@ -621,24 +729,54 @@ class DriverTest(unittest.TestCase):
         said.assert_called_once_with("muster: waits for 2 nodes", flush=True)
         self.assertFalse(os.path.exists(self.path("waits")))
 
-    def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
-        asked = []
+    def await_ends(self, jobs, answers):
+        """Waits with a client that comes to what `answers` says, one after the other: whether the job that is asked about
+        has ended, or an error; a client that can't be made is an error, too. Then the job is freed. Returns which jobs
+        were asked about, and what was said."""
+        asked, said = [], []
+
+        def come_to(job):
+            asked.append(job)
+            if not answers:
+                pathlib.Path(self.driver.free_file()).touch()
+                return False
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
         class PlayedJobs:
+            def __init__(self):
+                if answers and isinstance(answers[0], PlayedNoClient):
+                    come_to("client")
+
             @staticmethod
             def get_job_status(job):
-                asked.append(job)
-                if job == "unknown":
-                    raise RuntimeError("status code 404")
-                return types.SimpleNamespace(is_terminal=lambda: job == "ended")
-
-        def wait_and_free(why):
-            self.assertEqual(why, "waits for the end of job runs")
-            pathlib.Path(self.driver.free_file()).touch()
+                ended = come_to(job)
+                return types.SimpleNamespace(is_terminal=lambda: ended)
 
         with mock.patch.object(ray_hosts, "PATIENCE_OF_JOBS", 0):
-            ray_hosts.await_ends(["ended", "unknown", "runs", "another"], self.driver.free_file(), wait_and_free, PlayedJobs)
-        self.assertEqual(asked, ["ended", "unknown", "runs"])
+            ray_hosts.await_ends(jobs, self.driver.free_file(), said.append, PlayedJobs)
+        return asked, said
+
+    def test_it_waits_for_other_jobs_until_they_end_or_it_is_freed(self):
+        unknown = RuntimeError("Request failed with status code 404: Job unknown does not exist.")
+        asked, said = self.await_ends(["ended", "unknown", "runs", "another"], [True, unknown])
+        self.assertEqual((asked, said), (["ended", "unknown", "runs"], ["waits for the end of job runs"]))
+
+    def test_a_job_about_which_ray_cannot_be_asked_is_waited_for(self):
+        refused = "HTTPConnectionPool: <urllib3.HTTPConnection object at 0x{}>: Failed to establish a new connection"
+        asked, said = self.await_ends(["a", "b"], [
+            PlayedNoClient("no dashboard: its address does not exist"), False,
+            RuntimeError("Request failed with status code 503: busy."), OSError(refused.format("7f01")),
+            OSError(refused.format("7f02")), RuntimeError("Request failed with status code 500: "), True])
+        self.assertEqual(asked, ["client", *"aaaaaa", "b"])
+        of_a = "waits for the end of job a"
+        refused = "HTTPConnectionPool: <urllib3.HTTPConnection>: Failed to establish a new connection"
+        whys = ["no dashboard: its address does not exist", "", "Request failed with status code 503: busy.",
+                refused, refused, "Request failed with status code 500:"]
+        self.assertEqual(said, [of_a + (f", about which Ray can't be asked now: {why}" if why else "") for why in whys] +
+                         ["waits for the end of job b"])
 
     def test_agents_that_do_not_end_with_the_supervisor_are_killed(self):
         starts = PlayedStarts()
@@ -803,16 +941,11 @@ class DeskTest(unittest.TestCase):
         self.desk.turn(0)
         self.assertEqual(json.loads(second.recv(4096)), {"number": 0, "ended": "all"})
 
-
     def test_all_end_gently_or_at_once_as_the_supervisor_says(self):
         client = self.connect()
         client.sendall(b'{"end_all": "gently"}\n{"end_all": "at once"}\n')
         self.turn_until(lambda: len(self.starts.calls) == 2)
         self.assertEqual(self.starts.calls, [("end_all", False), ("end_all", True)])
-        ends = []
-        self.starts.end_all = lambda: ends.append("gently")  # of a system that knows nothing else
-        self.desk.end_all(at_once=True)
-        self.assertEqual(ends, ["gently"])
 
 
 class NoRayTest(unittest.TestCase):

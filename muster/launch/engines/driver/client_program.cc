@@ -38,7 +38,7 @@ absl::StatusOr<std::string> RunClientProgram(const ClientProgram& program, const
   if (absl::IsNotFound(output.status()) || absl::IsPermissionDenied(output.status()))
     return program.error_of(program.missing, std::string(output.status().message()));
   if (absl::IsDeadlineExceeded(output.status()))
-    return program.error_of("unreachable", absl::StrCat("nothing within ", absl::FormatDuration(patience)));
+    return program.error_of(kLateClient, absl::StrCat("nothing within ", absl::FormatDuration(patience)));
   RETURN_IF_ERROR(output.status());
   const nlohmann::json answer = nlohmann::json::parse(output->out, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object())

@@ -13,13 +13,16 @@
 
 namespace muster {
 
+// The kind of error of a program that hasn't answered within its patience: what it has done is unknown.
+inline constexpr char kLateClient[] = "late";
+
 struct ClientProgram {
   std::string system;  // "Ray": how it is named in errors
   std::string_view text;
   std::string python;
   std::vector<std::string> environment;  // "NAME=VALUE"
   std::string missing;                   // the kind of error if python itself isn't there
-  // Returns the error of a kind: `missing`, "unreachable" (it took too long), "failed", or what the program said.
+  // Returns the error of a kind: `missing`, kLateClient, "failed", or what the program said.
   std::function<absl::Status(const std::string& kind, const std::string& text)> error_of;
 };
 

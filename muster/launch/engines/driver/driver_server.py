@@ -4,7 +4,6 @@ system's own."""
 
 import collections
 import ctypes
-import inspect
 import json
 import os
 import queue
@@ -205,12 +204,9 @@ class Desk:
 
 
     def end_all(self, at_once=False):
-        """Ends all starts. Those of a system that has no end at once end gently."""
+        """Ends all starts."""
         self.ends_all = True
-        if at_once and "at_once" in inspect.signature(self.starts.end_all).parameters:
-            self.starts.end_all(at_once=True)
-        else:
-            self.starts.end_all()
+        self.starts.end_all(at_once=at_once)
 
     def await_ends(self, patience):
         """Serves until none runs, for so many seconds at most."""

@@ -8,7 +8,7 @@
     ray_client.py free ADDRESS ID          {"freed": true}: it waits no longer for the ends of other jobs
 
 It prints one JSON object. An error is {"error": KIND, "text": ...} and exit code 1; KIND is no_ray, unreachable (then
-nothing was submitted), refused or failed (docs/ray_engine.md). An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
+nothing was submitted), refused or failed (docs/ray_engine.md). The job's driver imports it, too. An address http://HOST:PORT needs nothing but Python; any other one is for Ray's own
 client, which takes a second to load.
 """
 

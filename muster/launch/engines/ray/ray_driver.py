@@ -21,7 +21,7 @@ class Driver(JobDriver):
     system = "ray"
 
     def __init__(self, asked, job, after):
-        super().__init__(asked, job, after, Cluster(asked, self.say))
+        super().__init__(asked, job, after, Cluster(asked, self.waits))
 
     def await_others(self):
         await_ends(self.after, self.free_file(), self.waits)

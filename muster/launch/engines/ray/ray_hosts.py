@@ -2,6 +2,8 @@
 actors run."""
 
 import os
+import queue
+import re
 import socket
 import sys
 import threading
@@ -9,35 +11,77 @@ import time
 
 from driver_server import NoHosts, different_names
 from host_process import DEVICES, HostProcess, digest_of, one_line
+from ray_client import is_unknown
 from ray_texts import why_died, why_never, why_waits
 
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
+PATIENCE_OF_LOST = 1.0  # seconds until an actor that can't be reached is asked again
 PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
 
 
-def await_ends(jobs, free_file, waits, client=None):
-    """Waits until none of these jobs of Ray runs or waits, or this file is there. `client`: of Ray's jobs; None: that of
-    this job's cluster."""
-    if jobs and client is None:
-        from ray.job_submission import JobSubmissionClient
-
-        client = JobSubmissionClient()
+def await_ends(jobs, free_file, waits, make_client=None):
+    """Waits until none of these jobs of Ray runs or waits, or this file is there. A job that Ray doesn't tell about now may
+    run. `make_client`: makes a client of Ray's jobs; None: of this job's cluster."""
+    if jobs and make_client is None:
+        from ray.job_submission import JobSubmissionClient as make_client
+    client = None
     for job in jobs:
         while not os.path.exists(free_file):
+            why_not = ""
             try:
+                if client is None:
+                    client = make_client()
                 if client.get_job_status(job).is_terminal():
                     break
-            except RuntimeError:  # Ray knows it no more
-                break
-            waits(f"waits for the end of job {job}")
+            except Exception as error:  # those of Ray, of requests and of sockets have no base of their own
+                if client is not None and is_unknown(error):
+                    break
+                why_not = f", about which Ray can't be asked now: {steady(error)}"
+            waits(f"waits for the end of job {job}{why_not}")
             time.sleep(PATIENCE_OF_JOBS)
+
+
+def steady(error):
+    """Returns what the error says without what differs each time, since it is said anew when it changes."""
+    return one_line(re.sub(r" object at 0x[0-9a-f]+", "", str(error)), 300) or type(error).__name__
+
+
+class KeptEvents(queue.Queue):
+    """What happens, numbered from 1 on, and kept until it is known to have been heard: an answer may be lost on its way,
+    and one who has asked may hear nothing any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = 0  # the number of the last event before those that are kept
+        self.newest = 0  # counts the calls of `beyond`
+
+    def beyond(self, number):
+        """Forgets the events up to this number. Returns the number of the last one that there is, and those behind this
+        one, once there are some. A newer call ends one that still waits, so that lost calls don't pile up."""
+        with self.mutex:
+            self.newest += 1
+            own = self.newest
+            for _ in range(number - self.heard):
+                self.queue.popleft()
+            self.heard = max(self.heard, number)
+            self.not_empty.notify_all()
+            self.not_empty.wait_for(lambda: self.queue or self.newest != own)
+            return self.heard + len(self.queue), list(self.queue)
 
 
 class HostAgent(HostProcess):
     """The actor on a node: brings muster there, runs the agent, and holds its stdin, so that the agent ends with it."""
 
     system = "ray"
+
+    def __init__(self):
+        super().__init__()
+        self.events = KeptEvents()
+
+    def next(self, heard):
+        """As KeptEvents.beyond."""
+        return self.events.beyond(heard)
 
     def place(self):
         import ray
@@ -77,9 +121,9 @@ class Host:
 class Cluster:
     """What is asked of Ray."""
 
-    def __init__(self, asked, say):
+    def __init__(self, asked, waits):
         self.asked = asked
-        self.say = say
+        self.waits = waits  # is told why the job waits
         self.bundle = asked["resources"]
         self.group = None
         self.muster_ref = None
@@ -168,8 +212,15 @@ class Cluster:
         import ray
 
         hosts = [Host(index, self.new_actor(index)) for index in range(self.asked["nodes"])]
+        asked = [host.actor.place.remote() for host in hosts]
         try:
-            places = ray.get([host.actor.place.remote() for host in hosts])
+            waiting = asked
+            while waiting:
+                here, waiting = ray.wait(asked, num_returns=len(asked), timeout=PATIENCE_OF_ACTOR)
+                ray.get(here)  # raises the death of one, also while others are waited for
+                if waiting:  # its node may have died, and Ray looks for another one
+                    self.waits(self.why_waits(len(waiting)))
+            places = ray.get(asked)
         except ray.exceptions.RayError as error:
             raise NoHosts(f"a node that Ray has given is lost again: {why_died(str(error))}") from error
         for host, name, place in zip(hosts, different_names(places), places):
@@ -214,14 +265,16 @@ class Starts:
     def follow_actor(self, host, actor):
         import ray
 
+        heard = 0
         while True:
             try:
-                for event in ray.get(actor.next.remote()):
+                heard, events = ray.get(actor.next.remote(heard))
+                for event in events:
                     for kind in ("line", "ended"):
                         if kind in event:
                             self.note(event["key"], kind, event[kind])
             except ray.exceptions.ActorUnavailableError:
-                time.sleep(1)  # it comes back, or has died
+                time.sleep(PATIENCE_OF_LOST)  # it comes back, or has died
             except ray.exceptions.RayError as error:
                 return self.on_death(host, actor, why_died(str(error)))
 
@@ -261,7 +314,9 @@ class Starts:
                 if not host.has_muster:
                     self.cluster.bring_muster(host)
                     host.has_muster = True
-                self.running[key] = (host, actor)
+                self.running[key] = (host, actor)  # from here on `end` reaches it
+                if host.wanted != key:
+                    return self.note(key, "ended", "it isn't wanted any more")
                 bundle = self.cluster.bundle
                 ray.get(actor.start.remote(key, arguments, rendezvous, bundle.get("CPU", 0), bundle.get("GPU", 0)))
             except ray.exceptions.RayTaskError as error:  # a full disk there, or a folder of somebody else
@@ -290,17 +345,18 @@ class Starts:
                 self.tell(key, "waits", why)
         ray.kill(actor)
 
-    def end(self, key):
-        its = self.running.get(key)
+    def end(self, key, at_once=False):
         for host in self.hosts.values():
             if host.wanted == key:
                 host.wanted = None
+        its = self.running.get(key)
         if its is not None and its[1] is not None:
-            its[1].end.remote(key)
+            how = {"at_once": True} if at_once else {}
+            its[1].end.remote(key, **how)
 
-    def end_all(self):
+    def end_all(self, at_once=False):
         for key in list(self.running):
-            self.end(key)
+            self.end(key, at_once)
 
     def meet(self, rendezvous):
         for _, actor in list(self.running.values()):

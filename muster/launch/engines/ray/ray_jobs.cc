@@ -56,20 +56,22 @@ JobNews NewsOfRay(const std::string& status, const std::string& message, const n
   return news;
 }
 
-// The program says what is wrong in {"error": KIND, "text": …}. `unreachable`: the code for a dashboard that isn't
-// there.
-absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const RayPlace& place,
-                        absl::StatusCode unreachable) {
+// The program says what is wrong in {"error": KIND, "text": …}. `submits`: it was to submit a job.
+absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const RayPlace& place, bool submits) {
   if (kind == "no_ray")
     return absl::NotFoundError(absl::StrCat(
         place.python, " has no Ray: pip install 'ray[default]' there, or say which python has it (ray: {python: …} or ",
         "--ray python=…); an address http://HOST:8265 needs it only where the job's driver runs: ", text));
   if (kind == "unreachable")
     return absl::Status(
-        unreachable,
+        submits ? absl::StatusCode::kNotFound : absl::StatusCode::kUnavailable,
         absl::StrCat("no dashboard of Ray answers at ", place.address, " (", text,
                      "); accepted: its address on port 8265 (ray: ",
                      "{address: …}, --ray address=… or RAY_ADDRESS), from here, as `ray job list --address` takes it"));
+  if (kind == kLateClient)
+    return absl::UnavailableError(
+        absl::StrCat("Ray hasn't answered at ", place.address, " (", text, ")",
+                     submits ? "; it may have taken the job: `ray job list` with this address says so" : ""));
   if (kind == "refused") return absl::InvalidArgumentError(absl::StrCat("Ray refuses it: ", text));
   return absl::UnavailableError(absl::StrCat("Ray at ", place.address, ": ", text));
 }
@@ -105,7 +107,7 @@ JobTerms RayJobs::TermsOf(const HostSetting& setting) const {
 }
 
 absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& words, absl::Duration patience,
-                                               absl::StatusCode unreachable) const {
+                                               bool submits) const {
   return RunClientProgram(
       {.system = "Ray",
        .text = kRayClientProgram,
@@ -113,14 +115,14 @@ absl::StatusOr<std::string> RayJobs::AskClient(const std::vector<std::string>& w
        .environment = ClientEnvironment(environment_),
        .missing = "no_ray",
        .error_of = [&](const std::string& kind,
-                       const std::string& text) { return ErrorOfRay(kind, text, place_, unreachable); }},
+                       const std::string& text) { return ErrorOfRay(kind, text, place_, submits); }},
       words, patience);
 }
 
 absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std::string& after) {
   RETURN_IF_ERROR(PutDriver(script, kRayDriverPrograms));
   ASSIGN_OR_RETURN(const std::string answer, AskClient({"submit", place_.address, script, after}, kRaySubmitPatience,
-                                                       absl::StatusCode::kNotFound));
+                                                       /*submits=*/true));
   return IdInAnswer("Ray", answer);
 }
 

@@ -38,10 +38,10 @@ class RayJobs final : public JobEngine {
   std::optional<absl::Time> EndTime(const std::string& /*id*/) override { return std::nullopt; }
 
  private:
-  // Runs the program with these words behind its name. Returns the one line of JSON that it prints, or its error, which
-  // has the code `unreachable` where no dashboard answers.
+  // Runs the program with these words behind its name. Returns the one line of JSON that it prints, or its error.
+  // `submits`: these words submit a job. Then NotFound says that there is none, since no dashboard answers.
   absl::StatusOr<std::string> AskClient(const std::vector<std::string>& words, absl::Duration patience,
-                                        absl::StatusCode unreachable = absl::StatusCode::kUnavailable) const;
+                                        bool submits = false) const;
 
   const std::vector<std::string> environment_;
   const RayPlace place_;

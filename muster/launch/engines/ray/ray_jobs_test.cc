@@ -31,7 +31,8 @@ TEST_F(RayJobsTest, TheClientSubmitsTheScriptWithTheDriverBesideIt) {
   EXPECT_EQ(*Jobs().Submit(scratch_ / "job.sh", ""), "muster-1-ab");
   EXPECT_THAT(scratch_.Read("words"), HasSubstr(" submit http://h1:8265 " + (scratch_ / "job.sh")));
   EXPECT_THAT(scratch_.Read("driver/ray_hosts.py"), HasSubstr("placement_group"));
-  EXPECT_TRUE(scratch_.Has("driver/ray_driver.py"));
+  for (const char* file : {"driver_server", "host_process", "ray_client", "ray_driver", "ray_texts"})
+    EXPECT_TRUE(scratch_.Has(absl::StrCat("driver/", file, ".py"))) << file;
 }
 
 TEST_F(RayJobsTest, NewsAreReadFromRaysStates) {
@@ -69,6 +70,11 @@ TEST_F(RayJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_THAT(WhyNot(), HasSubstr("no dashboard of Ray answers at http://h1:8265 (refused); accepted: its address"));
   EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"a"}).status())) << "a job that is there may be found later";
   EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was submitted";
+  Python("echo '{\"error\": \"late\", \"text\": \"nothing within 2m\"}'; exit 1");
+  EXPECT_EQ(WhyNot(), "Ray hasn't answered at http://h1:8265 (nothing within 2m)");
+  const absl::Status late = Jobs().Submit(scratch_ / "job.sh", "").status();
+  EXPECT_TRUE(absl::IsUnavailable(late)) << late;
+  EXPECT_THAT(std::string(late.message()), HasSubstr("(nothing within 2m); it may have taken the job"));
   Python("echo '{\"error\": \"refused\", \"text\": \"status code 403\"}'; exit 1");
   EXPECT_TRUE(absl::IsInvalidArgument(Jobs().Look({"a"}).status()));
   Python("echo oops >&2; exit 3");

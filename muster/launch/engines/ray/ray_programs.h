@@ -10,6 +10,6 @@ extern const char* const kRayClientProgram;
 
 // What a job of Ray runs, with kSharedDriverPrograms in one folder: ray_driver.py gets nodes, starts agents on them and
 // the supervisor beside itself.
-extern const DriverProgram kRayDriverPrograms[3];
+extern const DriverProgram kRayDriverPrograms[4];
 
 }  // namespace muster
