@@ -11,9 +11,10 @@
 #include "muster/base/text/one_line.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/gang.h"
-#include "muster/launch/engines/kubernetes/overlay.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
+#include "muster/launch/engines/kubernetes/yaml/overlay.h"
+#include "muster/launch/hosts/pod_template_check.h"
 
 namespace muster {
 namespace {
@@ -221,10 +222,13 @@ std::string NameOfPodJob(const JobManifest& manifest) {
 }
 
 absl::Duration PodGrace(const JobRequest& request) {
-  return std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1)));
+  return GraceOfPodTemplate(SettingOf(request).pod_template)
+      .value_or(std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1))));
 }
 
-absl::Duration SupervisorPodGrace(const JobRequest& request) { return PodGrace(request) + kFetchGrace; }
+absl::Duration SupervisorPodGrace(const JobRequest& request) {
+  return GraceOfPodTemplate(SettingOf(request).pod_template).value_or(PodGrace(request) + kFetchGrace);
+}
 
 OrderedJson AgentPod(const JobManifest& manifest, int index) {
   const KubernetesSetting setting = SettingOf(manifest.request);

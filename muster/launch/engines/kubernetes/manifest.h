@@ -9,8 +9,8 @@
 
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
-#include "muster/launch/engines/kubernetes/compact_yaml.h"
 #include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
+#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
 
 namespace muster {
 
@@ -43,9 +43,10 @@ struct JobManifest {
 // "muster-1-2-8c1f2a3b"
 std::string NameOfPodJob(const JobManifest& manifest);
 // Returns how long a pod's processes get to end after SIGTERM, which counts as termination grace: what its tasks take,
-// and what muster needs itself; at least 30 s.
+// and what muster needs itself; at least 30 s. That of the user's pod_template counts as it is.
 absl::Duration PodGrace(const JobRequest& request);
-// Returns that of the supervisor's pod: when its run has ended, somebody still has to fetch what it has written.
+// Returns that of the supervisor's pod: when its run has ended, somebody still has to fetch what it has written. That
+// of the template is merged into this pod, too.
 absl::Duration SupervisorPodGrace(const JobRequest& request);
 
 // Returns the pod of an agent, with the user's pod_template merged in.

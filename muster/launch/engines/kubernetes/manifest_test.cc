@@ -93,6 +93,24 @@ TEST(ManifestTest, PodsGetTheirGrace) {
   EXPECT_EQ(AgentPod(manifest, 0)["spec"]["terminationGracePeriodSeconds"], 30);
 }
 
+// Otherwise the tasks would be killed long before the pods' end, or the pods before them.
+TEST(ManifestTest, TheGraceOfATemplateIsThatOfTheTasks) {
+  KubernetesSetting setting{.image = "a"};
+  setting.pod_template = R"({"spec": {"terminationGracePeriodSeconds": 600}})";
+  const OrderedJson agent = AgentPod(Manifest(setting), 0);
+  EXPECT_EQ(agent["spec"]["terminationGracePeriodSeconds"], 600);
+  EXPECT_THAT(agent["spec"]["containers"][0]["command"][2].get<std::string>(), HasSubstr("--ending 595 "));
+  const auto manifest = ParseManifest(ManifestText(Manifest(setting)));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(manifest->supervisor,
+              AllOf(HasSubstr("terminationGracePeriodSeconds: 600"), HasSubstr("keep=$((since + 597 - $(date +%s)))"),
+                    HasSubstr("{name: MUSTER_KUBERNETES_ENDING, value: \"595\"}")));
+  setting.pod_template = R"({"spec": {"terminationGracePeriodSeconds": null}})";
+  EXPECT_THAT(AgentPod(Manifest(setting), 0)["spec"]["containers"][0]["command"][2].get<std::string>(),
+              HasSubstr("--ending 25 "))
+      << "Kubernetes gives them 30 s";
+}
+
 TEST(ManifestTest, TheUsersTemplateWins) {
   KubernetesSetting setting{.image = "a", .annotations = {{"sidecar.istio.io/inject", "true"}}};
   setting.pod_template = R"({"spec": {"priorityClassName": "low", "containers": [{"name": "muster",
