@@ -14,6 +14,7 @@
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/object_calls.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
@@ -24,7 +25,6 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
@@ -39,20 +39,15 @@ KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& e
   return KubernetesPlace::Parse(pod.ok() ? pod->at : "");
 }
 
-std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
-
-// The Service and the Secret have the job's name: to find them by the label would need the right to list Secrets.
-absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
-  for (const std::vector<std::string>& which :
-       {std::vector<std::string>{"pods", SelectorOf(job)},
-        std::vector<std::string>{absl::StrCat("services/", job), absl::StrCat("secrets/", job)}}) {
-    std::vector<std::string> words = {"delete"};
-    words.insert(words.end(), which.begin(), which.end());
-    words.insert(words.end(), {"--ignore-not-found", "--wait=false"});
-    if (at_once) words.emplace_back("--now");
-    RETURN_IF_ERROR(kubectl.Run(words, "", kMakePatience).status());
-  }
+absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, size_t pods, bool at_once) {
+  for (const KubectlCall& call : DeleteCalls(job, pods, at_once)) RETURN_IF_ERROR(kubectl.Run(call).status());
   return absl::OkStatus();
+}
+
+// Likewise of a job that may have any number of pods.
+absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
+  ASSIGN_OR_RETURN(const std::string names, kubectl.Run(PodNamesCall(job)));
+  return DeleteAll(kubectl, job, static_cast<size_t>(std::count(names.begin(), names.end(), '\n')), at_once);
 }
 
 // The refusals of JobEngine::Submit.
@@ -89,13 +84,10 @@ absl::StatusOr<std::string> UidIn(const std::string& answer) {
 
 // Returns the job's name; the script has the same.
 absl::StatusOr<std::string> Make(const Kubectl& kubectl, const OpenManifest& manifest) {
-  const std::vector<std::string> create = {"create", "--output=json", "--filename=-"};
   const std::string secret = RandomHex(kRendezvousSecretBytes);
-  ASSIGN_OR_RETURN(const std::string made, kubectl.Run(create, manifest.supervisor, kMakePatience));
+  ASSIGN_OR_RETURN(const std::string made, kubectl.Run(CreateCall(manifest.supervisor, "json")));
   ASSIGN_OR_RETURN(const std::string uid, UidIn(made));
-  RETURN_IF_ERROR(
-      kubectl.Run({"create", "--output=name", "--filename=-"}, FilledIn(manifest.others, secret, uid), kMakePatience)
-          .status());
+  RETURN_IF_ERROR(kubectl.Run(CreateCall(FilledIn(manifest.others, secret, uid), "name")).status());
   return manifest.name;
 }
 
@@ -153,12 +145,14 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
     return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, manifest);
   if (made.ok()) return made;
-  const absl::Status deleted = DeleteAll(kubectl_, manifest.name, /*at_once=*/true);
+  const absl::Status deleted = DeleteAll(kubectl_, manifest.name, ObjectsIn(text), /*at_once=*/true);
   const absl::Status refusal = AsRefusal(kubectl_, text, made.status());
   if (deleted.ok()) return refusal;
+  // The pod owns the others.
+  const std::string by_hand = kubectl_.CommandLine({"delete", absl::StrCat("pod/", manifest.name)});
   return absl::Status(refusal.code(),
-                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: kubectl ",
-                                   "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
+                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: `", by_hand,
+                                   "` does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
