@@ -30,9 +30,9 @@ TEST(ObjectCallsTest, ObjectsOfAJobAreCounted) {
 // Half a second for each: 10000 pods are sent for minutes.
 TEST(ObjectCallsTest, PatienceGrowsWithThePods) {
   EXPECT_EQ(TryCall(ManifestOf(1)).patience, absl::Seconds(22));
-  EXPECT_EQ(TryCall(ManifestOf(9997)).patience, absl::Seconds(20 + 5000));
+  EXPECT_EQ(TryCall(ManifestOf(997)).patience, absl::Seconds(20 + 500));
   EXPECT_EQ(CreateCall(ManifestOf(1), "name").patience, absl::Seconds(122));
-  EXPECT_EQ(CreateCall(ManifestOf(9997), "name").patience, absl::Seconds(120 + 5000));
+  EXPECT_EQ(CreateCall(ManifestOf(997), "name").patience, absl::Seconds(120 + 500));
   EXPECT_EQ(DeleteCalls("a", 2, /*at_once=*/true)[0].patience, absl::Seconds(121));
   EXPECT_EQ(DeleteCalls("a", 10000, /*at_once=*/true)[0].patience, absl::Seconds(120 + 5000));
 }
