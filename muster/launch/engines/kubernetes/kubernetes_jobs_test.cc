@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 namespace muster::kubernetes_jobs_test {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 namespace muster {
 namespace {

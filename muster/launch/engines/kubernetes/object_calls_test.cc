@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 namespace muster::object_calls_test {
 namespace {
@@ -12,19 +12,19 @@ namespace {
 using ::testing::ElementsAre, ::testing::SizeIs;
 
 std::string ManifestOf(int nodes) {
-  JobManifest manifest{.request = {.experiment = "1", .project = "toy"}, .suffix = "8c1f2a3b"};
-  manifest.request.setting.kubernetes = KubernetesSetting{.nodes = nodes, .image = "a"};
-  return ManifestText(manifest);
+  PodJob job{.request = {.experiment = "1", .project = "toy"}, .suffix = "8c1f2a3b"};
+  job.request.setting.kubernetes = KubernetesSetting{.nodes = nodes, .image = "a"};
+  return PodJobText(job);
 }
 
 // The pods of the agents, the supervisor's, the Secret and the Service.
 TEST(ObjectCallsTest, ObjectsOfAJobAreCounted) {
   EXPECT_EQ(ObjectsIn(ManifestOf(1)), 4U);
   EXPECT_EQ(ObjectsIn(ManifestOf(500)), 503U);
-  const auto manifest = ParseManifest(ManifestOf(500));
-  ASSERT_TRUE(manifest.ok()) << manifest.status();
-  EXPECT_EQ(ObjectsIn(manifest->supervisor), 1U);
-  EXPECT_EQ(ObjectsIn(manifest->others), 502U);
+  const auto job = ParsePodJob(ManifestOf(500));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(ObjectsIn(job->supervisor), 1U);
+  EXPECT_EQ(ObjectsIn(job->others), 502U);
 }
 
 // Half a second for each: 10000 pods are sent for minutes.
