@@ -58,14 +58,18 @@ def rule(resource, *verbs):
     return {"apiGroups": [""], "resources": [resource], "verbs": verbs}
 
 
-# The rights that docs/kubernetes.md names.
-RIGHTS = [
-    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "trains"},
-     "rules": [rule("pods", "create", "delete", "get", "list"), rule("pods/exec", "create"),
-               rule("services", "create", "delete"), rule("secrets", "create", "delete")]},
-    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trains"},
-     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "trains"},
-     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "trainer"}]}]
+# The rights that docs/kubernetes.md names for every job.
+RIGHTS = [("pods", "create"), ("pods", "delete"), ("pods", "get"), ("pods", "list"), ("pods/exec", "create"),
+          ("services", "create"), ("services", "delete"), ("secrets", "create"), ("secrets", "delete")]
+
+
+def roles_of(rights):
+    return {"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "trains"},
+         "rules": [rule(*right) for right in rights]},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "trains"},
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "trains"},
+         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "trainer"}]}]}
 
 
 def built_server():
@@ -212,10 +216,39 @@ class RealApiTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("you may not create pods", done.stderr)
 
+    def allow(self, rights):
+        """Gives the trainer these rights, and no others."""
+        self.use("admin")
+        self.kubectl("apply", "--filename=-", text=json.dumps(roles_of(rights)))
+
+    def test_each_documented_right_is_missed_before_anything_is_made(self):
+        self.write()
+        for missing in RIGHTS:
+            with self.subTest(missing=missing):
+                self.allow([right for right in RIGHTS if right != missing])
+                self.use("trainer")
+                self.await_right(missing, "no")
+                done = self.muster("train", "--detach")
+                self.use("admin")
+                self.assertEqual(self.names("pods,services,secrets"), [])
+                self.assertEqual(done.returncode, 2, done.stderr)
+                resource, verb = missing
+                # Those that only the dry run asks for are said by the API.
+                self.assertRegex(done.stderr, f"you may not {verb} {resource} in namespace|cannot {verb} resource \"{resource}\"")
+
+    def await_right(self, right, answer):
+        """The server takes a moment to see a role that has changed."""
+        resource, verb = right
+        words = ["kubectl", "auth", "can-i", verb, resource.split("/", maxsplit=1)[0],
+                 *(f"--subresource={part}" for part in resource.split("/")[1:])]
+        await_true(f"{right}: {answer}", lambda: self.run_words(words).stdout.strip() == answer)
+
     def test_the_documented_rights_are_enough_to_make_a_job_and_to_take_it_away(self):
-        self.kubectl("create", "--filename=-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": RIGHTS}))
+        self.allow(RIGHTS)
         self.write()
         self.use("trainer")
+        for right in RIGHTS:
+            self.await_right(right, "yes")
         train = self.muster("train", "--detach")
         self.assertEqual(train.returncode, 0, train.stderr)
         killed = self.muster("kill", "1")

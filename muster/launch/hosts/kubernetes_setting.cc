@@ -12,6 +12,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/hosts/pod_template_check.h"
 #include "muster/launch/hosts/wait_text.h"
 #include "muster/launch/task/resources.h"
 
@@ -187,22 +188,13 @@ absl::Status TakeKey(KubernetesSetting& kubernetes, const std::string& name, con
   return absl::OkStatus();
 }
 
-// `where`: "labels". muster's own labels are how it finds and deletes a job's pods.
-absl::Status CheckLabels(const std::string& where, const std::string& key) {
-  if (!absl::StartsWith(key, "muster/")) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("kubernetes: ", where, ": '", OneLine(key),
-                   "' is muster's own, by which it finds its pods; accepted: names that don't begin with muster/"));
-}
-
-absl::Status CheckAllLabels(const KubernetesSetting& kubernetes) {
+// muster's own labels are how it finds and deletes a job's pods.
+absl::Status CheckLabels(const KubernetesSetting& kubernetes) {
   for (const auto& [key, value] : kubernetes.labels)
-    if (const absl::Status taken = CheckLabels("labels", key); !taken.ok()) return taken;
-  const Json pod = Json::parse(kubernetes.pod_template, nullptr, /*allow_exceptions=*/false);
-  const Json::json_pointer place("/metadata/labels");
-  if (!pod.is_object() || !pod.contains(place) || !pod[place].is_object()) return absl::OkStatus();
-  for (const auto& [key, value] : pod[place].items())
-    if (const absl::Status taken = CheckLabels("pod_template: metadata: labels", key); !taken.ok()) return taken;
+    if (absl::StartsWith(key, "muster/"))
+      return absl::InvalidArgumentError(
+          absl::StrCat("kubernetes: labels: '", OneLine(key),
+                       "' is muster's own, by which it finds its pods; accepted: names that don't begin with muster/"));
   return absl::OkStatus();
 }
 
@@ -273,7 +265,8 @@ absl::Status CheckKubernetesSetting(const KubernetesSetting& kubernetes) {
         "kubernetes: gang: kueue needs a queue; accepted: queue: NAME, a LocalQueue of the namespace");
   if (!kubernetes.queue.empty() && kubernetes.gang != PodGang::kKueue && kubernetes.gang != PodGang::kVolcano)
     return absl::InvalidArgumentError("kubernetes: queue is accepted with gang: kueue or gang: volcano only");
-  return CheckAllLabels(kubernetes);
+  if (const absl::Status taken = CheckLabels(kubernetes); !taken.ok()) return taken;
+  return CheckPodTemplate(kubernetes.pod_template);
 }
 
 }  // namespace muster

@@ -98,12 +98,17 @@ class CommandEngineHosts : public OnEveryEngine {
                                                    {"train:\n", "grace: 10s\ntrain:\n"}}));
   }
 
+  void WriteDocker();
+  // Writes PBS's commands. `later`: what qstat does from the second time on, in shell; $asked says how often it was
+  // asked. The job runs for all that `later` doesn't exit.
+  void WritePbs(const std::string& later);
+
   std::string bin_;
 };
 
 INSTANTIATE_TEST_SUITE_P(, CommandEngineHosts, ::testing::Values("ssh"), EngineName);
 
-// A container is a file that says which host it is.
+// A container is a file that says which host it is. While there is a file DOWN nobody can list them.
 constexpr char kFakeDocker[] = R"sh(
 cd CONTAINERS
 what=$1; shift
@@ -117,18 +122,25 @@ case $what in
   exec)
     container=$2; shift 2
     exec "enter_$(cat "$container")" "$@" ;;
-  ps) ls ;;
+  ps)
+    [ ! -e DOWN ] || { echo 'Cannot connect to the Docker daemon' >&2; exit 1; }
+    ls ;;
   rm) rm "$2"; echo "rm $2" >>LOG ;;
 esac
 )sh";
+
+void CommandEngineHosts::WriteDocker() {
+  std::filesystem::create_directories(Aside("containers"));
+  WriteProgram("docker",
+               absl::StrReplaceAll(
+                   kFakeDocker, {{"CONTAINERS", Aside("containers")}, {"LOG", Aside("log")}, {"DOWN", Aside("down")}}));
+}
 
 TEST_P(CommandEngineHosts, TheFileForDockerTrains) {
   const std::vector<std::string> files = BlocksOfPage(kPage, "", "yaml");
   ASSERT_THAT(files, SizeIs(1));
   WriteChapter("Docker", files[0]);
-  std::filesystem::create_directories(Aside("containers"));
-  WriteProgram("docker",
-               absl::StrReplaceAll(kFakeDocker, {{"CONTAINERS", Aside("containers")}, {"LOG", Aside("log")}}));
+  WriteDocker();
   const std::string shown = Out({"train"});
   EXPECT_THAT(LinesOf(shown, "1.master"), Contains(HasSubstr("Test accuracy "))) << shown;
   EXPECT_EQ(TasksOf("1")["1.master"]["host"], "muster-digits-1-1");
@@ -137,25 +149,67 @@ TEST_P(CommandEngineHosts, TheFileForDockerTrains) {
   EXPECT_THAT(Held(), IsEmpty());
 }
 
-TEST_P(CommandEngineHosts, TheFileForPbsTrains) {
-  const std::vector<std::string> files = BlocksOfPage(kPage, "PBS", "yaml");
+// A release that has deleted nothing, and ends well, would let muster forget them.
+TEST_P(CommandEngineHosts, ContainersThatDockerCantListNowAreGivenBackLater) {
+  const std::vector<std::string> files = BlocksOfPage(kPage, "", "yaml");
   ASSERT_THAT(files, SizeIs(1));
-  WriteChapter("PBS", files[0]);
+  WriteChapter("Docker",
+               files[0].substr(0, files[0].find("train:\n")) + "train:\n  framework: any\n  run: echo done\n");
+  WriteDocker();
+  std::ofstream(Aside("down")) << "yes\n";
+  const Said said = Muster({"train"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_EQ(Log(), "");
+  EXPECT_THAT(Held(), Not(IsEmpty())) << "the containers run";
+  EXPECT_THAT(Muster({"status"}).err,
+              HasSubstr("couldn't be given back: ./docker_release muster-digits-1 exited with 1 "
+                        "(Cannot connect to the Docker daemon)"));
+  std::filesystem::remove(Aside("down"));
+  EXPECT_THAT(Muster({"status"}).err, HasSubstr("gave back the hosts of experiment 1"));
+  EXPECT_EQ(Log(), "rm muster-digits-1-1\nrm muster-digits-1-2\n");
+  EXPECT_THAT(Held(), IsEmpty());
+}
+
+void CommandEngineHosts::WritePbs(const std::string& later) {
   WriteProgram("ssh", "exec /usr/bin/ssh -F " + hosts().ssh_config() + " \"$@\"");
   WriteProgram("sleep", "exec /bin/sleep 0.01");
   WriteProgram("qsub", absl::StrCat("echo \"qsub $*\" >>", Aside("log"), "; echo 17.head"));
   WriteProgram("qstat",
-               absl::StrCat("[ \"$*\" = '-f 17.head' ] || exit 153\necho asked >>", Aside("asked"), "\nif [ $(wc -l <",
+               absl::StrCat("[ \"$*\" = '-f 17.head' ] || exit 153\necho asked >>", Aside("asked"), "\nasked=$(wc -l <",
                             Aside("asked"),
-                            ") -lt 3 ]; then printf '    job_state = Q\\n    comment = Not Running: "
-                            "Insufficient\\n\\t amount of resource: ncpus\\n'; else printf '    job_state = R\\n"
-                            "    exec_host = h1/0*2\\n\\t+h2/1*2\\n'; fi"));
+                            ")\nif [ $asked -lt 2 ]; then printf '    job_state = Q\\n    comment = Not Running: "
+                            "Insufficient\\n\\t amount of resource: ncpus\\n'; exit; fi\n",
+                            later, "\nprintf '    job_state = R\\n    exec_host = h1/0*2\\n\\t+h2/1*2\\n'"));
   WriteProgram("qdel", absl::StrCat("echo \"qdel $*\" >>", Aside("log")));
+}
+
+TEST_P(CommandEngineHosts, TheFileForPbsTrains) {
+  const std::vector<std::string> files = BlocksOfPage(kPage, "PBS", "yaml");
+  ASSERT_THAT(files, SizeIs(1));
+  WriteChapter("PBS", files[0]);
+  WritePbs("[ $asked -gt 2 ] || { echo 'qstat: cannot connect to server head' >&2; exit 111; }");
   const std::string shown = Out({"train"});
-  EXPECT_THAT(shown, HasSubstr("waiting for hosts: Q Not Running: Insufficient amount of resource: ncpus"));
+  EXPECT_THAT(shown, AllOf(HasSubstr("waiting for hosts: Q Not Running: Insufficient amount of resource: ncpus"),
+                           HasSubstr("waiting for hosts: qstat has exited with 111")));
   EXPECT_THAT(LinesOf(shown, "1.master"), Contains(HasSubstr("Test accuracy "))) << shown;
   EXPECT_EQ(TasksOf("1")["1.worker.1"]["host"], "h2");
   EXPECT_EQ(Log(), "qsub -N muster-1 -l select=2:ncpus=1 -l place=scatter -- /bin/sleep 8640000\nqdel 17.head\n");
+}
+
+// A script that doesn't see it asks on, until the job runs in spite of all: a wait without end would prove nothing
+// more.
+TEST_P(CommandEngineHosts, AJobThatPbsNoLongerKnowsIsNotWaitedFor) {
+  const std::vector<std::string> files = BlocksOfPage(kPage, "PBS", "yaml");
+  ASSERT_THAT(files, SizeIs(1));
+  WriteChapter("PBS", files[0]);
+  WritePbs("[ $asked -gt 5 ] || { echo 'qstat: Unknown Job Id 17.head' >&2; exit 153; }");
+  const Said said = Muster({"train"});
+  EXPECT_NE(said.exit_code, 0) << said.out;
+  EXPECT_THAT(said.out + said.err, HasSubstr("the job has ended before it ran"));
+  EXPECT_EQ(StateOf("1"), "FAILED");
+  EXPECT_EQ(Read(Aside("asked")), "asked\nasked\n");
+  EXPECT_THAT(Log(), HasSubstr("qdel 17.head\n"));
+  EXPECT_THAT(Held(), IsEmpty());
 }
 
 TEST_P(CommandEngineHosts, AnotherAttemptGetsHostsOfItsOwn) {

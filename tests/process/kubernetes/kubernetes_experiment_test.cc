@@ -246,8 +246,21 @@ TEST_F(KubernetesExperiment, WhatKeepsItFromTheClusterIsSaidAndNothingIsMade) {
   EXPECT_THAT(refused({"--kubernetes", "kubectl=/nowhere/kubectl"}), HasSubstr("there is no /nowhere/kubectl here"));
   EXPECT_THAT(refused({"--kubernetes", "claims=absent:/data"}), HasSubstr("a claim isn't there"));
   EXPECT_THAT(refused({"--kubernetes", "gang=volcano"}), HasSubstr("this cluster has no volcano"));
-  SetFaults(R"({"forbid": [{"verb": "create", "resource": "pods/exec"}]})");
-  EXPECT_THAT(refused({}), HasSubstr("you may not create pods/exec in namespace default (context standin)"));
+  // Without one of these a job would be made that nobody can look at, or take away.
+  for (const std::vector<std::string>& right : std::vector<std::vector<std::string>>{{"create", "pods"},
+                                                                                     {"create", "pods/exec"},
+                                                                                     {"get", "pods"},
+                                                                                     {"list", "pods"},
+                                                                                     {"delete", "pods"},
+                                                                                     {"delete", "services"},
+                                                                                     {"delete", "secrets"}}) {
+    SetFaults(absl::StrCat(R"({"forbid": [{"verb": ")", right[0], R"(", "resource": ")", right[1], R"("}]})"));
+    WriteExperiment("run: 'true'");
+    EXPECT_THAT(Muster({"train"}).err, HasSubstr(absl::StrCat("you may not ", right[0], " ", right[1],
+                                                              " in namespace default (context standin)")));
+    SetFaults(R"({"forbid": []})");
+    AwaitNothingLeft();
+  }
   SetFaults(R"({"forbid": []})");
   cluster().Apply(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": )"
                   R"({"pods": "2"}}})");

@@ -13,8 +13,9 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/object_calls.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 #include "muster/launch/engines/kubernetes/preflight.h"
@@ -24,7 +25,6 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kMakePatience = absl::Minutes(2);
 constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
@@ -39,20 +39,15 @@ KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& e
   return KubernetesPlace::Parse(pod.ok() ? pod->at : "");
 }
 
-std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
-
-// The Service and the Secret have the job's name: to find them by the label would need the right to list Secrets.
-absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
-  for (const std::vector<std::string>& which :
-       {std::vector<std::string>{"pods", SelectorOf(job)},
-        std::vector<std::string>{absl::StrCat("services/", job), absl::StrCat("secrets/", job)}}) {
-    std::vector<std::string> words = {"delete"};
-    words.insert(words.end(), which.begin(), which.end());
-    words.insert(words.end(), {"--ignore-not-found", "--wait=false"});
-    if (at_once) words.emplace_back("--now");
-    RETURN_IF_ERROR(kubectl.Run(words, "", kMakePatience).status());
-  }
+absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, size_t pods, bool at_once) {
+  for (const KubectlCall& call : DeleteCalls(job, pods, at_once)) RETURN_IF_ERROR(kubectl.Run(call).status());
   return absl::OkStatus();
+}
+
+// Likewise of a job that may have any number of pods.
+absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
+  ASSIGN_OR_RETURN(const std::string names, kubectl.Run(PodNamesCall(job)));
+  return DeleteAll(kubectl, job, static_cast<size_t>(std::count(names.begin(), names.end(), '\n')), at_once);
 }
 
 // The refusals of JobEngine::Submit.
@@ -88,15 +83,12 @@ absl::StatusOr<std::string> UidIn(const std::string& answer) {
 }
 
 // Returns the job's name; the script has the same.
-absl::StatusOr<std::string> Make(const Kubectl& kubectl, const OpenManifest& manifest) {
-  const std::vector<std::string> create = {"create", "--output=json", "--filename=-"};
+absl::StatusOr<std::string> Make(const Kubectl& kubectl, const OpenPodJob& job) {
   const std::string secret = RandomHex(kRendezvousSecretBytes);
-  ASSIGN_OR_RETURN(const std::string made, kubectl.Run(create, manifest.supervisor, kMakePatience));
+  ASSIGN_OR_RETURN(const std::string made, kubectl.Run(CreateCall(job.supervisor, "json")));
   ASSIGN_OR_RETURN(const std::string uid, UidIn(made));
-  RETURN_IF_ERROR(
-      kubectl.Run({"create", "--output=name", "--filename=-"}, FilledIn(manifest.others, secret, uid), kMakePatience)
-          .status());
-  return manifest.name;
+  RETURN_IF_ERROR(kubectl.Run(CreateCall(FilledIn(job.others, secret, uid), "name")).status());
+  return job.name;
 }
 
 }  // namespace
@@ -124,20 +116,20 @@ JobTerms KubernetesJobs::TermsOf(const HostSetting& setting) const {
 }
 
 std::string KubernetesJobs::Script(const JobRequest& request) const {
-  return ManifestText({.request = request, .place = kubectl_.place(), .suffix = RandomHex(kSuffixBytes)});
+  return PodJobText({.request = request, .place = kubectl_.place(), .suffix = RandomHex(kSuffixBytes)});
 }
 
 std::string KubernetesJobs::IdIn(const std::string& script) const {
   const auto text = PosixFileSystem().ReadFile(script);
-  const auto manifest = ParseManifest(text.value_or(""));
-  return manifest.ok() ? manifest->name : "";
+  const auto job = ParsePodJob(text.value_or(""));
+  return job.ok() ? job->name : "";
 }
 
 // The digits stand where the run's id is needed, too. Those that might be a number would need quotes in YAML.
 std::string KubernetesJobs::ScriptAnew(const std::string& script_text) const {
-  const auto manifest = ParseManifest(script_text);
-  if (!manifest.ok() || manifest->name.size() < 2 * kSuffixBytes) return script_text;
-  const std::string digits = manifest->name.substr(manifest->name.size() - 2 * kSuffixBytes);
+  const auto job = ParsePodJob(script_text);
+  if (!job.ok() || job->name.size() < 2 * kSuffixBytes) return script_text;
+  const std::string digits = job->name.substr(job->name.size() - 2 * kSuffixBytes);
   std::string next = RandomHex(kSuffixBytes);
   while (absl::ascii_isdigit(static_cast<unsigned char>(next[0]))) next = RandomHex(kSuffixBytes);
   return absl::StrReplaceAll(script_text, {{digits, next}});
@@ -145,24 +137,26 @@ std::string KubernetesJobs::ScriptAnew(const std::string& script_text) const {
 
 absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, const std::string& after) {
   ASSIGN_OR_RETURN(const std::string text, PosixFileSystem().ReadFile(script));
-  ASSIGN_OR_RETURN(const OpenManifest manifest, ParseManifest(text));
-  if (!after.empty() || !manifest.after.empty())
+  ASSIGN_OR_RETURN(const OpenPodJob job, ParsePodJob(text));
+  if (!after.empty() || !job.after.empty())
     return absl::InvalidArgumentError("a job of Kubernetes can't wait for the end of others");
   RETURN_IF_ERROR(kubectl_.CheckSamePlace());
   if (const absl::Status checked = CheckInCluster(kubectl_, text); !checked.ok())
     return AsRefusal(kubectl_, text, checked);
-  const auto made = Make(kubectl_, manifest);
+  const auto made = Make(kubectl_, job);
   if (made.ok()) return made;
-  const absl::Status deleted = DeleteAll(kubectl_, manifest.name, /*at_once=*/true);
+  const absl::Status deleted = DeleteAll(kubectl_, job.name, ObjectsIn(text), /*at_once=*/true);
   const absl::Status refusal = AsRefusal(kubectl_, text, made.status());
   if (deleted.ok()) return refusal;
+  // The pod owns the others.
+  const std::string by_hand = kubectl_.CommandLine({"delete", absl::StrCat("pod/", job.name)});
   return absl::Status(refusal.code(),
-                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: kubectl ",
-                                   "delete pod/", manifest.name, " does it (", std::string(deleted.message()), ")"));
+                      absl::StrCat(std::string(refusal.message()), "; what was made can't be deleted: `", by_hand,
+                                   "` does it (", std::string(deleted.message()), ")"));
 }
 
 absl::StatusOr<std::string> KubernetesJobs::WouldTake(const std::string& script_text) {
-  RETURN_IF_ERROR(ParseManifest(script_text).status());
+  RETURN_IF_ERROR(ParsePodJob(script_text).status());
   if (const absl::Status checked = CheckInCluster(kubectl_, script_text); !checked.ok())
     return AsRefusal(kubectl_, script_text, checked);
   return absl::StrCat("context ", kubectl_.place().context, ", namespace ", kubectl_.place().name_space,

@@ -13,7 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/testing/scratch_folder.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 namespace muster::kubernetes_jobs_test {
 namespace {
@@ -69,18 +69,18 @@ TEST_F(KubernetesJobsTest, IsCheckedAndThenMadeWithTheSupervisorAsOwner) {
   EXPECT_EQ(Jobs().IdIn(scratch_ / "job.sh"), *id) << "it is known before";
   EXPECT_EQ(Jobs().IdIn(scratch_ / "absent"), "");
   std::vector<std::string> asked = absl::StrSplit(Asked(), '\n', absl::SkipEmpty());
-  ASSERT_THAT(asked, SizeIs(8));
-  EXPECT_EQ(asked[6], "create --output=json --filename=-");
-  EXPECT_EQ(asked[7], "create --output=name --filename=-");
-  asked.resize(6);  // the checks, at the same time
-  EXPECT_THAT(asked,
-              UnorderedElementsAre("auth can-i create pods", "auth can-i create pods --subresource=exec",
-                                   "auth can-i delete pods", "auth can-i delete services", "auth can-i delete secrets",
-                                   "create --dry-run=server --output=name --filename=-"));
+  ASSERT_THAT(asked, SizeIs(10));
+  EXPECT_EQ(asked[8], "create --output=json --filename=-");
+  EXPECT_EQ(asked[9], "create --output=name --filename=-");
+  asked.resize(8);  // the checks, at the same time
+  EXPECT_THAT(asked, UnorderedElementsAre("auth can-i create pods", "auth can-i create pods --subresource=exec",
+                                          "auth can-i get pods", "auth can-i list pods", "auth can-i delete pods",
+                                          "auth can-i delete services", "auth can-i delete secrets",
+                                          "create --dry-run=server --output=name --filename=-"));
   const auto dry = std::find_if(asked.begin(), asked.end(),
                                 [](const std::string& words) { return absl::StrContains(words, "--dry-run"); });
   EXPECT_EQ(scratch_.Read(absl::StrCat("in.", dry - asked.begin() + 1)), scratch_.Read("job.sh"));
-  const std::string supervisor = scratch_.Read("in.7"), others = scratch_.Read("in.8");
+  const std::string supervisor = scratch_.Read("in.9"), others = scratch_.Read("in.10");
   EXPECT_THAT(supervisor, AllOf(HasSubstr("name: " + *id), Not(HasSubstr("kind: Secret"))));
   EXPECT_THAT(others, AllOf(HasSubstr("kind: Secret"), HasSubstr("kind: Service"), HasSubstr(*id + "-h0\n"),
                             HasSubstr(*id + "-h1\n"), HasSubstr("11111111-2222-3333-4444-555555555555"),
@@ -98,6 +98,24 @@ TEST_F(KubernetesJobsTest, ARefusalLeavesNothingBehind) {
   EXPECT_THAT(Asked(), ContainsRegex("delete pods --selector=muster/job=muster-1-2-[0-9a-f]+ --ignore-not-found "
                                      "--wait=false --now\ndelete services/muster-1-2-[0-9a-f]+ "
                                      "secrets/muster-1-2-[0-9a-f]+ --ignore-not-found --wait=false --now\n"));
+}
+
+// As typed, kubectl would ask its current context, which may be another cluster's by now.
+TEST_F(KubernetesJobsTest, WhatCantBeDeletedIsSaidWithTheWholeCommandLine) {
+  Program(
+      "case $all in delete*) echo 'pods is forbidden: User cannot list' >&2; exit 1;; create*=name*) [ -z "
+      "\"${all##*dry-run*}\" ] || { echo 'a webhook refuses it' >&2; exit 1; };; esac");
+  KubernetesJobs jobs(
+      KubernetesPlace{
+          .kubectl = scratch_ / "kubectl", .kubeconfig = "/u/my config", .context = "c", .name_space = "team"}
+          .text(),
+      {"PATH=/usr/bin:/bin"});
+  scratch_.Write("job.sh", jobs.Script(Request()));
+  const std::string said(jobs.Submit(scratch_ / "job.sh", "").status().message());
+  EXPECT_THAT(said, HasSubstr(absl::StrCat("a webhook refuses it; what was made can't be deleted: `KUBECONFIG='/u/my "
+                                           "config' ",
+                                           scratch_ / "kubectl", " --context=c --namespace=team delete pod/",
+                                           jobs.IdIn(scratch_ / "job.sh"), "` does it (")));
 }
 
 TEST_F(KubernetesJobsTest, AQuotaThatCanNeverHoldTheJobIsToldFromOneThatIsFull) {
@@ -149,15 +167,24 @@ TEST_F(KubernetesJobsTest, TheSameJobHasAnotherNameTheNextTime) {
   EXPECT_EQ(jobs.ScriptAnew("#!/bin/sh\n"), "#!/bin/sh\n");
 }
 
-TEST_F(KubernetesJobsTest, WhoMayNotMakePodsIsToldSo) {
-  Program("case $all in \"auth can-i create pods --subresource=exec\") echo no; exit 1;; esac");
-  const auto refused = Submit();
-  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
-  EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("you may not create pods/exec in namespace team (context c)"));
-  EXPECT_THAT(Asked(), Not(HasSubstr("create --output"))) << "nothing was made";
-  Program("case $all in \"auth can-i delete secrets\") echo no; exit 1;; esac");
-  EXPECT_THAT(std::string(Submit().status().message()), HasSubstr("you may not delete secrets in namespace team"));
+// A user who may make pods, and not find them again, would have a job that nobody can look at or take away.
+TEST_F(KubernetesJobsTest, WhoMayNotMakePodsOrFindOrDeleteThemIsToldSo) {
+  const std::map<std::string, std::string> rights = {{"create pods", "create pods"},
+                                                     {"create pods --subresource=exec", "create pods/exec"},
+                                                     {"get pods", "get pods"},
+                                                     {"list pods", "list pods"},
+                                                     {"delete pods", "delete pods"},
+                                                     {"delete services", "delete services"},
+                                                     {"delete secrets", "delete secrets"}};
+  for (const auto& [asked, right] : rights) {
+    scratch_.Write("words", "");
+    Program(absl::StrCat("case $all in \"auth can-i ", asked, "\") echo no; exit 1;; esac"));
+    const absl::Status refused = Submit().status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << right << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr(absl::StrCat("you may not ", right, " in namespace team (context c)")));
+    EXPECT_THAT(Asked(), Not(HasSubstr("create --output"))) << "nothing was made";
+  }
 }
 
 TEST_F(KubernetesJobsTest, ClaimsAndGangsAreLookedForFirst) {
@@ -338,6 +365,7 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(Asked(),
             "exec a --container=muster -- sh -c : >/muster/asked; kill -USR1 \"$(cat /muster/pid)\"\n"
             "exec a --container=muster -- sh -c : >/muster/asked\n"
+            "get pods --selector=muster/job=a --output=name\n"
             "delete pods --selector=muster/job=a --ignore-not-found --wait=false\n"
             "delete services/a secrets/a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");

@@ -7,7 +7,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/kubernetes/cluster_api.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 #include "muster/launch/engines/kubernetes/pod_news.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/text/one_line.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/kubernetes/gang.h"
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/object_calls.h"
 
 namespace muster {
 namespace {
@@ -92,13 +92,15 @@ absl::Status CheckInCluster(const Kubectl& kubectl, const std::string& manifest)
   std::vector<Check> checks;
   checks.push_back(CheckRight(kubectl, "create", "pods"));
   checks.push_back(CheckRight(kubectl, "create", "pods", "exec"));
-  // Otherwise the job could never be taken away again.
+  // Otherwise the job could never be looked at, or taken away again: its pods are found by their label, and `kubectl
+  // exec` gets the pod first.
+  for (const char* verb : {"get", "list"}) checks.push_back(CheckRight(kubectl, verb, "pods"));
   for (const char* objects : {"pods", "services", "secrets"}) checks.push_back(CheckRight(kubectl, "delete", objects));
   if (const std::set<std::string> claims = ValuesIn(manifest, "claimName"); !claims.empty())
     checks.push_back(CheckClaims(kubectl, claims));
   for (const PodGang gang : {PodGang::kKueue, PodGang::kVolcano, PodGang::kCoscheduling})
     if (Wants(manifest, gang)) checks.push_back(CheckGang(kubectl, gang));
-  checks.push_back({.asked = kubectl.Ask({"create", "--dry-run=server", "--output=name", "--filename=-"}, manifest),
+  checks.push_back({.asked = kubectl.Ask(TryCall(manifest)),
                     .judge = [](const absl::StatusOr<std::string>& answer) { return answer.status(); }});
   for (Check& check : checks) RETURN_IF_ERROR(check.judge(kubectl.AnswerTo(check.asked)));
   return absl::OkStatus();

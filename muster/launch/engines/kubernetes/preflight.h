@@ -1,4 +1,5 @@
-// What is checked in a cluster before anything of a job is made there. Blocks for seconds. Not thread-safe.
+// What is checked in a cluster before anything of a job is made there. Blocks for seconds, with thousands of pods for
+// minutes. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace muster {
 
-// Asks whether this user may make the job's pods and reach into them, whether its claims and its gang's API are there,
-// and has the API server check the manifest without keeping anything of it. The errors of Kubectl::Run; InvalidArgument
-// also names a claim or an API that isn't there.
+// Asks whether this user may make the job's pods, look at them, reach into them and take them away, whether its claims
+// and its gang's API are there, and has the API server check the manifest without keeping anything of it. The errors of
+// Kubectl::Run; InvalidArgument also names a claim or an API that isn't there.
 [[nodiscard]] absl::Status CheckInCluster(const Kubectl& kubectl, const std::string& manifest);
 
 }  // namespace muster

@@ -15,6 +15,7 @@
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/one_line.h"
+#include "muster/launch/system/shell_word.h"
 
 namespace muster {
 namespace {
@@ -202,6 +203,22 @@ absl::Status Kubectl::ErrorOf(const std::string& said) const {
   return absl::InvalidArgumentError(absl::StrCat(InPlace(), " refuses what is asked for: ", said));
 }
 
+std::vector<std::string> Kubectl::Command(const std::vector<std::string>& words) const {
+  std::vector<std::string> command = {place_.kubectl};
+  if (!place_.context.empty()) command.push_back(absl::StrCat("--context=", place_.context));
+  if (!place_.name_space.empty()) command.push_back(absl::StrCat("--namespace=", place_.name_space));
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+std::string Kubectl::CommandLine(const std::vector<std::string>& words) const {
+  std::string line = place_.kubeconfig.empty() ? "" : absl::StrCat("KUBECONFIG=", ShellWord(place_.kubeconfig), " ");
+  absl::StrAppend(&line, absl::StrJoin(Command(words), " ", [](std::string* out, const std::string& word) {
+    absl::StrAppend(out, ShellWord(word));
+  }));
+  return line;
+}
+
 absl::StatusOr<std::string> Kubectl::Run(const std::vector<std::string>& words, const std::string& input,
                                          absl::Duration patience) const {
   Asked asked = Ask(words, input, patience);
@@ -210,11 +227,7 @@ absl::StatusOr<std::string> Kubectl::Run(const std::vector<std::string>& words, 
 
 Kubectl::Asked Kubectl::Ask(const std::vector<std::string>& words, const std::string& input,
                             absl::Duration patience) const {
-  std::vector<std::string> command = {place_.kubectl};
-  if (!place_.context.empty()) command.push_back(absl::StrCat("--context=", place_.context));
-  if (!place_.name_space.empty()) command.push_back(absl::StrCat("--namespace=", place_.name_space));
-  command.insert(command.end(), words.begin(), words.end());
-  return AwaitedProgram::Start(command, EnvironmentOfKubectl(environment_, place_.kubeconfig), patience,
+  return AwaitedProgram::Start(Command(words), EnvironmentOfKubectl(environment_, place_.kubeconfig), patience,
                                {.input = input, .most_kept = kMostKubectlOutput});
 }
 

@@ -27,6 +27,13 @@ struct KubernetesPlace {
   bool operator==(const KubernetesPlace&) const = default;
 };
 
+// What kubectl is told, and how long it may take.
+struct KubectlCall {
+  std::vector<std::string> words;  // behind the context and namespace
+  std::string input = "";          // its stdin
+  absl::Duration patience;
+};
+
 class Kubectl {
  public:
   // `environment`: of this process, "NAME=VALUE".
@@ -47,11 +54,15 @@ class Kubectl {
   // what to do.
   absl::StatusOr<std::string> Run(const std::vector<std::string>& words, const std::string& input = "",
                                   absl::Duration patience = kPatience) const;
+  absl::StatusOr<std::string> Run(const KubectlCall& call) const { return Run(call.words, call.input, call.patience); }
   // The same in two steps: what is asked runs while others are asked. An answer is taken once.
   using Asked = absl::StatusOr<AwaitedProgram>;
   Asked Ask(const std::vector<std::string>& words, const std::string& input = "",
             absl::Duration patience = kPatience) const;
+  Asked Ask(const KubectlCall& call) const { return Ask(call.words, call.input, call.patience); }
   absl::StatusOr<std::string> AnswerTo(Asked& asked) const;
+  // Returns the line by which a user's shell runs the same, in the same place.
+  std::string CommandLine(const std::vector<std::string>& words) const;
 
  private:
   static constexpr absl::Duration kPatience = absl::Seconds(20);
@@ -65,6 +76,8 @@ class Kubectl {
   absl::Status NoKubectl(const absl::Status& why) const;
   absl::Status ErrorOf(const std::string& said) const;
   std::string InPlace() const;
+  // Returns the program, with the context and namespace, and these words.
+  std::vector<std::string> Command(const std::vector<std::string>& words) const;
 
   KubernetesPlace place_;
   const std::vector<std::string> environment_;

@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/overlay.h"
+#include "muster/launch/engines/kubernetes/yaml/overlay.h"
 
 #include <gtest/gtest.h>
 

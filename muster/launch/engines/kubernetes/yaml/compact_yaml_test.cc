@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/compact_yaml.h"
+#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
-#include "muster/launch/engines/kubernetes/compact_yaml.h"
 #include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
+#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
 
 namespace muster {
 
@@ -34,35 +34,36 @@ inline constexpr char kPodTemplateName[] = "agent.json";  // in the Secret: how 
 // What stands in a manifest for what is known only when it is submitted.
 inline constexpr char kOpenUid[] = "00000000-0000-0000-0000-000000000000";  // of the supervisor's pod
 
-struct JobManifest {
+struct PodJob {
   JobRequest request;
   KubernetesPlace place;
   std::string suffix;  // random letters and digits, which are the run's id, too
 };
 
 // "muster-1-2-8c1f2a3b"
-std::string NameOfPodJob(const JobManifest& manifest);
+std::string NameOfPodJob(const PodJob& job);
 // Returns how long a pod's processes get to end after SIGTERM, which counts as termination grace: what its tasks take,
-// and what muster needs itself; at least 30 s.
+// and what muster needs itself; at least 30 s. That of the user's pod_template counts as it is.
 absl::Duration PodGrace(const JobRequest& request);
-// Returns that of the supervisor's pod: when its run has ended, somebody still has to fetch what it has written.
+// Returns that of the supervisor's pod: when its run has ended, somebody still has to fetch what it has written. That
+// of the template is merged into this pod, too.
 absl::Duration SupervisorPodGrace(const JobRequest& request);
 
 // Returns the pod of an agent, with the user's pod_template merged in.
-OrderedJson AgentPod(const JobManifest& manifest, int index);
+OrderedJson AgentPod(const PodJob& job, int index);
 
 // Returns all documents, the supervisor's pod first, with lines of "---" between. The Secret's secret and the
 // supervisor's uid are open.
-std::string ManifestText(const JobManifest& manifest);
+std::string PodJobText(const PodJob& job);
 
-struct OpenManifest {
+struct OpenPodJob {
   std::string name;        // the job's
   std::string after;       // JobRequest::after
   std::string supervisor;  // the document of its pod
   std::string others;      // the rest
 };
 // Takes such a text apart. InvalidArgument: it isn't one.
-absl::StatusOr<OpenManifest> ParseManifest(const std::string& text);
+absl::StatusOr<OpenPodJob> ParsePodJob(const std::string& text);
 // Fills in what is open.
 std::string FilledIn(std::string text, const std::string& secret_hex, const std::string& supervisor_uid);
 

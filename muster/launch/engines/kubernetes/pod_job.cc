@@ -1,4 +1,4 @@
-#include "muster/launch/engines/kubernetes/manifest.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,10 @@
 #include "muster/base/text/one_line.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/gang.h"
-#include "muster/launch/engines/kubernetes/overlay.h"
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
+#include "muster/launch/engines/kubernetes/yaml/overlay.h"
+#include "muster/launch/hosts/pod_template_check.h"
 
 namespace muster {
 namespace {
@@ -38,46 +39,45 @@ uint16_t PortOf(const JobRequest& request) {
   return request.setting.ports.has_value() ? request.setting.ports->first : kUsualSupervisorPort;
 }
 
-PodVariables VariablesOf(const JobManifest& manifest) {
-  const KubernetesSetting setting = SettingOf(manifest.request);
-  return {.job = NameOfPodJob(manifest),
+PodVariables VariablesOf(const PodJob& job) {
+  const KubernetesSetting setting = SettingOf(job.request);
+  return {.job = NameOfPodJob(job),
           // What else is in it are files of the machine that submits the job.
-          .at = KubernetesPlace{.context = manifest.place.context, .name_space = manifest.place.name_space}.text(),
-          .run = manifest.suffix,
+          .at = KubernetesPlace{.context = job.place.context, .name_space = job.place.name_space}.text(),
+          .run = job.suffix,
           .pods = setting.nodes,
-          .port = PortOf(manifest.request),
+          .port = PortOf(job.request),
           .start_timeout = setting.start_timeout,
-          .ending = PodGrace(manifest.request) - kReserveOfPod,
+          .ending = PodGrace(job.request) - kReserveOfPod,
           .may_ask_api = !setting.service_account.empty()};
 }
 
 // Sidecars would keep the pods from ending, and come between the first connections. An autoscaler must not take a node
 // away because its pods could run elsewhere.
-OrderedJson AnnotationsOf(const JobManifest& manifest) {
-  return {{"muster/project", manifest.request.project},
+OrderedJson AnnotationsOf(const PodJob& job) {
+  return {{"muster/project", job.request.project},
           {"sidecar.istio.io/inject", "false"},
           {"linkerd.io/inject", "disabled"},
           {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
           {"karpenter.sh/do-not-disrupt", "true"}};
 }
 
-OrderedJson LabelsOf(const JobManifest& manifest, const std::string& part) {
+OrderedJson LabelsOf(const PodJob& job, const std::string& part) {
   OrderedJson labels = {{"app.kubernetes.io/name", "muster"},
-                        {"muster/experiment", manifest.request.experiment},
-                        {kJobLabel, NameOfPodJob(manifest)}};
+                        {"muster/experiment", job.request.experiment},
+                        {kJobLabel, NameOfPodJob(job)}};
   if (!part.empty()) labels[kPartLabel] = part;
   return labels;
 }
 
-OrderedJson OwnersOf(const JobManifest& manifest) {
-  return OrderedJson::array(
-      {{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", NameOfPodJob(manifest)}, {"uid", kOpenUid}}});
+OrderedJson OwnersOf(const PodJob& job) {
+  return OrderedJson::array({{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", NameOfPodJob(job)}, {"uid", kOpenUid}}});
 }
 
-OrderedJson ContainerOf(const JobManifest& manifest, const std::string& script) {
+OrderedJson ContainerOf(const PodJob& job, const std::string& script) {
   OrderedJson container = {
       {"name", kMusterContainer},
-      {"image", SettingOf(manifest.request).image},
+      {"image", SettingOf(job.request).image},
       {"command", OrderedJson::array({"sh", "-c", script})},
       {"env", OrderedJson::array()},
       {"resources", OrderedJson::object()},
@@ -88,17 +88,15 @@ OrderedJson ContainerOf(const JobManifest& manifest, const std::string& script) 
 }
 
 // What both kinds of pods are, but for their containers and what the user wants of them.
-OrderedJson PodOf(const JobManifest& manifest, const std::string& name, const std::string& part,
-                  const std::string& host) {
-  const KubernetesSetting setting = SettingOf(manifest.request);
-  const absl::Duration grace =
-      part == kSupervisorPart ? SupervisorPodGrace(manifest.request) : PodGrace(manifest.request);
-  OrderedJson labels = LabelsOf(manifest, part);
+OrderedJson PodOf(const PodJob& job, const std::string& name, const std::string& part, const std::string& host) {
+  const KubernetesSetting setting = SettingOf(job.request);
+  const absl::Duration grace = part == kSupervisorPart ? SupervisorPodGrace(job.request) : PodGrace(job.request);
+  OrderedJson labels = LabelsOf(job, part);
   labels[kHostLabel] = host;
   labels["sidecar.istio.io/inject"] = "false";
   OrderedJson spec = {{"restartPolicy", "Never"},
                       {"hostname", host},
-                      {"subdomain", NameOfPodJob(manifest)},
+                      {"subdomain", NameOfPodJob(job)},
                       {"terminationGracePeriodSeconds", absl::ToInt64Seconds(grace)},
                       {"enableServiceLinks", false},
                       {"automountServiceAccountToken", part == kSupervisorPart && !setting.service_account.empty()},
@@ -110,18 +108,17 @@ OrderedJson PodOf(const JobManifest& manifest, const std::string& name, const st
   if (!setting.tolerations.empty())
     spec["tolerations"] = OrderedJson::parse(setting.tolerations, nullptr, /*allow_exceptions=*/false);
   spec["volumes"] = OrderedJson::array({{{"name", "muster"}, {"emptyDir", OrderedJson::object()}},
-                                        {{"name", "secret"}, {"secret", {{"secretName", NameOfPodJob(manifest)}}}}});
+                                        {{"name", "secret"}, {"secret", {{"secretName", NameOfPodJob(job)}}}}});
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
-          {"metadata", {{"name", name}, {"labels", labels}, {"annotations", AnnotationsOf(manifest)}}},
+          {"metadata", {{"name", name}, {"labels", labels}, {"annotations", AnnotationsOf(job)}}},
           {"spec", spec}};
 }
 
 // The user's wishes come last, and win.
-void ApplyWishes(const JobManifest& manifest, OrderedJson& pod) {
-  const KubernetesSetting setting = SettingOf(manifest.request);
-  AddToGang({.gang = setting.gang, .name = NameOfPodJob(manifest), .pods = setting.nodes + 1, .queue = setting.queue},
-            pod);
+void ApplyWishes(const PodJob& job, OrderedJson& pod) {
+  const KubernetesSetting setting = SettingOf(job.request);
+  AddToGang({.gang = setting.gang, .name = NameOfPodJob(job), .pods = setting.nodes + 1, .queue = setting.queue}, pod);
   for (const auto& [key, value] : setting.labels) pod["metadata"]["labels"][key] = value;
   for (const auto& [key, value] : setting.annotations) pod["metadata"]["annotations"][key] = value;
   if (setting.pod_template.empty()) return;
@@ -131,50 +128,49 @@ void ApplyWishes(const JobManifest& manifest, OrderedJson& pod) {
 std::string CpuText(double cpus) { return absl::StrCat(std::llround(cpus * 1000), "m"); }
 
 // Requests are the limits, which gives the pod the class Guaranteed: it is evicted last.
-void AddResources(const JobManifest& manifest, OrderedJson& container) {
-  const HostNeeds& needs = manifest.request.needs;
+void AddResources(const PodJob& job, OrderedJson& container) {
+  const HostNeeds& needs = job.request.needs;
   OrderedJson amounts = OrderedJson::object();
   if (needs.cpus.has_value()) amounts["cpu"] = CpuText(*needs.cpus);
   if (needs.mem_bytes.has_value()) amounts["memory"] = absl::StrCat(*needs.mem_bytes + kOwnBytesOfPod);
-  if (needs.gpus > 0)
-    amounts[Or(SettingOf(manifest.request).gpu_resource, kUsualGpuResource)] = absl::StrCat(needs.gpus);
+  if (needs.gpus > 0) amounts[Or(SettingOf(job.request).gpu_resource, kUsualGpuResource)] = absl::StrCat(needs.gpus);
   container["resources"] = {{"requests", amounts}, {"limits", amounts}};
 }
 
-void AddShm(const JobManifest& manifest, OrderedJson& spec, OrderedJson& container) {
-  const std::optional<int64_t> stated = SettingOf(manifest.request).shm_bytes;
+void AddShm(const PodJob& job, OrderedJson& spec, OrderedJson& container) {
+  const std::optional<int64_t> stated = SettingOf(job.request).shm_bytes;
   if (stated == 0) return;
   OrderedJson empty_dir = {{"medium", "Memory"}};
-  const std::optional<int64_t>& memory = manifest.request.needs.mem_bytes;
+  const std::optional<int64_t>& memory = job.request.needs.mem_bytes;
   if (stated.has_value() || memory.has_value())
     empty_dir["sizeLimit"] = absl::StrCat(stated.value_or(memory.value_or(0) / 2));
   spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", empty_dir}});
   container["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
 }
 
-void AddClaims(const JobManifest& manifest, OrderedJson& spec, OrderedJson& container) {
+void AddClaims(const PodJob& job, OrderedJson& spec, OrderedJson& container) {
   int number = 0;
-  for (const auto& [claim, path] : SettingOf(manifest.request).claims) {
+  for (const auto& [claim, path] : SettingOf(job.request).claims) {
     const std::string volume = absl::StrCat("claim-", ++number);
     spec["volumes"].push_back({{"name", volume}, {"persistentVolumeClaim", {{"claimName", claim}}}});
     container["volumeMounts"].push_back({{"name", volume}, {"mountPath", path}});
   }
 }
 
-OrderedJson SupervisorPod(const JobManifest& manifest) {
-  const JobRequest& request = manifest.request;
+OrderedJson SupervisorPod(const PodJob& job) {
+  const JobRequest& request = job.request;
   const KubernetesSetting setting = SettingOf(request);
-  OrderedJson pod = PodOf(manifest, NameOfPodJob(manifest), kSupervisorPart, kSupervisorPart);
+  OrderedJson pod = PodOf(job, NameOfPodJob(job), kSupervisorPart, kSupervisorPart);
   OrderedJson container =
-      ContainerOf(manifest, SupervisorProgram({.muster = Or(setting.muster, "muster"),
-                                               .experiment = request.experiment,
-                                               .over_file = InPodHome(request.over_file, request.home),
-                                               .output_file = InPodHome(request.output_file, request.home),
-                                               .await = setting.start_timeout,
-                                               .keep = setting.keep,
-                                               .grace = SupervisorPodGrace(request)}));
+      ContainerOf(job, SupervisorProgram({.muster = Or(setting.muster, "muster"),
+                                          .experiment = request.experiment,
+                                          .over_file = InPodHome(request.over_file, request.home),
+                                          .output_file = InPodHome(request.output_file, request.home),
+                                          .await = setting.start_timeout,
+                                          .keep = setting.keep,
+                                          .grace = SupervisorPodGrace(request)}));
   container["env"].push_back({{"name", "MUSTER_HOME"}, {"value", kPodHome}});
-  for (const auto& [name, value] : VariablesOf(manifest).List())
+  for (const auto& [name, value] : VariablesOf(job).List())
     container["env"].push_back({{"name", name}, {"value", value}});
   container["resources"] = {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}}}, {"limits", {{"memory", "1Gi"}}}};
   pod["spec"]["containers"] = OrderedJson::array({container});
@@ -182,108 +178,109 @@ OrderedJson SupervisorPod(const JobManifest& manifest) {
   if (setting.gang == PodGang::kNone)
     pod["metadata"]["annotations"][kStartTimeoutAnnotation] =
         absl::StrCat(absl::ToInt64Seconds(absl::Ceil(setting.start_timeout, absl::Seconds(1))));
-  ApplyWishes(manifest, pod);
+  ApplyWishes(job, pod);
   return pod;
 }
 
-OrderedJson SecretOf(const JobManifest& manifest) {
-  const std::string name = NameOfPodJob(manifest);
-  const Rendezvous meeting{.addresses = {absl::StrCat(kSupervisorPart, ".", name, ":", PortOf(manifest.request))},
+OrderedJson SecretOf(const PodJob& job) {
+  const std::string name = NameOfPodJob(job);
+  const Rendezvous meeting{.addresses = {absl::StrCat(kSupervisorPart, ".", name, ":", PortOf(job.request))},
                            .secret = std::string(kRendezvousSecretBytes, '\0')};
   OrderedJson secret = {
       {"apiVersion", "v1"},
       {"kind", "Secret"},
-      {"metadata", {{"name", name}, {"labels", LabelsOf(manifest, "")}, {"ownerReferences", OwnersOf(manifest)}}},
+      {"metadata", {{"name", name}, {"labels", LabelsOf(job, "")}, {"ownerReferences", OwnersOf(job)}}},
       {"type", "Opaque"},
       {"stringData", {{"rendezvous", RendezvousText(meeting)}}}};
   // Agents' pods differ by their host's name alone.
-  if (!SettingOf(manifest.request).service_account.empty())
-    secret["stringData"][kPodTemplateName] = AgentPod(manifest, 0).dump();
+  if (!SettingOf(job.request).service_account.empty()) secret["stringData"][kPodTemplateName] = AgentPod(job, 0).dump();
   return secret;
 }
 
-OrderedJson ServiceOf(const JobManifest& manifest) {
-  const std::string name = NameOfPodJob(manifest);
+OrderedJson ServiceOf(const PodJob& job) {
+  const std::string name = NameOfPodJob(job);
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
-          {"metadata", {{"name", name}, {"labels", LabelsOf(manifest, "")}, {"ownerReferences", OwnersOf(manifest)}}},
+          {"metadata", {{"name", name}, {"labels", LabelsOf(job, "")}, {"ownerReferences", OwnersOf(job)}}},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},
             {"selector", {{kJobLabel, name}}},
-            {"ports", OrderedJson::array({{{"name", "agents"}, {"port", PortOf(manifest.request)}}})}}}};
+            {"ports", OrderedJson::array({{{"name", "agents"}, {"port", PortOf(job.request)}}})}}}};
 }
 
 }  // namespace
 
-std::string NameOfPodJob(const JobManifest& manifest) {
-  return absl::StrCat("muster-", absl::StrReplaceAll(manifest.request.experiment, {{".", "-"}}), "-", manifest.suffix);
+std::string NameOfPodJob(const PodJob& job) {
+  return absl::StrCat("muster-", absl::StrReplaceAll(job.request.experiment, {{".", "-"}}), "-", job.suffix);
 }
 
 absl::Duration PodGrace(const JobRequest& request) {
-  return std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1)));
+  return GraceOfPodTemplate(SettingOf(request).pod_template)
+      .value_or(std::max(kLeastPodGrace, absl::Ceil(request.notice, absl::Seconds(1))));
 }
 
-absl::Duration SupervisorPodGrace(const JobRequest& request) { return PodGrace(request) + kFetchGrace; }
+absl::Duration SupervisorPodGrace(const JobRequest& request) {
+  return GraceOfPodTemplate(SettingOf(request).pod_template).value_or(PodGrace(request) + kFetchGrace);
+}
 
-OrderedJson AgentPod(const JobManifest& manifest, int index) {
-  const KubernetesSetting setting = SettingOf(manifest.request);
+OrderedJson AgentPod(const PodJob& job, int index) {
+  const KubernetesSetting setting = SettingOf(job.request);
   const std::string host = HostOfPod(index);
-  OrderedJson pod = PodOf(manifest, absl::StrCat(NameOfPodJob(manifest), "-", host), kAgentPart, host);
-  pod["metadata"]["ownerReferences"] = OwnersOf(manifest);
-  OrderedJson container = ContainerOf(manifest, AgentProgramOfPod({.muster = Or(setting.muster, "muster"),
-                                                                   .run = manifest.suffix,
-                                                                   .grace = manifest.request.setting.grace,
-                                                                   // The supervisor's pod may take one to start, and
-                                                                   // waits for another one until its experiment comes.
-                                                                   .first = 2 * setting.start_timeout,
-                                                                   .ending = VariablesOf(manifest).ending}));
+  OrderedJson pod = PodOf(job, absl::StrCat(NameOfPodJob(job), "-", host), kAgentPart, host);
+  pod["metadata"]["ownerReferences"] = OwnersOf(job);
+  OrderedJson container = ContainerOf(job, AgentProgramOfPod({.muster = Or(setting.muster, "muster"),
+                                                              .run = job.suffix,
+                                                              .grace = job.request.setting.grace,
+                                                              // The supervisor's pod may take one to start, and
+                                                              // waits for another one until its experiment comes.
+                                                              .first = 2 * setting.start_timeout,
+                                                              .ending = VariablesOf(job).ending}));
   container["env"].push_back(
       {{"name", kHostVariableOfPod},
        {"valueFrom", {{"fieldRef", {{"fieldPath", absl::StrCat("metadata.labels['", kHostLabel, "']")}}}}}});
-  AddResources(manifest, container);
-  AddShm(manifest, pod["spec"], container);
-  AddClaims(manifest, pod["spec"], container);
+  AddResources(job, container);
+  AddShm(job, pod["spec"], container);
+  AddClaims(job, pod["spec"], container);
   pod["spec"]["containers"] = OrderedJson::array({container});
-  ApplyWishes(manifest, pod);
+  ApplyWishes(job, pod);
   return pod;
 }
 
-std::string ManifestText(const JobManifest& manifest) {
-  const KubernetesSetting setting = SettingOf(manifest.request);
-  std::vector<OrderedJson> documents = {SecretOf(manifest), ServiceOf(manifest)};
+std::string PodJobText(const PodJob& job) {
+  const KubernetesSetting setting = SettingOf(job.request);
+  std::vector<OrderedJson> documents = {SecretOf(job), ServiceOf(job)};
   OrderedJson group = PodGroupOf({.gang = setting.gang,
-                                  .name = NameOfPodJob(manifest),
+                                  .name = NameOfPodJob(job),
                                   .pods = setting.nodes + 1,
                                   .queue = setting.queue,
                                   .start_timeout = setting.start_timeout});
   if (!group.empty()) {
-    group["metadata"]["labels"] = LabelsOf(manifest, "");
-    group["metadata"]["ownerReferences"] = OwnersOf(manifest);
+    group["metadata"]["labels"] = LabelsOf(job, "");
+    group["metadata"]["ownerReferences"] = OwnersOf(job);
     documents.push_back(std::move(group));
   }
-  for (int i = 0; i < setting.nodes; ++i) documents.push_back(AgentPod(manifest, i));
-  std::string text =
-      absl::StrCat("# Experiment ", manifest.request.experiment, " of project ", OneLine(manifest.request.project),
-                   ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
-                   "# filled in when it is submitted.",
-                   kNameLine, NameOfPodJob(manifest), manifest.request.after.empty() ? "" : kAfterLine,
-                   manifest.request.after, "\n", CompactYaml(SupervisorPod(manifest)));
+  for (int i = 0; i < setting.nodes; ++i) documents.push_back(AgentPod(job, i));
+  std::string text = absl::StrCat("# Experiment ", job.request.experiment, " of project ", OneLine(job.request.project),
+                                  ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
+                                  "# filled in when it is submitted.",
+                                  kNameLine, NameOfPodJob(job), job.request.after.empty() ? "" : kAfterLine,
+                                  job.request.after, "\n", CompactYaml(SupervisorPod(job)));
   for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, CompactYaml(document));
   return text;
 }
 
-absl::StatusOr<OpenManifest> ParseManifest(const std::string& text) {
+absl::StatusOr<OpenPodJob> ParsePodJob(const std::string& text) {
   const size_t name = text.find(kNameLine);
   const size_t between = text.find(absl::StrCat("\n", kBetween));
   if (name == std::string::npos || between == std::string::npos || name > between)
     return absl::InvalidArgumentError("the job's script isn't a manifest that muster train has written");
   const auto rest_of_line = [&text](size_t begin) { return text.substr(begin, text.find('\n', begin) - begin); };
   const size_t after = text.substr(0, between).find(kAfterLine);
-  return OpenManifest{.name = rest_of_line(name + sizeof kNameLine - 1),
-                      .after = after == std::string::npos ? "" : rest_of_line(after + sizeof kAfterLine - 1),
-                      .supervisor = text.substr(0, between + 1),
-                      .others = text.substr(between + 1 + sizeof kBetween - 1)};
+  return OpenPodJob{.name = rest_of_line(name + sizeof kNameLine - 1),
+                    .after = after == std::string::npos ? "" : rest_of_line(after + sizeof kAfterLine - 1),
+                    .supervisor = text.substr(0, between + 1),
+                    .others = text.substr(between + 1 + sizeof kBetween - 1)};
 }
 
 std::string FilledIn(std::string text, const std::string& secret_hex, const std::string& supervisor_uid) {

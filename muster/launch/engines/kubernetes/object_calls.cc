@@ -1,0 +1,60 @@
+#include "muster/launch/engines/kubernetes/object_calls.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kTryPatience = absl::Seconds(20);
+constexpr absl::Duration kMakePatience = absl::Minutes(2);
+constexpr absl::Duration kNamesPatience = absl::Minutes(1);
+// kubectl sends 50 a second at most; a cluster with webhooks takes longer for each.
+constexpr absl::Duration kPatiencePerObject = absl::Milliseconds(500);
+constexpr char kBetweenObjects[] = "\n---\n";
+
+absl::Duration PatienceFor(absl::Duration least, size_t objects) { return least + objects * kPatiencePerObject; }
+
+std::string SelectorOf(const std::string& job) { return absl::StrCat("--selector=", kJobLabel, "=", job); }
+
+}  // namespace
+
+size_t ObjectsIn(const std::string& documents) {
+  size_t objects = 1;
+  for (size_t at = documents.find(kBetweenObjects); at != std::string::npos;
+       at = documents.find(kBetweenObjects, at + 1))
+    ++objects;
+  return objects;
+}
+
+KubectlCall TryCall(const std::string& manifest) {
+  return {.words = {"create", "--dry-run=server", "--output=name", "--filename=-"},
+          .input = manifest,
+          .patience = PatienceFor(kTryPatience, ObjectsIn(manifest))};
+}
+
+KubectlCall CreateCall(const std::string& documents, const std::string& output) {
+  return {.words = {"create", absl::StrCat("--output=", output), "--filename=-"},
+          .input = documents,
+          .patience = PatienceFor(kMakePatience, ObjectsIn(documents))};
+}
+
+KubectlCall PodNamesCall(const std::string& job) {
+  return {.words = {"get", "pods", SelectorOf(job), "--output=name"}, .patience = kNamesPatience};
+}
+
+// The Service and the Secret have the job's name: to find them by the label would need the right to list Secrets.
+std::vector<KubectlCall> DeleteCalls(const std::string& job, size_t pods, bool at_once) {
+  const auto deletion = [at_once](std::vector<std::string> words, size_t objects) {
+    words.insert(words.begin(), "delete");
+    words.insert(words.end(), {"--ignore-not-found", "--wait=false"});
+    if (at_once) words.emplace_back("--now");
+    return KubectlCall{.words = std::move(words), .patience = PatienceFor(kMakePatience, objects)};
+  };
+  return {deletion({"pods", SelectorOf(job)}, pods),
+          deletion({absl::StrCat("services/", job), absl::StrCat("secrets/", job)}, 2)};
+}
+
+}  // namespace muster
