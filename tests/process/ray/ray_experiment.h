@@ -31,7 +31,8 @@ class RayExperiment : public JobExperiments {
     return hosts().On("h0", ExperimentsTest::Command(arguments));
   }
   std::string MoreOfFile() const override {
-    return absl::StrCat("on: ray\ngrace: 10s\nray: {address: \"", address_, "\", python: ", python_, ", ", job_, "}\n");
+    return absl::StrCat("on: ray\ngrace: ", grace_, "\nray: {address: \"", address_, "\", python: ", python_, ", ",
+                        job_, "}\n");
   }
   // Kills what runs on a host and has `text` among its words. Returns how many that are.
   static int KillOn(const std::string& host, const std::string& text) { return KillProcessesOn(hosts(), host, text); }
@@ -57,6 +58,7 @@ class RayExperiment : public JobExperiments {
   }
 
   std::string job_ = "nodes: 1";  // more keys of `ray`
+  std::string grace_ = "10s";     // for which tasks go on without a supervisor
   std::string address_ = RayCluster::address(), python_ = RayCluster::python();
 
  private:

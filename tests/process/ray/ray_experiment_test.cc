@@ -83,6 +83,7 @@ TEST_F(RayExperiment, WhatIsNotFreeNowIsWaitedForAndStatusSaysWhy) {
 // Each of them has somebody who starts it again; the tasks go on but where their agent's actor dies.
 TEST_F(RayExperiment, WhatIsKilledIsReplaced) {
   job_ = "nodes: 2";
+  grace_ = "2m";  // a busy machine takes its time until there is another supervisor
   WriteCluster("{worker: 2}", UntilStop());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
@@ -95,7 +96,8 @@ TEST_F(RayExperiment, WhatIsKilledIsReplaced) {
   EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\n");
   EXPECT_EQ(KillOn(host, "ray::HostAgent"), 1);
   AwaitLines(*train, "1.worker.1", 4);
-  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\n");
+  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\n")
+      << train->out << Read("experiments/1/logs/experiment/000001.log") << Read("experiments/1/job.out");
   // The agent's own guard, with which it ends.
   EXPECT_GE(KillOn(host, "run-guard agent"), 1);
   KillOn(host, "agent --serve");
