@@ -171,6 +171,8 @@ absl::Status IndexRefresh::Several(bool ended_too) {
              SinceFileTime(TimeOfFolder(home_.folder({.number = number}))) <= kSettledNs;
     };
     if (std::any_of(folders.begin(), folders.end(), may_be_filled)) settled = false;
+    // A file system that fails for a while looks the same, so the next command looks whether they are there.
+    if (!gone.empty()) settled = false;
   }
   std::vector<int64_t> behind;
   for (const int64_t number : candidates) {

@@ -166,6 +166,19 @@ TEST_F(SharedHomeTest, AFileThatCanBeUsedLaterIsReadThen) {
   EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1));
 }
 
+TEST_F(SharedHomeTest, AFileThatWasNotThereForAWhileIsReadAgain) {
+  const auto registry = OpenAlone();
+  Bring(*registry, {Create(*registry, Single()), 0}, RunState::kFinished);
+  Outlast(home_.experiments());
+  const std::string file = home_.experiment_file(1);
+  const std::string text = *PosixFileSystem().ReadFile(file);
+  unlink(file.c_str());
+  ASSERT_TRUE(registry->KnowFolders().ok());
+  EXPECT_THAT(NumbersOf(*registry), IsEmpty());
+  ASSERT_TRUE(ReplaceFile(file, text, Durability::kProcess).ok());
+  EXPECT_THAT(NumbersOf(*OpenAlone()), ElementsAre(1));
+}
+
 TEST_F(SharedHomeTest, NumbersAreDifferentAndNeverGivenAgain) {
   auto a = OpenOn("a"), b = OpenOn("b");
   EXPECT_EQ(Create(*a, Single()), 1);
