@@ -378,7 +378,10 @@ def spark_part(report):
     """What is Spark's own, on a real local-cluster; installs it and a JRE, 500 MB."""
     if installs(report, "spark") and build_part(report, "release", PROGRAM_TARGETS):
         report.title("spark: running the tests on a real Spark")
-        run_programs(report, [p for p in programs_of("release") if p.name == SPARK_PROGRAM])
+        programs = [p for p in programs_of("release") if p.name == SPARK_PROGRAM]
+        for program in programs:
+            program.environment = {**program.environment, **PATIENT}
+        run_programs(report, programs)
 
 
 def units_part(report):

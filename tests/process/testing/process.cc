@@ -146,11 +146,13 @@ int Process::Wait() {
     if (fds[0].revents != 0) Read(out_fd_, out);
     if (fds[1].revents != 0) Read(err_fd_, err);
   }
-  return Reap();
+  return ReapBy(deadline);
 }
 
-int Process::Reap() {
-  const bool ended = WaitReadable(pid_fd_, absl::Now() + HangsAfter());
+int Process::Reap() { return ReapBy(absl::Now() + HangsAfter()); }
+
+int Process::ReapBy(absl::Time deadline) {
+  const bool ended = WaitReadable(pid_fd_, deadline);
   EXPECT_TRUE(ended) << "it hangs; so far:\n" << out << err;
   if (!ended) Signal(SIGKILL);
   int status = 0;

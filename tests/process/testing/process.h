@@ -57,6 +57,7 @@ class Process {
 
  private:
   size_t WaitFor(int& fd, std::string& into, const std::string& text, size_t from);
+  int ReapBy(absl::Time deadline);
 
   pid_t pid_ = 0;  // 0 once reaped
   int pid_fd_ = -1;
