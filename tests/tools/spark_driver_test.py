@@ -524,7 +524,8 @@ class TasksTest(unittest.TestCase):
         self.await_links(0)
         self.start(starts, "1-1")
         self.links.give_up("Spark's stage has ended 4 times in a row")
-        self.assertEqual(starts.tell.next(), ("1-1", "ended", "Spark's stage has ended 4 times in a row"))
+        self.assertEqual(starts.tell.next(), ("1-1", driver_server.NO_MORE, "Spark's stage has ended 4 times in a row"))
+        self.assertEqual(starts.running, {})
         self.start(starts, "1-2", host="h9")
         self.assertEqual(starts.tell.next(), ("1-2", "ended", "the job has no host h9"))
 
