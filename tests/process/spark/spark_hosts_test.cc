@@ -18,8 +18,8 @@
 namespace muster::spark_hosts_test {
 namespace {
 
-using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
-    ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre,
+    ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
 // A process that stands still from its construction on. It is killed at the latest when the object goes.
 class Stopped {
@@ -192,7 +192,20 @@ TEST_F(SparkOnHosts, ADriverThatIsKilledLeavesNothing) {
   EXPECT_EQ(train->Wait(), 1) << train->err;  // nobody has waited for it
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
               ContainsRegex("its job .+ of Spark has ended: its driver has ended, spark.log says more"));
+  EXPECT_THAT(EntriesOf(home() + "/experiments/1"), Not(Contains(StartsWith(".muster-")))) << "has a secret";
   spark().AwaitNothingElse();
+}
+
+TEST_F(SparkOnHosts, ADriverThatIsToldToEndKillsTheExperiment) {
+  WriteCluster("{worker: 2}", "echo begins; " + Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  const std::vector<pid_t> drivers = spark().OnH0("spark_driver.py");
+  ASSERT_EQ(drivers.size(), 1U);
+  EXPECT_EQ(kill(drivers.front(), SIGTERM), 0);
+  EXPECT_EQ(train->Wait(), 130) << train->out << train->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
 }
 
 // The hosts have two executors of so many cores. No call of the JVM fails, since its connections stay.
@@ -207,6 +220,17 @@ TEST_F(SparkOnHosts, AJvmThatStandsStillWhileSlotsAreWaitedForEndsTheExperiment)
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("Spark's JVM doesn't answer any more: "));
   EXPECT_THAT(train->out, Not(HasSubstr("never")));
   jvm.AwaitEnd();
+}
+
+TEST_F(SparkOnHosts, AJvmThatIsKilledWhileSlotsAreWaitedForEndsTheExperiment) {
+  nodes_ = 3;
+  conf_ = "    spark.executor.cores: 4\n";
+  WriteCluster("{worker: 3}", "echo never");
+  const auto train = StartMuster({"train"});
+  AwaitStatus("1", "waits for 3 tasks of Spark at once; now there are 2 of 3 slots");
+  EXPECT_EQ(spark().KillOnH0(kJvm), 1);
+  EXPECT_EQ(train->Wait(), 2) << train->out << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("Spark's JVM has died: "));
 }
 
 // The driver and its tasks have their own connections, and at the end the driver kills it.
