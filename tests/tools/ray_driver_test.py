@@ -926,6 +926,16 @@ class DeskTest(unittest.TestCase):
                          [{"number": 1, "ended": "its node has died"}, {"number": 2, "line": "goes on"},
                           {"number": 2, "ended": "exited with 0"}])
 
+    def test_an_end_after_which_there_are_no_more_starts_is_told_as_that(self):
+        client = self.connect()
+        client.sendall(b'{"start": "h1", "number": 1, "arguments": [], "rendezvous": ""}\n')
+        self.turn_until(lambda: self.starts.calls)
+        for kind in (driver_server.NO_MORE, "ended"):
+            self.desk.tell("1-1", kind, "Spark's JVM\nhas died")
+        self.desk.turn(0)
+        self.assertEqual([json.loads(line) for line in client.recv(4096).splitlines()],
+                         [{"number": 1, "ended": "Spark's JVM has died", "for_ever": True}])
+
     def test_the_next_supervisor_hears_nothing_of_the_starts_of_the_one_before(self):
         first = self.connect()
         first.sendall(b'{"start": "h1", "number": 1, "arguments": [], "rendezvous": ""}\n')

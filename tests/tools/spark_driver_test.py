@@ -524,7 +524,8 @@ class TasksTest(unittest.TestCase):
         self.await_links(0)
         self.start(starts, "1-1")
         self.links.give_up("Spark's stage has ended 4 times in a row")
-        self.assertEqual(starts.tell.next(), ("1-1", "ended", "Spark's stage has ended 4 times in a row"))
+        self.assertEqual(starts.tell.next(), ("1-1", driver_server.NO_MORE, "Spark's stage has ended 4 times in a row"))
+        self.assertEqual(starts.running, {})
         self.start(starts, "1-2", host="h9")
         self.assertEqual(starts.tell.next(), ("1-2", "ended", "the job has no host h9"))
 
@@ -729,6 +730,21 @@ class ClusterTest(unittest.TestCase):
         with mock.patch.object(spark_cluster, "Links", return_value=types.SimpleNamespace(port=1)):
             self.assertEqual(self.why_not(cluster.begin_stage), spark_texts.JVM_HANGS)
         self.assertIsNone(cluster.stage)
+
+    def test_a_jvm_that_hangs_while_starts_wait_counts_as_dead_after_the_timeout(self):
+        spark = PlayedSpark(slots=[1])
+        cluster = self.cluster(spark, start_timeout=60)
+        waits = f"waits for Spark, which doesn't answer: {spark_texts.JVM_HANGS}"
+        seconds = [0]
+        hangs, answers = self.hangs(), spark.maxNumConcurrentTasks
+        with mock.patch.object(spark_cluster, "time", types.SimpleNamespace(monotonic=lambda: seconds[0])):
+            for now, does, given_up in ((100, hangs, ""), (159, hangs, ""), (161, answers, ""), (200, hangs, ""),
+                                        (259, hangs, ""), (260, hangs, spark_texts.JVM_HANGS)):
+                spark.maxNumConcurrentTasks, seconds[0] = does, now
+                with mock.patch.object(spark_cluster, "ANSWER_PATIENCE", 0 if does is hangs else HANG):
+                    said = cluster.waits_now()
+                self.assertEqual(said == waits, does is hangs, said)
+                self.assertEqual(cluster.links.given_up, given_up)
 
     def test_a_slow_answer_is_none_of_a_jvm_that_hangs(self):
         """Spark takes longer than the rest of the time for the start."""

@@ -1,6 +1,9 @@
-// `muster train --on spark` on a standalone cluster of Spark over two hosts: its GPUs, its master's end, its driver's.
+// `muster train --on spark` on a standalone cluster of Spark over two hosts: its GPUs, and what is killed or stands
+// still: its master, its driver, the driver's JVM, agents.
 // All that holds on every engine is run there by the tests for every engine.
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -8,14 +11,37 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "muster/launch/system/pid_fd.h"
 #include "tests/process/testing/job_experiments.h"
 #include "tests/process/testing/spark_cluster.h"
 
 namespace muster::spark_hosts_test {
 namespace {
 
-using ::testing::AllOf, ::testing::AnyOf, ::testing::ContainsRegex, ::testing::ElementsAre, ::testing::HasSubstr,
-    ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::ElementsAre,
+    ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
+
+// A process that stands still from its construction on. It is killed at the latest when the object goes.
+class Stopped {
+ public:
+  explicit Stopped(pid_t pid) : fd_(OpenPidFd(pid)) {
+    EXPECT_EQ(SignalPidFd(fd_, SIGSTOP), 0) << pid;
+    end_.Add(pid);
+  }
+  ~Stopped() {
+    SignalPidFd(fd_, SIGKILL);
+    close(fd_);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+  // Waits until somebody else has killed it.
+  void AwaitEnd() const { end_.WaitForEnds(); }
+
+ private:
+  const int fd_;
+  Watched end_;
+};
 
 class SparkOnHosts : public JobExperiments {
  protected:
@@ -39,9 +65,16 @@ class SparkOnHosts : public JobExperiments {
   // What a task does until the test lets it through.
   std::string Waits() const { return absl::StrCat("read line < ", gate_->path()); }
   const ScriptGate& gate() const { return *gate_; }
+  // Returns the JVM of the only job's driver, which must have begun its application.
+  static pid_t Jvm() {
+    const std::vector<pid_t> found = spark().OnH0(kJvm);
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? -1 : found.front();
+  }
 
   size_t nodes_ = 2;
-  std::string conf_;  // more settings of Spark, in lines
+  std::string conf_;  // more settings of Spark, in lines; behind them more keys of `spark`
+  static constexpr char kJvm[] = "org.apache.spark.deploy.SparkSubmit";
 
  private:
   struct Suite {
@@ -159,7 +192,71 @@ TEST_F(SparkOnHosts, ADriverThatIsKilledLeavesNothing) {
   EXPECT_EQ(train->Wait(), 1) << train->err;  // nobody has waited for it
   EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
               ContainsRegex("its job .+ of Spark has ended: its driver has ended, spark.log says more"));
+  EXPECT_THAT(EntriesOf(home() + "/experiments/1"), Not(Contains(StartsWith(".muster-")))) << "has a secret";
   spark().AwaitNothingElse();
+}
+
+TEST_F(SparkOnHosts, ADriverThatIsToldToEndKillsTheExperiment) {
+  WriteCluster("{worker: 2}", "echo begins; " + Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  const std::vector<pid_t> drivers = spark().OnH0("spark_driver.py");
+  ASSERT_EQ(drivers.size(), 1U);
+  EXPECT_EQ(kill(drivers.front(), SIGTERM), 0);
+  EXPECT_EQ(train->Wait(), 130) << train->out << train->err;
+  EXPECT_EQ(StateOf("1"), "KILLED");
+}
+
+// The hosts have two executors of so many cores. No call of the JVM fails, since its connections stay.
+TEST_F(SparkOnHosts, AJvmThatStandsStillWhileSlotsAreWaitedForEndsTheExperiment) {
+  nodes_ = 3;
+  conf_ = "    spark.executor.cores: 4\n  start_timeout: 60s\n";
+  WriteCluster("{worker: 3}", "echo never");
+  const auto train = StartMuster({"train"});
+  AwaitStatus("1", "waits for 3 tasks of Spark at once; now there are 2 of 3 slots");
+  const Stopped jvm(Jvm());
+  EXPECT_EQ(train->Wait(), 2) << train->out << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("Spark's JVM doesn't answer any more: "));
+  EXPECT_THAT(train->out, Not(HasSubstr("never")));
+  jvm.AwaitEnd();
+}
+
+TEST_F(SparkOnHosts, AJvmThatIsKilledWhileSlotsAreWaitedForEndsTheExperiment) {
+  nodes_ = 3;
+  conf_ = "    spark.executor.cores: 4\n";
+  WriteCluster("{worker: 3}", "echo never");
+  const auto train = StartMuster({"train"});
+  AwaitStatus("1", "waits for 3 tasks of Spark at once; now there are 2 of 3 slots");
+  EXPECT_EQ(spark().KillOnH0(kJvm), 1);
+  EXPECT_EQ(train->Wait(), 2) << train->out << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(), HasSubstr("Spark's JVM has died: "));
+}
+
+// The driver and its tasks have their own connections, and at the end the driver kills it.
+TEST_F(SparkOnHosts, TasksGoOnToTheirEndsWhileTheJvmStandsStill) {
+  WriteCluster("{worker: 2}", absl::StrCat("echo begins; ", Waits(), "; echo goes on"));
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  const Stopped jvm(Jvm());
+  gate().LetThrough(2);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err;
+  for (const char* task : {"1.master", "1.worker.1"})
+    EXPECT_THAT(LinesOf(train->out, task), ElementsAre("--> RUNNING", "begins", "goes on", "--> FINISHED"));
+  jvm.AwaitEnd();
+}
+
+// Nobody begins the application anew, so the tasks aren't waited for as those of a host that may come back.
+TEST_F(SparkOnHosts, AJvmThatIsKilledEndsTheExperimentWithThatReason) {
+  WriteCluster("{worker: 2}", "setsid env -i sleep 1000 & echo begins; " + Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
+  AwaitStatus("1", "RUNNING");
+  EXPECT_EQ(spark().KillOnH0(kJvm), 1);
+  EXPECT_EQ(train->Wait(), 1) << train->out << train->err;
+  EXPECT_THAT(Json({"status", "1"})["reason"].get<std::string>(),
+              AllOf(HasSubstr(" could not be started again: "), HasSubstr("Spark's JVM has died: ")));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Training over the executors of a real Spark.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <array>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,9 @@ TEST_F(SparkExperiment, TrainsOverTwoExecutorsAndItsLogsOutliveThem) {
   EXPECT_EQ(StateOf("1"), "FINISHED");
   EXPECT_THAT(said.err, ContainsRegex("experiment 1 is job .+-[0-9]+-[0-9]+ of Spark"));
   EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("muster: Spark has 2 of 2 slots; dynamic allocation is off"));
+  std::array<char, 256> host{};
+  ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+  EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr(absl::StrCat("has ", host.data(), ", ", host.data(), "-2\n")));
   EXPECT_THAT(Read("experiments/1/job.sh"), AllOf(HasSubstr("#SPARK {"), Not(HasSubstr("TOKEN"))));
   EXPECT_THAT(Read("experiments/1/spark.log"), HasSubstr("1.master --> FINISHED"));
   const std::string shown = Out({"logs", "1"});

@@ -151,16 +151,24 @@ std::string SparkCluster::Lines(size_t nodes) {
                       "\"\n    spark.executor.extraJavaOptions: \"", kShortLived, "\"\n");
 }
 
+// A JVM that is killed leaves its files, which end with the hosts there.
 std::vector<std::string> SparkCluster::Variables() const {
-  return {Mark(), "SPARK_HOME=", absl::StrCat("SPARK_LOCAL_DIRS=", hosts_.shared(), "/spark.local")};
+  return {Mark(), "SPARK_HOME=", absl::StrCat("SPARK_LOCAL_DIRS=", hosts_.shared(), "/spark.local"),
+          absl::StrCat("SPARK_SUBMIT_OPTS=-Djava.io.tmpdir=", hosts_.shared())};
+}
+
+std::vector<pid_t> SparkCluster::OnH0(const std::string& text) const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : ProcessesWith(Mark())) {
+    const std::string words = PosixFileSystem().ReadFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("");
+    if (absl::StrContains(words, text)) found.push_back(pid);
+  }
+  return found;
 }
 
 int SparkCluster::KillOnH0(const std::string& text) const {
   int killed = 0;
-  for (const pid_t pid : ProcessesWith(Mark())) {
-    const std::string words = PosixFileSystem().ReadFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("");
-    killed += absl::StrContains(words, text) && kill(pid, SIGKILL) == 0 ? 1 : 0;
-  }
+  for (const pid_t pid : OnH0(text)) killed += kill(pid, SIGKILL) == 0 ? 1 : 0;
   return killed;
 }
 

@@ -3,6 +3,8 @@
 // folder that all see. Drivers run on h0. Used by one thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -44,7 +46,9 @@ class SparkCluster {
   // serves; it must be ended before KillMaster.
   std::unique_ptr<Process> StartMasterWithSecret(const std::string& secret) const;
   void EndMasterWithSecret(Process& master) const;
-  // Kills what runs on h0 for jobs and has `text` among its words. Returns how many processes that are.
+  // Returns what runs on h0 for jobs and has `text` among its words.
+  std::vector<pid_t> OnH0(const std::string& text) const;
+  // Kills that. Returns how many processes that are.
   int KillOnH0(const std::string& text) const;
   // Waits until no job's process is left on h0 and nothing but sshd and Spark itself runs on the other hosts, and no
   // file of an agent is left there.

@@ -94,6 +94,8 @@ void DriverAgents::EndStart(const std::string& host) {
 
 absl::Status DriverAgents::Explain(const std::string& host, const std::string& said) const {
   if (!socket_.valid()) return absl::FailedPreconditionError(absl::StrCat("the job has ended: ", gone_));
+  if (!over_.empty())
+    return absl::FailedPreconditionError(absl::StrCat(host, ": no agent can be started there any more: ", over_));
   if (absl::StrContains(said, kCannotReachSupervisor))
     return absl::UnavailableError(absl::StrCat(host, " doesn't reach the supervisor: the nodes must reach each other ",
                                                "at all ports (", said, ")"));
@@ -147,6 +149,7 @@ bool DriverAgents::Read() {
 
 void DriverAgents::OnNews(const DriverNews& news) {
   if (news.kind == DriverNews::Kind::kEnded) running_.erase(news.number);
+  if (news.for_ever) over_ = news.text;
   const auto newest =
       std::find_if(newest_.begin(), newest_.end(), [&news](const auto& start) { return start.second == news.number; });
   if (newest == newest_.end() || events_ == nullptr) return;

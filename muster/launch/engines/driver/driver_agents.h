@@ -55,6 +55,7 @@ class DriverAgents final : public AgentStarter {
   std::string rendezvous_;                // the text
   Socket socket_;                         // invalid: the driver is gone
   std::string gone_;                      // why
+  std::string over_;                      // why the driver can start no agent any more; empty: it may
   std::string unread_, unwritten_;
   uint64_t starts_ = 0;
   std::map<std::string, uint64_t> newest_;  // by host

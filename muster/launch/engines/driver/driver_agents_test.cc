@@ -122,6 +122,19 @@ TEST_F(DriverAgentsTest, WithoutItsDriverTheJobHasEnded) {
   EXPECT_TRUE(absl::IsUnavailable(agents_->StartAgain("h1")));
 }
 
+TEST_F(DriverAgentsTest, AStartThatHasEndedForEverIsTheJobsLast) {
+  Begin();
+  ASSERT_EQ(agents_->StartAll({"h1", "h2"}), absl::OkStatus());
+  Say(R"({"number": 2, "ended": "its node died"})");
+  AwaitTold(1);
+  EXPECT_TRUE(absl::IsUnavailable(agents_->Explain("h2", "its node died")));
+  Say(R"({"number": 1, "ended": "Spark's JVM has died", "for_ever": true})");
+  AwaitTold(2);
+  EXPECT_EQ(told_.back(), "ended h1: Spark's JVM has died");
+  EXPECT_EQ(agents_->Explain("h1", "Spark's JVM has died"),
+            absl::FailedPreconditionError("h1: no agent can be started there any more: Spark's JVM has died"));
+}
+
 TEST_F(DriverAgentsTest, ADriverThatTalksNonsenseIsLeft) {
   Begin();
   ASSERT_EQ(agents_->StartAll({"h1"}), absl::OkStatus());

@@ -42,7 +42,8 @@ absl::StatusOr<DriverNews> ParseDriverNews(std::string_view line) {
       if (object.contains(name) && object[name].is_string())
         return DriverNews{.kind = kind,
                           .number = object["number"].get<uint64_t>(),
-                          .text = OneLine(object[name].get<std::string>(), kMostNews)};
+                          .text = OneLine(object[name].get<std::string>(), kMostNews),
+                          .for_ever = object.contains("for_ever") && object["for_ever"] == true};
   return absl::InvalidArgumentError(
       absl::StrCat("the job's driver has said something else than expected: ", OneLine(line.substr(0, 200))));
 }

@@ -42,7 +42,8 @@ struct DriverNews {
   };
   Kind kind = Kind::kLine;
   uint64_t number = 0;
-  std::string text;  // on one line
+  std::string text;       // on one line
+  bool for_ever = false;  // kEnded: the job can have no other agent any more
 
   bool operator==(const DriverNews&) const = default;
 };

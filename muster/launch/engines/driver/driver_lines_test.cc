@@ -28,6 +28,9 @@ TEST(DriverLinesTest, NewsAreAboutAStart) {
             (DriverNews{.kind = Kind::kWaits, .number = 3, .text = "for a node"}));
   EXPECT_EQ(*ParseDriverNews(R"({"number": 0, "ended": "all"})"),
             (DriverNews{.kind = Kind::kEnded, .number = kAllStarts, .text = "all"}));
+  EXPECT_EQ(*ParseDriverNews(R"({"number": 4, "ended": "its JVM has died", "for_ever": true})"),
+            (DriverNews{.kind = Kind::kEnded, .number = 4, .text = "its JVM has died", .for_ever = true}));
+  EXPECT_FALSE(ParseDriverNews(R"({"number": 4, "ended": "its node died", "for_ever": "no"})")->for_ever);
 }
 
 TEST(DriverLinesTest, WhatADriverDoesntSayIsRefused) {

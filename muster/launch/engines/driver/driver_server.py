@@ -26,6 +26,7 @@ KILL_PATIENCE = 5.0  # seconds that their guards have, once those that haven't w
 LIVES = 4  # of the supervisor, of which all but the last may be killed
 LAST_LINES = 50  # of a task that fails
 FAILING_TASKS = 3  # are shown so
+NO_MORE = "no more"  # the end of a start when the job can have no agents any more
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)  # loaded here, since a forked child of a process with threads must not
 
@@ -143,12 +144,16 @@ class Desk:
             self.send({"number": 0, "ended": "all"})
 
     def report(self, key, kind, text):
-        """Tells the supervisor about one of its starts, and nothing after the end: threads of a system may tell that twice."""
+        """Tells the supervisor about one of its starts, and nothing after the end: threads of a system may tell that twice.
+        NO_MORE: it has ended, and so will any other start."""
         if key not in self.untold:
             return
+        message = {"number": int(key.partition("-")[2])}
+        if kind == NO_MORE:
+            kind, message["for_ever"] = "ended", True
         if kind == "ended":
             self.untold.remove(key)
-        self.send({"number": int(key.partition("-")[2]), kind: one_line(text)})
+        self.send({**message, kind: one_line(text)})
 
     def accept(self):
         try:

@@ -40,6 +40,7 @@ class Cluster:
         self.links = None
         self.stage = None
         self.until = 0.0
+        self.silent_since = None  # when the JVM was first asked in vain by a start that waits; None: it has answered since
         self.log = os.path.join(asked["folder"], "spark.log")
         self.log_begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0  # behind what earlier attempts have said
 
@@ -166,11 +167,17 @@ class Cluster:
         return spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile())
 
     def waits_now(self):
-        """Returns what is waited for."""
+        """Returns what is waited for. A JVM that doesn't answer for `start_timeout` counts as dead: it would never say that its
+        stage has ended, either."""
+        asked_at = time.monotonic()
         try:
             slots = self.ask(self.slots)
         except NoHosts as why:
+            self.silent_since = self.silent_since or asked_at
+            if time.monotonic() - self.silent_since >= self.asked["start_timeout"]:
+                self.links.give_up(str(why))
             return f"waits for Spark, which doesn't answer: {why}"
+        self.silent_since = None
         return spark_texts.why_waits(self.asked["nodes"], slots or 0)
 
     def await_group(self, waits):

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from driver_server import NoHosts
+from driver_server import NO_MORE, NoHosts
 from host_process import one_line
 from spark_wire import DRIVER, Wire, WireError
 
@@ -179,7 +179,7 @@ class Starts:
                 self.note(key, "ended", GONE)
 
     def note(self, key, kind, text):
-        if kind == "ended":
+        if kind in ("ended", NO_MORE):
             with self.lock:
                 if key not in self.running:
                     return
@@ -197,7 +197,8 @@ class Starts:
     def begin(self, key, host, arguments, rendezvous):
         link = self.await_link(key, host)
         if link is None:
-            return self.note(key, "ended", self.links.given_up or "it isn't wanted any more")
+            given_up = self.links.given_up
+            return self.note(key, NO_MORE if given_up else "ended", given_up or "it isn't wanted any more")
         try:
             link.wire.send({"start": key, "arguments": arguments, "rendezvous": rendezvous})
         except (OSError, ValueError) as error:
