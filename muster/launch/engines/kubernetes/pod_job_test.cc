@@ -76,9 +76,9 @@ TEST(PodJobTest, WhatNoTaskStatesIsntAskedFor) {
 
 TEST(PodJobTest, SharedMemoryIsHalfOfThePodsOrWhatIsStated) {
   KubernetesSetting setting{.image = "a", .shm_bytes = 1 << 20};
-  EXPECT_EQ(AgentPod(Job(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "1048576");
+  EXPECT_EQ(AgentPod(Job(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "1Mi");
   setting.shm_bytes.reset();
-  EXPECT_EQ(AgentPod(Job(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "2147483648");
+  EXPECT_EQ(AgentPod(Job(setting), 0)["spec"]["volumes"].back()["emptyDir"]["sizeLimit"], "2Gi");
   setting.shm_bytes = 0;
   EXPECT_EQ(AgentPod(Job(setting), 0)["spec"]["volumes"].back()["name"], "secret");
 }
