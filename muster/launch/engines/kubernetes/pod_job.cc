@@ -263,8 +263,8 @@ std::string PodJobText(const PodJob& job) {
                                   ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
                                   "# filled in when it is submitted.",
                                   kNameLine, NameOfPodJob(job), job.request.after.empty() ? "" : kAfterLine,
-                                  job.request.after, "\n", CompactYaml(SupervisorPod(job)));
-  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, CompactYaml(document));
+                                  job.request.after, "\n", YamlText(SupervisorPod(job)));
+  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, YamlText(document));
   return text;
 }
 
