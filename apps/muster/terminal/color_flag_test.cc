@@ -53,12 +53,5 @@ TEST_F(ColorFlagTest, AnotherWordIsAMistake) {
   EXPECT_EQ(WantsColor("blue", terminal_).status().message(), "--color 'blue': accepted are auto, always, never");
 }
 
-TEST(OwnEnvironmentTest, TheWholeNameCounts) {
-  const std::vector<std::string> environment = {"HOMELY=1", "HOME=/h=1", "EMPTY=", "HOME=second"};
-  EXPECT_EQ(VariableIn(environment, "HOME"), "/h=1");
-  EXPECT_EQ(VariableIn(environment, "EMPTY"), "");
-  EXPECT_EQ(VariableIn(environment, "HOM"), "");
-}
-
 }  // namespace
 }  // namespace muster::color_flag_test

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "muster/base/net/free_ports.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/system/users_variables.h"
 #include "muster/launch/task/task_environment.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 // The CPUs of the job on this node, in a step that names none itself.
 constexpr absl::string_view kCpusOnNode = "SLURM_CPUS_ON_NODE=";
-constexpr char kSshConnection[] = "SSH_CONNECTION=";
 constexpr absl::string_view kPath = "PATH=";
 // Slurm's variables about the job. The others describe the step of agents, in which a program would take
 // itself for one of several tasks (SLURM_PROCID) and wait for the rest.
@@ -53,12 +53,8 @@ std::vector<std::string> TaskEnvironment(const std::vector<std::string>& own, co
 
 // "CLIENT PORT SERVER PORT", see sshd(8).
 std::string ReachedAddress(const std::vector<std::string>& own) {
-  for (const std::string& variable : own) {
-    if (!absl::StartsWith(variable, kSshConnection)) continue;
-    const std::vector<std::string> words = absl::StrSplit(variable.substr(sizeof kSshConnection - 1), ' ');
-    if (words.size() == 4 && !words[2].empty()) return words[2];
-  }
-  return kLoopbackAddress;
+  const std::vector<std::string> words = absl::StrSplit(VariableIn(own, "SSH_CONNECTION"), ' ');
+  return words.size() == 4 && !words[2].empty() ? words[2] : kLoopbackAddress;
 }
 
 }  // namespace muster

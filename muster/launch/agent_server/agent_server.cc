@@ -15,6 +15,7 @@
 #include "muster/base/net/accept_again.h"
 #include "muster/base/net/free_ports.h"
 #include "muster/base/status_macros.h"
+#include "muster/launch/backends/local/guard.h"
 #include "muster/launch/backends/local/local_backend.h"
 #include "muster/launch/backends/local/run_processes.h"
 #include "muster/launch/system/random_hex.h"
@@ -60,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Keeper>> AgentServer::ForkKeeper(const std::strin
   std::vector<int> kept = place.folder.descriptors();
   kept.push_back(place.listening.fd());
   if (place.until_closed.valid()) kept.push_back(place.until_closed.fd());
-  return Keeper::Fork({.title = absl::StrCat("run-guard agent ", job),
+  return Keeper::Fork({.title = absl::StrCat(kGuardName, " agent ", job),
                        .agent_id = id,
                        .kept = std::move(kept),
                        .next_life = std::move(next_life)});

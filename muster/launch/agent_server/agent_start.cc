@@ -23,6 +23,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/launch/backends/local/detached_process.h"
+#include "muster/launch/backends/local/guard.h"
 #include "muster/launch/system/process_mark.h"
 #include "muster/launch/task/task_environment.h"
 #include "muster/transport/io/socket.h"
@@ -35,7 +36,6 @@ constexpr std::string_view kNotExecuted = "its program can't be executed";
 constexpr size_t kMostWords = 4096;
 constexpr int kSignalCode = 128;  // what a shell adds to a signal's number
 constexpr int kFirstFreeFd = kReadinessFd + 1;
-constexpr char kGuardName[] = "run-guard";  // of a Keeper
 
 // All that happens between fork and exec. Only async-signal-safe calls are allowed there (signal-safety(7)), so
 // everything is prepared before. No descriptor is one of those that the program gets.

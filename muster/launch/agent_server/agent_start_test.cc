@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "muster/base/clock.h"
 #include "muster/base/os/uninterrupted.h"
+#include "muster/launch/backends/local/guard.h"
 
 namespace muster::agent_start_test {
 namespace {
@@ -98,7 +99,7 @@ TEST(GoOnInChildTest, NothingIsEndedAsLongAsAGuardMayStartAnotherAgent) {
               char name[16] = "";
               prctl(PR_GET_NAME, name);
               if (fork() == 0) {
-                prctl(PR_SET_NAME, "run-guard");
+                prctl(PR_SET_NAME, kGuardName);
                 while (kill(agent, 0) == 0) poll(nullptr, 0, 1);
                 for (int n = 0; n < 20; ++n) AwaitEndOfAnOrphan();  // each is one more look at what is left
                 const bool lives = kill(left, 0) == 0;

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/system/process_mark.h"
 
@@ -59,9 +59,7 @@ std::vector<std::string> SupervisorEnvironment(const Home& home) {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
-    if (absl::StartsWith(text, absl::StrCat(kRunIdVariable, "=")) ||
-        absl::StartsWith(text, absl::StrCat(kAgentIdVariable, "=")) ||
-        absl::StartsWith(text, absl::StrCat(kHomeVariable, "=")))
+    if (IsVariable(text, kRunIdVariable) || IsVariable(text, kAgentIdVariable) || IsVariable(text, kHomeVariable))
       continue;
     environment.push_back(text);
   }

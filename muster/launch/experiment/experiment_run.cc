@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/cluster/identity/job_token.h"
 #include "muster/launch/experiment/refused_attempt.h"
 #include "muster/launch/experiment/setup_plan.h"
@@ -153,7 +153,7 @@ void ExperimentRun::AddTasks() {
 }
 
 absl::Status ExperimentRun::Plan() {
-  const std::string users_token = ValueIn(order_.setting.environment, kJobTokenVariable);
+  const std::string users_token = VariableIn(order_.setting.environment, kJobTokenVariable);
   RETURN_IF_ERROR(CheckJobToken(users_token));
   ExperimentPlanRequest request;
   request.id = order_.run.id;
@@ -161,7 +161,7 @@ absl::Status ExperimentRun::Plan() {
   request.work_folder = order_.home.work(order_.run.id);
   request.output_dir = order_.run.output_dir;
   request.environment_folder = build_.environment_folder;
-  request.search_path = ValueIn(order_.setting.environment, "PATH");
+  request.search_path = VariableIn(order_.setting.environment, "PATH");
   request.muster_command = IsOnHosts() ? "muster" : order_.setting.muster_command;
   request.placement = order_.hosts.placement;
   // A token that the user has chosen lets the user query the run's ps from a terminal.
@@ -169,7 +169,7 @@ absl::Status ExperimentRun::Plan() {
   request.run_id = run_id_;
   request.no_gpus = order_.options.no_gpus;
   // The variables of this shell don't go to hosts, where each agent has its own muster first in the PATH.
-  request.has_threads = !IsOnHosts() && !ValueIn(order_.setting.environment, kThreadsVariable).empty();
+  request.has_threads = !IsOnHosts() && !VariableIn(order_.setting.environment, kThreadsVariable).empty();
   request.setup_key = setup_key_;
   AddAddresses(request);
   ASSIGN_OR_RETURN(plan_, PlanExperiment(order_.file, request));
@@ -243,7 +243,7 @@ absl::Status ExperimentRun::TakeGpus() {
   const int count = GpusNeeded(plan_);
   std::vector<int> gpus;
   if (count > 0) {
-    const std::vector<int> all = GpusOfMachine(ValueIn(order_.setting.environment, kDevicesVariable));
+    const std::vector<int> all = GpusOfMachine(VariableIn(order_.setting.environment, kDevicesVariable));
     if (static_cast<size_t>(count) > all.size())
       return absl::FailedPreconditionError(absl::StrCat("its tasks ask for ", count,
                                                         " gpus together, this machine has ", all.size(),
@@ -396,7 +396,7 @@ void ExperimentRun::LaunchTensorBoard() {
   if (!WantsTensorBoard()) return;
   ProcessSpec board;
   board.task = kBoardTask;
-  std::string search_path = ValueIn(order_.setting.environment, "PATH");
+  std::string search_path = VariableIn(order_.setting.environment, "PATH");
   for (const auto& [name, value] : plan_.tasks.front().process.environment) {
     if (name == "PATH") search_path = value;
     if (name == "PATH" || name == "VIRTUAL_ENV" || name == kRunIdVariable) board.environment.emplace_back(name, value);

@@ -2,25 +2,18 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/task/node_layout.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
 
-std::string ValueIn(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
-  return "";
-}
-
 std::vector<std::string> OutsideVariables(std::vector<std::string> environment) {
   const auto of_another_run = [](const std::string& variable) {
     for (const char* name : {kTfConfigVariable, kArenaFdVariable, kStatusPortVariable})
-      if (absl::StartsWith(variable, absl::StrCat(name, "="))) return true;
+      if (IsVariable(variable, name)) return true;
     return false;
   };
   environment.erase(std::remove_if(environment.begin(), environment.end(), of_another_run), environment.end());

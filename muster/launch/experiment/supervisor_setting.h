@@ -53,8 +53,6 @@ struct SupervisorSetting {
   std::optional<JobLimits> job;
 };
 
-// Returns the value of a variable of "NAME=VALUE"s; "" if it isn't there.
-std::string ValueIn(const std::vector<std::string>& environment, const std::string& name);
 // Returns the user's environment without variables that would make a task part of another run.
 std::vector<std::string> OutsideVariables(std::vector<std::string> environment);
 // Returns the machine's GPUs, or only those that `visible`, the user's own CUDA_VISIBLE_DEVICES, names by number.

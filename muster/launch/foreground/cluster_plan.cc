@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/launch/system/shell_word.h"
 
@@ -115,13 +116,11 @@ int AddressesNeeded(const ClusterRequest& request) { return static_cast<int>(Tra
 absl::Status TakeVariables(const std::vector<std::string>& environment, ClusterRequest& request) {
   for (std::string& variable : request.environment) {
     if (variable.empty() || absl::StrContains(variable, '=')) continue;
-    const std::string start = absl::StrCat(variable, "=");
-    const auto own = std::find_if(environment.begin(), environment.end(),
-                                  [&start](const std::string& one) { return absl::StartsWith(one, start); });
-    if (own == environment.end())
+    const std::optional<std::string> value = FindVariableIn(environment, variable);
+    if (!value.has_value())
       return absl::InvalidArgumentError(absl::StrCat("--env ", variable, ": there is no such variable here; accepted: ",
                                                      "the name of one that is exported, or ", variable, "=VALUE"));
-    variable = *own;
+    absl::StrAppend(&variable, "=", *value);
   }
   return absl::OkStatus();
 }

@@ -7,15 +7,13 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 #include "muster/launch/manifest/manifest_check.h"
 #include "muster/launch/manifest/manifest_names.h"
 #include "muster/launch/manifest/pod_template.h"
-#include "muster/launch/manifest/yaml_text.h"
 
 namespace muster {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 // The exit code of wrong configuration: another start would end the same way.
 constexpr int kUserError = 2;

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "muster/launch/manifest/manifest_names.h"
-#include "muster/launch/manifest/pod_template.h"
 #include "muster/launch/manifest/task_variables.h"
 
 namespace muster::manifest_tasks_test {
@@ -115,15 +114,6 @@ TEST(ManifestTasksTest, ResourcesAreReadByName) {
 TEST(ManifestTasksTest, TextsAreKeptFromTheExpansionOfKubernetes) {
   EXPECT_EQ(KeptFromExpansion("$(date) $$ ${X} $HOME $"), "$$(date) $$$ ${X} $HOME $");
   EXPECT_EQ(KeptFromExpansion("$$(X)"), "$$$$(X)");
-}
-
-TEST(ManifestTasksTest, QuantitiesAreThoseOfKubernetes) {
-  EXPECT_EQ(CpuQuantity(2), "2");
-  EXPECT_EQ(CpuQuantity(0.5), "500m");
-  EXPECT_EQ(CpuQuantity(0.0015), "2m");
-  EXPECT_EQ(MemoryQuantity(int64_t{4} << 30), "4Gi");
-  EXPECT_EQ(MemoryQuantity(int64_t{1536} << 20), "1536Mi");
-  EXPECT_EQ(MemoryQuantity(1000), "1000");
 }
 
 TEST(ManifestTasksTest, ANameBecomesADnsLabel) {

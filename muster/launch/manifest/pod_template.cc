@@ -1,9 +1,8 @@
 #include "muster/launch/manifest/pod_template.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/engines/kubernetes/yaml/quantity.h"
 #include "muster/launch/manifest/manifest_names.h"
 #include "muster/launch/manifest/task_variables.h"
 
@@ -120,17 +119,6 @@ nlohmann::ordered_json ManifestLabels(const ManifestRequest& request, const std:
 std::optional<int64_t> ShmBytes(const ManifestRequest& request, const ManifestRole& role) {
   if (request.shm_bytes.has_value() || !role.resources.mem_bytes.has_value()) return request.shm_bytes;
   return *role.resources.mem_bytes / 2;
-}
-
-std::string MemoryQuantity(int64_t bytes) {
-  if (bytes % (int64_t{1} << 30) == 0) return absl::StrCat(bytes >> 30, "Gi");
-  if (bytes % (int64_t{1} << 20) == 0) return absl::StrCat(bytes >> 20, "Mi");
-  return absl::StrCat(bytes);
-}
-
-std::string CpuQuantity(double cpus) {
-  const auto thousandths = static_cast<int64_t>(std::ceil(cpus * 1000 - 1e-6));
-  return thousandths % 1000 == 0 ? absl::StrCat(thousandths / 1000) : absl::StrCat(thousandths, "m");
 }
 
 nlohmann::ordered_json PodTemplate(const ManifestRequest& request, const ManifestRole& role) {

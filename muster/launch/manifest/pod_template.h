@@ -19,10 +19,6 @@ nlohmann::ordered_json ManifestLabels(const ManifestRequest& request, const std:
 
 // Returns the size of /dev/shm, which is part of the task's memory; nullopt: as large as the node allows.
 std::optional<int64_t> ShmBytes(const ManifestRequest& request, const ManifestRole& role);
-// Returns "512Mi", or a number of bytes that is no whole number of these.
-std::string MemoryQuantity(int64_t bytes);
-// Returns "2", or "500m" for half a processor.
-std::string CpuQuantity(double cpus);
 
 nlohmann::ordered_json PodTemplate(const ManifestRequest& request, const ManifestRole& role);
 

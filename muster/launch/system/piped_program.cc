@@ -9,11 +9,11 @@
 #include <array>
 #include <cerrno>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/uninterrupted.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/system/awaited_children.h"
 #include "muster/launch/system/find_program.h"
 #include "muster/launch/system/pid_fd.h"
@@ -68,13 +68,6 @@ class SpawnSettings {
   posix_spawnattr_t attributes;
 };
 
-std::string SearchPathIn(const std::vector<std::string>& environment) {
-  constexpr absl::string_view kPath = "PATH=";
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, kPath)) return variable.substr(kPath.size());
-  return "";
-}
-
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -99,7 +92,7 @@ absl::StatusOr<PipedProgram> PipedProgram::Start(const std::vector<std::string>&
   const std::string& name = arguments.front();
   const bool is_below = !directory.empty() && name.find('/') != std::string::npos && name.front() != '/';
   ASSIGN_OR_RETURN(const std::string file,
-                   FindProgram(is_below ? JoinPath(directory, name) : name, SearchPathIn(environment)));
+                   FindProgram(is_below ? JoinPath(directory, name) : name, VariableIn(environment, "PATH")));
   StreamPipes pipes;
   RETURN_IF_ERROR(pipes.Open());
   const SpawnSettings settings(pipes, directory);

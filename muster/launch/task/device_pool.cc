@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
@@ -20,12 +20,8 @@ namespace {
 constexpr char kNoHipDevice[] = "-1";
 
 void AddVariable(const std::string& name, const std::vector<std::string>& environment, NamedValues& values) {
-  const std::string begin = absl::StrCat(name, "=");
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, begin)) {
-      values.emplace_back(name, variable.substr(begin.size()));
-      return;
-    }
+  if (std::optional<std::string> value = FindVariableIn(environment, name); value.has_value())
+    values.emplace_back(name, *std::move(value));
 }
 
 // Returns the places "0,2" as numbers; nullopt: they are names.

@@ -20,6 +20,7 @@
 #include "apps/muster/terminal/own_environment.h"
 #include "muster/base/net/free_ports.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/wrong_configuration.h"
 #include "muster/launch/project/build.h"
 #include "muster/launch/spec/experiment_file.h"

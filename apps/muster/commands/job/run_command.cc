@@ -27,6 +27,7 @@
 #include "apps/muster/terminal/usage_error.h"
 #include "muster/base/net/free_ports.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/cluster/identity/job_token.h"

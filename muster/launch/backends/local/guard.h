@@ -19,10 +19,14 @@
 
 namespace muster {
 
+// The name of the processes that end what a launcher or an agent has left. A Guard and a Keeper have it, as the first
+// word of their command lines.
+inline constexpr char kGuardName[] = "run-guard";
+
 class Guard {
  public:
   // Its command line, as ps shows it.
-  static std::string Title(const std::string& run_id) { return "run-guard " + run_id; }
+  static std::string Title(const std::string& run_id) { return std::string(kGuardName) + " " + run_id; }
 
   // One write, which a pipe doesn't divide.
   struct Record {

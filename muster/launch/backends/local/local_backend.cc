@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/check.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/cluster/address.h"
 #include "muster/launch/backends/local/mounts.h"
 #include "muster/launch/backends/local/thread_share.h"
@@ -247,7 +248,8 @@ absl::Status LocalBackend::TryToLaunch(const ProcessSpec& process) {
   spec.directory = process.directory;
   spec.takes_input = process.takes_input;
   spec.memory_limit = static_cast<uint64_t>(process.limits.mem_bytes.value_or(0));
-  ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), SearchPath(spec.environment)));
+  const std::string search_path = FindVariableIn(spec.environment, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  ASSIGN_OR_RETURN(spec.program, FindProgram(ProgramOf(process), search_path));
   ASSIGN_OR_RETURN(spec.mounts, MountsOf(process));
   ASSIGN_OR_RETURN(spec.cgroup_fd, GroupOf(process));
   if (const auto held = ports_.find(process.task); process.release_ports && held != ports_.end())
@@ -370,13 +372,6 @@ std::vector<std::string> LocalBackend::EnvironmentOf(const ProcessSpec& process)
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
   return environment;
-}
-
-std::string LocalBackend::SearchPath(const std::vector<std::string>& environment) const {
-  for (const std::string& variable : environment) {
-    if (absl::StartsWith(variable, "PATH=")) return variable.substr(5);
-  }
-  return "/usr/local/bin:/usr/bin:/bin";
 }
 
 void LocalBackend::End(const TaskId& task, EndMode mode) {

@@ -83,7 +83,6 @@ class LocalBackend final : public Backend {
   void SignalGroup(const Child& child, int signal) const;
   void KeepPorts(const TaskId& task);
   std::vector<std::string> EnvironmentOf(const ProcessSpec& process);
-  std::string SearchPath(const std::vector<std::string>& environment) const;
   std::string ProgramOf(const ProcessSpec& process) const;
   absl::StatusOr<std::vector<ProcessMount>> MountsOf(const ProcessSpec& process);
   // Returns the descriptor by which the process enters its control group; -1: none.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "muster/base/retry_pause.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/hosts/command_json.h"
 #include "muster/launch/registry/files/machine_id.h"
@@ -166,9 +167,7 @@ absl::StatusOr<HeldHosts::Try> HeldHosts::TryOnce(const HeldCalls& calls, FdLoop
                      .environment = order_.environment,
                      .folder = order_.setting.folder,
                      .time_limit = until - clock_.Now()};
-  std::erase_if(order.environment, [](const std::string& variable) {
-    return absl::StartsWith(variable, absl::StrCat(kRunIdVariable, "="));
-  });
+  std::erase_if(order.environment, [](const std::string& variable) { return IsVariable(variable, kRunIdVariable); });
   order.environment.push_back(absl::StrCat(kRunIdVariable, "=", mark_));
   std::optional<CommandEnd> end;
   absl::Status wrong;

@@ -20,9 +20,6 @@
 namespace muster {
 namespace {
 
-// How long agents have to end by themselves, after they were asked, and after the driver was told to kill them.
-constexpr absl::Duration kDriverPatience[] = {absl::Seconds(2), absl::Seconds(5), absl::Seconds(3)};
-
 // A name that begins with '@' is one of the kernel's own, in the place of a file: unix(7), "abstract".
 absl::StatusOr<Socket> ConnectToDriver(const std::string& path) {
   sockaddr_un address{};
@@ -47,18 +44,25 @@ DriverAgents::DriverAgents(DriverAgentsOptions options, FdLoop& loop) : options_
 
 DriverAgents::~DriverAgents() {
   events_ = nullptr;
-  for (const absl::Duration& patience : kDriverPatience) {
-    const absl::Time until = RealClock().Now() + patience;
-    while (socket_.valid() && !running_.empty() && RealClock().Now() < until) {
-      const short wanted = static_cast<short>(unwritten_.empty() ? POLLIN : POLLIN | POLLOUT);
-      pollfd ready = {.fd = socket_.fd(), .events = wanted, .revents = 0};
-      const absl::Duration left = std::max(until - RealClock().Now(), absl::ZeroDuration());
-      if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0) OnReady(ready.revents);
+  if (!AwaitEnds(options_.patience.by_themselves)) {
+    Send(EndAllLine(/*at_once=*/false));
+    if (!AwaitEnds(options_.patience.asked)) {
+      Send(EndAllLine(/*at_once=*/true));
+      AwaitEnds(options_.patience.killed);
     }
-    const bool asked = &patience != std::begin(kDriverPatience);
-    if (!running_.empty()) Send(EndAllLine(/*at_once=*/asked));
   }
   if (socket_.valid()) loop_.Forget(socket_.fd());
+}
+
+bool DriverAgents::AwaitEnds(absl::Duration patience) {
+  const absl::Time until = RealClock().Now() + patience;
+  while (socket_.valid() && !running_.empty() && RealClock().Now() < until) {
+    const short wanted = static_cast<short>(unwritten_.empty() ? POLLIN : POLLIN | POLLOUT);
+    pollfd ready = {.fd = socket_.fd(), .events = wanted, .revents = 0};
+    const absl::Duration left = std::max(until - RealClock().Now(), absl::ZeroDuration());
+    if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0) OnReady(ready.revents);
+  }
+  return running_.empty();
 }
 
 absl::Status DriverAgents::Begin(const Meeting& meeting, AgentStarterEvents& events) {

@@ -16,17 +16,25 @@
 
 namespace muster {
 
+// How long a starter that is destroyed waits for the end of its agents.
+struct EndPatience {
+  absl::Duration by_themselves = absl::Seconds(2);
+  absl::Duration asked = absl::Seconds(5);   // to end gently
+  absl::Duration killed = absl::Seconds(3);  // by the driver
+};
+
 struct DriverAgentsOptions {
   std::string socket;                        // the driver's: a path, or "@NAME" of an abstract one
   std::string job;                           // of the agents: letters, digits and '-'
   absl::Duration grace = absl::Seconds(30);  // of the agents, in whole seconds
+  EndPatience patience = {};
 };
 
 class DriverAgents final : public AgentStarter {
  public:
   // Borrows `loop`, which must outlive it.
   DriverAgents(DriverAgentsOptions options, FdLoop& loop);
-  // Waits until the agents have ended; asks those that haven't after 2 s, and has the driver kill them 5 s later.
+  // Waits until the agents have ended; asks those that haven't in time, then has the driver kill them, see EndPatience.
   ~DriverAgents() override;
 
   // Unavailable: there is no driver.
@@ -39,6 +47,8 @@ class DriverAgents final : public AgentStarter {
   void OnTime() override {}
 
  private:
+  // Returns whether no agent is left; none is once the driver is gone.
+  bool AwaitEnds(absl::Duration patience);
   void Send(const std::string& line);
   void OnReady(short found);
   void Write();

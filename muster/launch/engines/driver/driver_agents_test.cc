@@ -36,8 +36,12 @@ class DriverAgentsTest : public ::testing::Test, public AgentStarterEvents {
     path_.copy(address.sun_path, path_.size());
     EXPECT_EQ(bind(listening_.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(listen(listening_.fd(), 1), 0);
+    MakeAgents({});
+  }
+
+  void MakeAgents(const EndPatience& patience) {
     agents_ = std::make_unique<DriverAgents>(
-        DriverAgentsOptions{.socket = path_, .job = "job-1", .grace = absl::Seconds(20)}, loop_);
+        DriverAgentsOptions{.socket = path_, .job = "job-1", .grace = absl::Seconds(20), .patience = patience}, loop_);
   }
 
   void OnSaid(const std::string& host, const std::string& line) override { Note("said", host, line); }
@@ -144,6 +148,7 @@ TEST_F(DriverAgentsTest, ADriverThatTalksNonsenseIsLeft) {
 }
 
 TEST_F(DriverAgentsTest, ItsEndWaitsForTheAgentsAndThenHasThemEnded) {
+  MakeAgents({.by_themselves = absl::ZeroDuration(), .asked = kHang});
   Begin();
   ASSERT_EQ(agents_->StartAll({"h1", "h2"}), absl::OkStatus());
   for (int i = 0; i < 2; ++i) NextLine();
@@ -154,7 +159,34 @@ TEST_F(DriverAgentsTest, ItsEndWaitsForTheAgentsAndThenHasThemEnded) {
   });
   agents_.reset();
   driver.join();
+  EXPECT_EQ(NextLine(), "") << "it has said no more";
   EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(DriverAgentsTest, AgentsThatDontEndAreKilledAndGivenUp) {
+  MakeAgents({.by_themselves = absl::ZeroDuration(), .asked = absl::ZeroDuration(), .killed = absl::ZeroDuration()});
+  Begin();
+  ASSERT_EQ(agents_->StartAll({"h1"}), absl::OkStatus());
+  NextLine();
+  agents_.reset();
+  EXPECT_EQ(NextLine(), "{\"end_all\":\"gently\"}");
+  EXPECT_EQ(NextLine(), "{\"end_all\":\"at once\"}");
+  EXPECT_EQ(NextLine(), "") << "each is said once";
+}
+
+TEST_F(DriverAgentsTest, AgentsThatDontEndGentlyEndAtOnce) {
+  MakeAgents({.by_themselves = absl::ZeroDuration(), .asked = absl::ZeroDuration(), .killed = kHang});
+  Begin();
+  ASSERT_EQ(agents_->StartAll({"h1"}), absl::OkStatus());
+  NextLine();
+  std::thread driver([this] {
+    EXPECT_EQ(NextLine(), "{\"end_all\":\"gently\"}");
+    EXPECT_EQ(NextLine(), "{\"end_all\":\"at once\"}");
+    Say(R"({"number": 1, "ended": "killed by signal 9"})");
+  });
+  agents_.reset();
+  driver.join();
+  EXPECT_EQ(NextLine(), "") << "it has said no more";
 }
 
 TEST_F(DriverAgentsTest, WhatAnEarlierSupervisorHasLeftIsEnded) {

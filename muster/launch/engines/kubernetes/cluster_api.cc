@@ -19,6 +19,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 #include "muster/transport/io/socket.h"
 #include "muster/transport/io/tcp_address.h"
@@ -31,12 +32,6 @@ constexpr size_t kMostApiWords = 1000;  // bytes
 
 using TlsContext = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 using TlsStream = std::unique_ptr<SSL, decltype(&SSL_free)>;
-
-std::string VariableIn(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
-  return "";
-}
 
 absl::Status NoApi(const ClusterApi& api, const std::string& why) {
   return absl::UnavailableError(absl::StrCat("the API of Kubernetes at ", api.host, ":", api.port, ": ", why));

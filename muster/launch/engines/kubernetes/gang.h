@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 #include "muster/launch/hosts/kubernetes_setting.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 
 namespace muster {
 

@@ -1,7 +1,6 @@
 #include "muster/launch/engines/kubernetes/pod_job.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,6 +13,7 @@
 #include "muster/launch/engines/kubernetes/pod_program.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 #include "muster/launch/engines/kubernetes/yaml/overlay.h"
+#include "muster/launch/engines/kubernetes/yaml/quantity.h"
 #include "muster/launch/hosts/pod_template_check.h"
 
 namespace muster {
@@ -125,14 +125,12 @@ void ApplyWishes(const PodJob& job, OrderedJson& pod) {
   MergeOverlay(pod, OrderedJson::parse(setting.pod_template, nullptr, /*allow_exceptions=*/false));
 }
 
-std::string CpuText(double cpus) { return absl::StrCat(std::llround(cpus * 1000), "m"); }
-
 // Requests are the limits, which gives the pod the class Guaranteed: it is evicted last.
 void AddResources(const PodJob& job, OrderedJson& container) {
   const HostNeeds& needs = job.request.needs;
   OrderedJson amounts = OrderedJson::object();
-  if (needs.cpus.has_value()) amounts["cpu"] = CpuText(*needs.cpus);
-  if (needs.mem_bytes.has_value()) amounts["memory"] = absl::StrCat(*needs.mem_bytes + kOwnBytesOfPod);
+  if (needs.cpus.has_value()) amounts["cpu"] = CpuQuantity(*needs.cpus);
+  if (needs.mem_bytes.has_value()) amounts["memory"] = MemoryQuantity(*needs.mem_bytes + kOwnBytesOfPod);
   if (needs.gpus > 0) amounts[Or(SettingOf(job.request).gpu_resource, kUsualGpuResource)] = absl::StrCat(needs.gpus);
   container["resources"] = {{"requests", amounts}, {"limits", amounts}};
 }
@@ -143,7 +141,7 @@ void AddShm(const PodJob& job, OrderedJson& spec, OrderedJson& container) {
   OrderedJson empty_dir = {{"medium", "Memory"}};
   const std::optional<int64_t>& memory = job.request.needs.mem_bytes;
   if (stated.has_value() || memory.has_value())
-    empty_dir["sizeLimit"] = absl::StrCat(stated.value_or(memory.value_or(0) / 2));
+    empty_dir["sizeLimit"] = MemoryQuantity(stated.value_or(memory.value_or(0) / 2));
   spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", empty_dir}});
   container["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
 }
@@ -265,8 +263,8 @@ std::string PodJobText(const PodJob& job) {
                                   ", as muster train gives it to Kubernetes. The secret and the supervisor's uid are\n"
                                   "# filled in when it is submitted.",
                                   kNameLine, NameOfPodJob(job), job.request.after.empty() ? "" : kAfterLine,
-                                  job.request.after, "\n", CompactYaml(SupervisorPod(job)));
-  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, CompactYaml(document));
+                                  job.request.after, "\n", YamlText(SupervisorPod(job)));
+  for (const OrderedJson& document : documents) absl::StrAppend(&text, kBetween, YamlText(document));
   return text;
 }
 

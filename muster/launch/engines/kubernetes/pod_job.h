@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "muster/launch/engines/job_engine.h"
 #include "muster/launch/engines/kubernetes/kubectl/kubectl.h"
-#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 
 namespace muster {
 

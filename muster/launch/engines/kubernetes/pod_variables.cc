@@ -1,8 +1,8 @@
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 
 namespace muster {
@@ -11,10 +11,7 @@ namespace {
 constexpr char kBeginning[] = "MUSTER_KUBERNETES_";
 
 std::string PodValue(const std::vector<std::string>& environment, const std::string& name) {
-  const std::string beginning = absl::StrCat(kBeginning, name, "=");
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, beginning)) return variable.substr(beginning.size());
-  return "";
+  return VariableIn(environment, absl::StrCat(kBeginning, name));
 }
 
 absl::Status ReadNumber(const std::vector<std::string>& environment, const std::string& name, int64_t most,

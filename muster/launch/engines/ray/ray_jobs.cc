@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/engines/driver/client_program.h"
 #include "muster/launch/engines/driver/driver_engine.h"
 #include "muster/launch/engines/driver/driver_variables.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr absl::Duration kRayPatience = absl::Seconds(30);
 constexpr absl::Duration kRaySubmitPatience = absl::Minutes(2);
 constexpr absl::Duration kRayAgentsPatience = absl::Seconds(10);
-
-std::string RayValue(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
-  return "";
-}
 
 std::string AtOf(const std::string& at, const std::vector<std::string>& environment) {
   if (!at.empty()) return at;
@@ -80,7 +75,7 @@ absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const 
 
 std::string PlaceOfRay(const RaySetting& setting, const std::vector<std::string>& environment) {
   RayPlace place{.address = setting.address, .python = setting.python};
-  if (place.address.empty()) place.address = RayValue(environment, "RAY_ADDRESS");
+  if (place.address.empty()) place.address = VariableIn(environment, "RAY_ADDRESS");
   if (place.address.empty()) place.address = kUsualRayAddress;
   if (place.python.empty()) place.python = kUsualRayPython;
   return place.text();

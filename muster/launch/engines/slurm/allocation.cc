@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 #include "muster/cluster/slurm/node_list.h"
 
@@ -22,13 +23,6 @@ constexpr char kPartsVariable[] = "SLURM_HET_SIZE";
 constexpr char kEndVariable[] = "SLURM_JOB_END_TIME";
 constexpr size_t kMostCpusShown = 8;
 
-std::string SlurmValue(const std::vector<std::string>& environment, std::string_view name) {
-  for (const std::string_view variable : environment)
-    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('='))
-      return std::string(variable.substr(name.size() + 1));
-  return "";
-}
-
 absl::Status BadVariable(std::string_view name, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat(AbslView(name), ": ", OneLine(why)));
 }
@@ -36,17 +30,17 @@ absl::Status BadVariable(std::string_view name, const std::string& why) {
 }  // namespace
 
 absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& environment) {
-  SlurmAllocation allocation{.job = SlurmValue(environment, kJobVariable), .nodes = {}, .ends_at = {}};
+  SlurmAllocation allocation{.job = VariableIn(environment, kJobVariable), .nodes = {}, .ends_at = {}};
   if (allocation.job.empty())
     return absl::NotFoundError(
         "this isn't within an allocation of Slurm; get one with salloc -N 2 and repeat this in its shell, or write "
         "this into a script for sbatch");
   if (!std::all_of(allocation.job.begin(), allocation.job.end(), absl::ascii_isdigit))
     return BadVariable(kJobVariable, absl::StrCat("'", allocation.job, "' isn't the number of a job"));
-  if (const std::string parts = SlurmValue(environment, kPartsVariable); !parts.empty() && parts != "1")
+  if (const std::string parts = VariableIn(environment, kPartsVariable); !parts.empty() && parts != "1")
     return BadVariable(kPartsVariable, absl::StrCat("the job has ", parts, " parts, of which only one would be used; ",
                                                     "accepted: a job of one part"));
-  const std::string list = SlurmValue(environment, kNodesVariable);
+  const std::string list = VariableIn(environment, kNodesVariable);
   if (list.empty())
     return BadVariable(kNodesVariable, absl::StrCat("isn't set, though this is a process of job ", allocation.job,
                                                     "; srun --overlap --jobid=", allocation.job,
@@ -54,7 +48,7 @@ absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& env
   const auto names = ExpandNodeList(list);
   if (!names.ok()) return BadVariable(kNodesVariable, std::string(names.status().message()));
   for (const std::string& name : *names) allocation.nodes.push_back({.name = name});
-  if (const std::string cpus = SlurmValue(environment, kCpusVariable); !cpus.empty()) {
+  if (const std::string cpus = VariableIn(environment, kCpusVariable); !cpus.empty()) {
     const auto counts = ExpandCounts(cpus);
     if (!counts.ok()) return BadVariable(kCpusVariable, std::string(counts.status().message()));
     if (counts->size() != names->size())
@@ -63,7 +57,7 @@ absl::StatusOr<SlurmAllocation> AllocationIn(const std::vector<std::string>& env
     for (size_t i = 0; i < counts->size(); ++i) allocation.nodes[i].cpus = (*counts)[i];
   }
   int64_t seconds = 0;
-  if (absl::SimpleAtoi(SlurmValue(environment, kEndVariable), &seconds) && seconds > 0)
+  if (absl::SimpleAtoi(VariableIn(environment, kEndVariable), &seconds) && seconds > 0)
     allocation.ends_at = absl::FromUnixSeconds(seconds);
   return allocation;
 }

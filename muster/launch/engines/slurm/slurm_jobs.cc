@@ -19,6 +19,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/os/memory_file.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/engines/slurm/allocation.h"
 #include "muster/launch/engines/slurm/job_options.h"
@@ -101,11 +102,9 @@ std::vector<std::string> WithoutOptionsOf(const std::string& text, std::vector<s
     absl::ConsumePrefix(&option, "\"");
     if (!absl::ConsumePrefix(&option, "--")) continue;
     option = option.substr(0, option.find('='));
-    const std::string name =
-        option == "time" ? "TIMELIMIT" : absl::StrReplaceAll(absl::AsciiStrToUpper(option), {{"-", "_"}});
-    std::erase_if(environment, [&](const std::string& variable) {
-      return absl::StartsWith(variable, absl::StrCat("SBATCH_", name, "="));
-    });
+    const std::string name = absl::StrCat(
+        "SBATCH_", option == "time" ? "TIMELIMIT" : absl::StrReplaceAll(absl::AsciiStrToUpper(option), {{"-", "_"}}));
+    std::erase_if(environment, [&](const std::string& variable) { return IsVariable(variable, name); });
   }
   return environment;
 }
@@ -224,12 +223,8 @@ absl::StatusOr<OwnJob> SlurmJobs::Own() {
   ASSIGN_OR_RETURN(const SlurmAllocation allocation, AllocationIn(own_environment_));
   OwnJob own{.id = allocation.job, .hosts = {}};
   for (const AllocatedNode& node : allocation.nodes) own.hosts.push_back(node.name);
-  for (const std::string& variable : own_environment_) {
-    absl::string_view value = variable;
-    if (absl::ConsumePrefix(&value, "SLURM_SUBMIT_HOST=")) own.submitted_from = std::string(value);
-    if (absl::ConsumePrefix(&value, "SLURM_RESTART_COUNT=") && !absl::SimpleAtoi(value, &own.restarts))
-      own.restarts = 0;
-  }
+  own.submitted_from = VariableIn(own_environment_, "SLURM_SUBMIT_HOST");
+  if (!absl::SimpleAtoi(VariableIn(own_environment_, "SLURM_RESTART_COUNT"), &own.restarts)) own.restarts = 0;
   return own;
 }
 

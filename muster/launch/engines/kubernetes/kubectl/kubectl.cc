@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/base/text/one_line.h"
 #include "muster/launch/system/shell_word.h"
 
@@ -36,18 +37,12 @@ bool HasOneOf(const std::string& text, std::initializer_list<absl::string_view> 
   });
 }
 
-std::string ValueOf(const std::vector<std::string>& environment, const std::string& name) {
-  for (const std::string& variable : environment)
-    if (absl::StartsWith(variable, absl::StrCat(name, "="))) return variable.substr(name.size() + 1);
-  return "";
-}
-
 // muster's own variables may have a secret, and the configuration is that of the place.
 std::vector<std::string> EnvironmentOfKubectl(const std::vector<std::string>& environment,
                                               const std::string& kubeconfig) {
   std::vector<std::string> own;
   for (const std::string& variable : environment)
-    if (!absl::StartsWith(variable, "MUSTER_") && !absl::StartsWith(variable, "KUBECONFIG=")) own.push_back(variable);
+    if (!absl::StartsWith(variable, "MUSTER_") && !IsVariable(variable, "KUBECONFIG")) own.push_back(variable);
   if (!kubeconfig.empty()) own.push_back(absl::StrCat("KUBECONFIG=", kubeconfig));
   return own;
 }
@@ -98,7 +93,7 @@ KubernetesPlace KubernetesPlace::Parse(const std::string& text) {
 
 Kubectl::Kubectl(KubernetesPlace place, std::vector<std::string> environment)
     : place_(std::move(place)), environment_(std::move(environment)) {
-  if (place_.kubeconfig.empty()) place_.kubeconfig = ValueOf(environment_, "KUBECONFIG");
+  if (place_.kubeconfig.empty()) place_.kubeconfig = VariableIn(environment_, "KUBECONFIG");
 }
 
 absl::StatusOr<std::string> Kubectl::AskConfig(std::vector<std::string> words, absl::Duration patience) const {

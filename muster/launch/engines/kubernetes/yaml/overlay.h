@@ -1,7 +1,7 @@
 // Merges what a user wants of pods into those that muster writes. Pure, thread-safe.
 #pragma once
 
-#include "muster/launch/engines/kubernetes/yaml/compact_yaml.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 
 namespace muster {
 

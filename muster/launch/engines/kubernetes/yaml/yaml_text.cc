@@ -1,10 +1,13 @@
-#include "muster/launch/manifest/yaml_text.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -33,8 +36,18 @@ bool IsBlockOfYaml(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return IsPrintable(c) || c == '\n'; });
 }
 
+// JSON's strings are YAML's, but for characters that YAML has as escapes only, or that end a line in YAML 1.1.
+std::string QuotedYaml(const OrderedJson& text) {
+  std::vector<std::pair<std::string, std::string>> escapes = {
+      {"\x7f", "\\x7f"}, {"\xe2\x80\xa8", "\\u2028"}, {"\xe2\x80\xa9", "\\u2029"}, {"\xef\xbb\xbf", "\\ufeff"}};
+  for (int control = 0x80; control < 0xa0; ++control)
+    escapes.emplace_back(std::string("\xc2") + static_cast<char>(control), absl::StrFormat("\\x%02x", control));
+  return absl::StrReplaceAll(text.dump(-1, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace),
+                             escapes);
+}
+
 // `indent`: of the lines below the one in which the value begins.
-std::string YamlScalar(const nlohmann::ordered_json& value, size_t indent) {
+std::string YamlScalar(const OrderedJson& value, size_t indent) {
   if (value.is_object()) return "{}";
   if (value.is_array()) return "[]";
   if (!value.is_string()) return value.dump();
@@ -50,14 +63,13 @@ std::string YamlScalar(const nlohmann::ordered_json& value, size_t indent) {
   const bool is_quotable = !text.empty() && std::all_of(text.begin(), text.end(), IsPrintable);
   if (is_quotable && (absl::StrContains(text, '"') || absl::StrContains(text, '\\')))
     return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
-  // JSON's strings are YAML's.
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return QuotedYaml(value);
 }
 
-void AppendYaml(const nlohmann::ordered_json& value, size_t indent, std::string& out) {
+void AppendYaml(const OrderedJson& value, size_t indent, std::string& out) {
   const std::string margin(indent, ' ');
   if (value.is_array()) {
-    for (const nlohmann::ordered_json& item : value) {
+    for (const OrderedJson& item : value) {
       std::string text;
       if (item.is_structured() && !item.empty())
         AppendYaml(item, indent + 2, text);
@@ -80,7 +92,7 @@ void AppendYaml(const nlohmann::ordered_json& value, size_t indent, std::string&
 
 }  // namespace
 
-std::string YamlText(const nlohmann::ordered_json& tree) {
+std::string YamlText(const OrderedJson& tree) {
   if (!tree.is_structured() || tree.empty()) return absl::StrCat(YamlScalar(tree, 2), "\n");
   std::string text;
   AppendYaml(tree, 0, text);
