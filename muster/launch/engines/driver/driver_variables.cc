@@ -22,7 +22,8 @@ absl::StatusOr<DriverVariables> ReadDriverVariables(const std::vector<std::strin
   DriverVariables driver{.job = DriverValue(environment, "JOB"),
                          .at = DriverValue(environment, "AT"),
                          .socket = DriverValue(environment, "SOCKET"),
-                         .hosts = {}};
+                         .hosts = {},
+                         .says = OneLine(DriverValue(environment, "SAYS"))};
   if (driver.job.empty())
     return absl::NotFoundError("this isn't a process of a job that muster train has submitted: it has no driver");
   for (const absl::string_view one : absl::StrSplit(DriverValue(environment, "HOSTS"), ',', absl::SkipEmpty())) {
