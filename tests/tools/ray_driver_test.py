@@ -585,6 +585,118 @@ class DeathTest(unittest.TestCase):
         self.assertEqual(said, [])
 
 
+class PlayedGroup:
+    """A placement group that comes, or doesn't, as the cluster's `comes` says at each wait."""
+
+    def __init__(self, cluster, size):
+        self.cluster, self.size = cluster, size
+
+    def wait(self, seconds):
+        self.cluster.now += seconds
+        return self.cluster.comes(self.size)
+
+
+class FewerNodesTest(unittest.TestCase):
+    """A job that can begin with fewer nodes than it has asked for."""
+
+    def setUp(self):
+        self.now, self.asked, self.there, self.waited = 0.0, [], [], []
+        self.comes = lambda size: False
+        module = types.ModuleType("ray.util.placement_group")
+        module.placement_group, module.remove_placement_group = self.make, lambda group: self.there.remove(group.size)
+        played = {"ray": PlayedRay().ray, "ray.util": types.ModuleType("ray.util"), "ray.util.placement_group": module}
+        clock = types.SimpleNamespace(monotonic=lambda: self.now)
+        for patch in (mock.patch.dict(sys.modules, played), mock.patch.object(ray_hosts, "time", clock)):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.wants = {"resources": {"CPU": 2}, "nodes": 3, "least_nodes": 2, "autoscaler": False}
+        self.nodes = [node("h1", CPU=4), node("h2", CPU=4), node("h3", {"CPU": 1}, CPU=2)]
+
+    def make(self, bundles, strategy):
+        self.assertEqual((self.there, bundles, strategy), ([], [{"CPU": 2}] * len(bundles), "STRICT_SPREAD"), "one at a time")
+        self.asked.append((self.now, len(bundles)))
+        self.there.append(len(bundles))
+        return PlayedGroup(self, len(bundles))
+
+    def cluster(self):
+        cluster = ray_hosts.Cluster(self.wants, self.waited.append)
+        cluster.nodes, cluster.groups = lambda: self.nodes, lambda: []
+        return cluster
+
+    def names_of(self, cluster):
+        cluster.new_actor = lambda i: PlayedActor(place={"name": f"h{i + 1}", "address": f"10.0.0.{i + 1}", "node": f"N{i}"})
+        return [host.name for host in cluster.hosts()[0]]
+
+    def test_all_nodes_that_come_are_taken(self):
+        cluster = self.cluster()
+        self.comes = lambda size: self.now > 5
+        self.assertEqual(cluster.why_never(), "")
+        cluster.await_group(self.waited.append)
+        self.assertEqual((self.asked, cluster.says, self.names_of(cluster)), ([(0, 3)], "", ["h1", "h2", "h3"]))
+
+    def test_after_ten_seconds_with_room_for_the_least_number_it_begins_with_that(self):
+        cluster = self.cluster()
+        self.comes = lambda size: size == 2
+        cluster.await_group(self.waited.append)
+        self.assertEqual(self.asked, [(0, 3), (11, 2)])
+        self.assertEqual(self.there, [2])
+        self.assertEqual(set(self.waited), {"waits for 3 nodes with {CPU: 2} each; free now: h1 4 of 4 CPU; h2 4 of 4 CPU; "
+                                            "h3 1 of 2 CPU"})
+        self.assertEqual(cluster.says, "begins with 2 of 3 nodes, as nobody waits for that of the evaluator: there is no room for "
+                                       "all of them; free now: h1 4 of 4 CPU; h2 4 of 4 CPU; h3 1 of 2 CPU")
+        self.assertEqual(self.names_of(cluster), ["h1", "h2"])
+
+    def test_the_seconds_count_from_when_there_is_room_on(self):
+        free, taken = self.nodes, [node("h1", CPU=4), node("h2", {"CPU": 0}, CPU=4), self.nodes[2]]
+        cluster = self.cluster()
+        cluster.nodes = lambda: free if 20 <= self.now < 25 or self.now >= 40 else taken
+        self.comes = lambda size: size == 2
+        cluster.await_group(self.waited.append)
+        self.assertEqual(self.asked, [(0, 3), (50, 2)])
+
+    def test_when_these_do_not_come_either_all_are_asked_for_again(self):
+        cluster = self.cluster()
+        self.comes = lambda size: size == 3 and self.now > 50
+        cluster.await_group(self.waited.append)
+        self.assertEqual([size for _, size in self.asked], [3, 2, 3, 2, 3])
+        self.assertEqual([came - before for (before, _), (came, _) in zip(self.asked, self.asked[1:])], [11, 10, 11, 10])
+        self.assertEqual((self.there, cluster.says, cluster.count), ([3], "", 3))
+
+    def test_a_job_that_needs_all_nodes_waits_for_them(self):
+        self.wants["least_nodes"] = 3
+        cluster = self.cluster()
+        self.comes = lambda size: self.now > 100
+        cluster.await_group(self.waited.append)
+        self.assertEqual((self.asked, cluster.says), ([(0, 3)], ""))
+
+    def test_it_begins_at_once_where_all_can_never_be_had(self):
+        self.nodes = self.nodes[:2]
+        cluster = self.cluster()
+        self.assertEqual(cluster.why_never(), "")
+        self.comes = lambda size: self.now > 1
+        cluster.await_group(self.waited.append)
+        self.assertEqual(self.asked, [(0, 2)])
+        says = ("begins with 2 of 3 nodes, as nobody waits for that of the evaluator: Ray can never give 3 nodes with {CPU: 2} each: "
+                "of its 2 nodes, 2 have as much; the most that one has is {CPU: 4}")
+        self.assertEqual(cluster.says, says)
+        self.assertEqual(self.waited, [f"waits for 2 nodes with {{CPU: 2}} each; free now: h1 4 of 4 CPU; h2 4 of 4 CPU; it {says}"])
+        self.assertEqual(self.names_of(cluster), ["h1", "h2"])
+
+    def test_it_is_refused_where_not_even_the_least_number_can_be_had(self):
+        self.nodes = self.nodes[:1]
+        cluster = self.cluster()
+        self.assertIn("Ray can never give 3 nodes with {CPU: 2} each: of its 1 node, 1 has as much", cluster.why_never())
+        self.assertEqual(cluster.says, "")
+
+    def test_a_group_is_removed_once(self):
+        cluster = self.cluster()
+        self.comes = lambda size: True
+        cluster.await_group(self.waited.append)
+        cluster.end()
+        cluster.end()
+        self.assertEqual(self.there, [])
+
+
 # What `ray_hosts` finds in what an autoscaler has told the installed Ray, as Ray keeps it: stdin says it.
 GROUPS_OF_RAY = """
 import json, sys
@@ -639,6 +751,8 @@ class PlayedNoClient(ConnectionError):
 
 class PlayedCluster:
     """The order in which the driver asks it, and what it answers."""
+
+    says = ""
 
     def __init__(self, never="", lost=""):
         self.never, self.lost, self.calls = never, lost, []
@@ -777,6 +891,11 @@ class DriverTest(unittest.TestCase):
                 refused, refused, "Request failed with status code 500:"]
         self.assertEqual(said, [of_a + (f", about which Ray can't be asked now: {why}" if why else "") for why in whys] +
                          ["waits for the end of job b"])
+
+    def test_the_supervisor_hears_what_the_user_is_to_read_about_the_hosts(self):
+        self.assertEqual(self.driver.environment()["MUSTER_DRIVER_SAYS"], "")
+        self.driver.cluster.says = "begins with 2 of 3 nodes"
+        self.assertEqual(self.driver.environment()["MUSTER_DRIVER_SAYS"], "begins with 2 of 3 nodes")
 
     def test_agents_that_do_not_end_with_the_supervisor_are_killed(self):
         starts = PlayedStarts()

@@ -702,6 +702,73 @@ class ClusterTest(unittest.TestCase):
                                  "waits for 2 tasks of Spark at once; now there is 1 of 2 slots"])
         self.assertEqual(self.said, ["muster: Spark has 2 of 2 slots; dynamic allocation is off"])
 
+    def begin_with(self, slots, ends_at=600, **more):
+        """Waits for the slots of a job that can begin with two tasks of three. `slots`: those that there are from a second on,
+        [(second, slots)]. Returns the cluster, and when its stage has begun."""
+        clock = types.SimpleNamespace(now=0)
+
+        def pass_by(_seconds):
+            clock.now += 1
+
+        spark = PlayedSpark()
+        spark.maxNumConcurrentTasks = lambda _profile: [count for since, count in slots if since <= clock.now][-1]
+        cluster = self.cluster(spark, **{"nodes": 3, "least_nodes": 2, **more})
+        cluster.until, began = ends_at, []
+        cluster.begin_stage = lambda: began.append(clock.now)
+        cluster.ask = lambda work, _until: work()
+        with mock.patch.object(spark_cluster, "time", types.SimpleNamespace(monotonic=lambda: clock.now, sleep=pass_by)):
+            cluster.await_group(self.waited.append)
+        return cluster, began
+
+    def test_the_stage_begins_with_the_least_number_when_there_have_been_such_slots_for_some_time(self):
+        cluster, began = self.begin_with([(0, 1), (3, 2), (5, 1), (7, 2)])
+        self.assertEqual(began, [17])
+        self.assertEqual(cluster.says, "begins with 2 of 3 tasks of Spark, as nobody waits for that of the evaluator: "
+                                       "there are 2 of 3 slots now")
+        self.assertEqual(self.said, ["muster: Spark has 2 of 3 slots; dynamic allocation is off"])
+        self.assertEqual(set(self.waited), {"waits for 3 tasks of Spark at once; now there is 1 of 3 slots",
+                                            "waits for 3 tasks of Spark at once; now there are 2 of 3 slots"})
+        self.assertEqual(cluster.parts, 2)
+
+    def test_all_slots_that_come_within_that_time_are_taken(self):
+        cluster, began = self.begin_with([(0, 2), (9, 3)])
+        self.assertEqual((began, cluster.says, cluster.parts), ([9], "", 3))
+
+    def test_a_job_that_needs_all_slots_waits_for_them(self):
+        cluster, began = self.begin_with([(0, 2), (99, 3)], least_nodes=3)
+        self.assertEqual((began, cluster.says, cluster.parts), ([99], "", 3))
+
+    def test_its_tasks_have_half_of_the_time_for_the_start_to_connect(self):
+        self.assertEqual(self.begin_with([(0, 0), (20, 2)], ends_at=32)[1], [26])
+
+    def test_all_lives_of_the_stage_and_the_hosts_are_as_many_as_it_has_begun_with(self):
+        cluster, _ = self.begin_with([(0, 2)])
+        spark = cluster.context = PlayedSpark(slots=[2], stages=[Exception("a")] * spark_cluster.LIVES)
+        cluster.run_stage(None)
+        self.assertEqual(spark.calls, [2] * spark_cluster.LIVES)
+        cluster.links = PlayedLinks()
+        for partition in range(2):
+            cluster.links.links[partition] = types.SimpleNamespace(place={"name": f"h{partition}", "address": "10.0.0.1"})
+        self.assertEqual([host.name for host in cluster.hosts()[0]], ["h0", "h1"])
+        del cluster.ask
+        spark.left = [1]
+        self.assertEqual(cluster.waits_now(), "waits for 2 tasks of Spark at once; now there is 1 of 2 slots")
+
+    def test_it_begins_at_once_where_there_can_never_be_all_slots(self):
+        cluster = self.cluster(PlayedSpark(slots=[1, 2]), nodes=3, least_nodes=2)
+        self.assertEqual(self.connect(cluster, {"spark.master": "local-cluster[2,1,1024]"}), ("", 1))
+        cluster.begin_stage = lambda: None
+        waits = []
+        cluster.await_group(waits.append)
+        says = ("begins with 2 of 3 tasks of Spark, as nobody waits for that of the evaluator: Spark can never run 3 tasks at once: "
+                "local-cluster[2,1,1024] has 2 executors with 1 core each and spark.task.cpus 1, so there are 2 slots")
+        self.assertEqual((cluster.says, cluster.parts), (says, 2))
+        self.assertEqual(waits, [f"waits for 2 tasks of Spark at once; now there is 1 of 2 slots; it {says}"])
+        why, began = self.connect(self.cluster(nodes=3, least_nodes=2), {"spark.master": "local-cluster[1,1,1024]"})
+        self.assertIn("Spark can never run 3 tasks at once: local-cluster[1,1,1024] has 1 executor", why)
+        self.assertIn("so there is 1 slot; ask for fewer", why)
+        self.assertEqual(began, 0)
+
     def test_slots_that_dont_come_end_it_with_both_numbers(self):
         cluster = self.cluster(PlayedSpark(slots=[1]))
         cluster.until = 0
@@ -1221,7 +1288,7 @@ class WaitingTest(unittest.TestCase):
                           waits=f"{folder}/waits", umask=0o22)
             driver = spark_driver.Driver(wants, "h-1-1", None)
             driver.take_signals = lambda: None
-            driver.cluster = mock.Mock(connect=mock.Mock(side_effect=driver_server.NoHosts("there are no slots")))
+            driver.cluster = mock.Mock(says="", connect=mock.Mock(side_effect=driver_server.NoHosts("there are no slots")))
             with mock.patch("builtins.print"):
                 self.assertEqual(driver.run(), 2)
             said = pathlib.Path(folder, "said").read_text(encoding="utf-8")

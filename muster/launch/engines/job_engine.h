@@ -45,6 +45,7 @@ struct JobRequest {
   std::string project;
   HostSetting setting;       // what the user asks this engine for
   HostNeeds needs;           // of each host
+  int least_hosts = 0;       // with so many the run can begin; 0: only with all
   absl::Duration notice;     // so long before its end the script is to be told
   std::string after;         // the jobs after whose ends it may begin, "17:19"; "": at any time
   std::string muster;        // the program's file, as the hosts see it
@@ -98,6 +99,7 @@ struct OwnJob {
   int restarts = 0;                // how often the engine has begun it anew
   std::string submitted_from;      // the host, as it calls itself; empty: unknown
   std::string run = "";            // the id that the run must have, as its agents know it already; empty: any
+  std::string says = "";           // a line for the user about these hosts; empty: there is nothing to say
 };
 
 class JobEngine {

@@ -113,6 +113,8 @@ ExperimentEnd ExperimentRun::Run() {
   }
   if (order_.setting.job.has_value() && !order_.setting.job->begins_again.empty())
     logs_.Say(order_.setting.job->begins_again);
+  if (left == nullptr && order_.setting.job.has_value() && !order_.setting.job->says.empty())
+    logs_.Say(order_.setting.job->says);
   logs_.Flush();  // before the tasks have any line
   absl::Status went = tasks_.Start();
   if (went.ok()) went = left == nullptr ? Go() : TakeOver(*left);

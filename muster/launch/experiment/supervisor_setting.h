@@ -42,6 +42,7 @@ struct JobLimits {
   std::optional<Handover> left = std::nullopt;
   // Why the run begins once more although no supervisor has said that: the one before was killed. "": it doesn't.
   std::string begins_again = "";
+  std::string says = "";  // a line for the user about the job's hosts; "": there is nothing to say
 };
 
 struct SupervisorSetting {

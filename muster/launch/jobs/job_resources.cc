@@ -59,6 +59,16 @@ absl::StatusOr<HostNeeds> NeedsOfHosts(const ExperimentFile& file, const SubmitO
   return most;
 }
 
+absl::StatusOr<int> LeastHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts) {
+  ASSIGN_OR_RETURN(const auto placement, PlaceOnAlike(TasksOfFile(file), hosts));
+  const int least = hosts - static_cast<int>(DispensableHosts(placement).size());
+  if (least == hosts || least < 1 || !options.hosts.placement.empty()) return hosts;
+  ASSIGN_OR_RETURN(const HostNeeds all, NeedsOfHosts(file, options, hosts));
+  ASSIGN_OR_RETURN(const HostNeeds fewer, NeedsOfHosts(file, options, least));
+  // What is unset is less than any number.
+  return fewer.mem_bytes <= all.mem_bytes && fewer.gpus <= all.gpus ? least : hosts;
+}
+
 absl::Duration NoticeBeforeEnd(const SubmitOptions& options, const JobTerms& terms, double ending_seconds) {
   const absl::Duration may_take = absl::Seconds(options.stop_grace_seconds);
   const absl::Duration takes = ending_seconds > 0 ? std::min(may_take, absl::Seconds(2 * ending_seconds)) : may_take;

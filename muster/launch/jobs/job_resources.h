@@ -13,6 +13,11 @@ namespace muster {
 // more tasks than can be placed.
 absl::StatusOr<HostNeeds> NeedsOfHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts);
 
+// Returns the least number of hosts with which a run can begin whose job asks for `hosts`: those that only have tasks
+// which nobody waits for (DispensableHosts) may be missing. All, where the user has said which host has which task
+// (`placement`), or where the others would need more memory or GPUs for such a task. Errors are those of NeedsOfHosts.
+absl::StatusOr<int> LeastHosts(const ExperimentFile& file, const SubmitOptions& options, int hosts);
+
 // Returns how many of so many hosts get no task, unless `placement` says otherwise. Errors are those of NeedsOfHosts.
 absl::StatusOr<int> HostsWithoutTask(const ExperimentFile& file, int hosts);
 

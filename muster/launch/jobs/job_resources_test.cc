@@ -31,6 +31,39 @@ TEST(NeedsOfHostsTest, GpusAreThoseOfAHost) {
   EXPECT_EQ(Needs(file, 1, {.no_gpus = true}), HostNeeds());
 }
 
+int Least(const std::string& train, int hosts, const SubmitOptions& options = {}) {
+  return LeastHosts(File(train), options, hosts).value();
+}
+
+// A master, a worker and an evaluator.
+std::string WithEvaluator(const std::string& more = "", const std::string& more_tasks = "") {
+  return "  framework: tensorflow\n  tensorflow: {distributed: {master: 1, worker: 1, evaluator: true" + more_tasks +
+         "}}\n" + more + "  run: x\n";
+}
+
+TEST(LeastHostsTest, AHostThatHasTheEvaluatorAloneMayBeMissing) {
+  EXPECT_EQ(Least(WithEvaluator(), 3), 2);
+  EXPECT_EQ(Least(WithEvaluator(), 2), 2) << "the evaluator is beside the master";
+  EXPECT_EQ(Least(WithEvaluator(), 1), 1);
+  EXPECT_EQ(Least(WithEvaluator(), 5), 4) << "it is on the third of five";
+  EXPECT_EQ(Least("  framework: tensorflow\n  tensorflow: {distributed: {worker: 2}}\n  run: x\n", 3), 3);
+}
+
+TEST(LeastHostsTest, AllAreNeededWhereTheUserHasPlacedTasks) {
+  SubmitOptions options;
+  options.hosts.placement = {{"master", {"h1"}}};
+  EXPECT_EQ(Least(WithEvaluator(), 3, options), 3);
+}
+
+TEST(LeastHostsTest, AllAreNeededWhereNoOtherHostHasRoomForTheEvaluator) {
+  EXPECT_EQ(Least(WithEvaluator("  resources: {gpus: 1}\n"), 3), 3);
+  EXPECT_EQ(Least(WithEvaluator("  resources: {gpus: 1}\n"), 3, {.no_gpus = true}), 2);
+  EXPECT_EQ(Least(WithEvaluator("  resources: {mem: 1GB}\n"), 3), 3);
+  EXPECT_EQ(Least(WithEvaluator("  resources: {mem: 1GB}\n", ", ps: 1"), 3), 2)
+      << "beside the worker it needs no more than master and ps";
+  EXPECT_EQ(Least(WithEvaluator("  resources: {cpus: 2}\n"), 3), 2) << "it has fewer processors";
+}
+
 TEST(HostsWithoutTaskTest, AreThoseBeyondTheTasks) {
   const ExperimentFile file = File("  framework: muster\n  muster: {distributed: {ps: 1, worker: 2}}\n  run: x\n");
   // The ps is beside one of the others.

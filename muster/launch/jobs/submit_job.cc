@@ -40,10 +40,12 @@ absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder
   const SubmitOptions& options = order.experiment.options;
   const JobTerms terms = engine.TermsOf(options.hosts);
   ASSIGN_OR_RETURN(const HostNeeds needs, NeedsOfHosts(order.file, options, terms.hosts));
+  ASSIGN_OR_RETURN(const int least_hosts, LeastHosts(order.file, options, terms.hosts));
   return engine.Script({.experiment = id.ToString(),
                         .project = order.experiment.project,
                         .setting = options.hosts,
                         .needs = needs,
+                        .least_hosts = least_hosts,
                         .notice = NoticeBeforeEnd(options, terms, ending_seconds),
                         .after = after,
                         .muster = order.muster,

@@ -196,7 +196,8 @@ absl::StatusOr<int> LifeInJob::Live(SupervisorSetting setting) {
                                         : EndingOf(engine_, own_, RealClock(), absl::SleepFor);
                        },
                    .left = std::move(left),
-                   .begins_again = begins_again_};
+                   .begins_again = begins_again_,
+                   .says = own_.says};
   for (const std::string& host : own_.hosts) limits.hosts.push_back({.name = host});
   const absl::Duration notice = NoticeBeforeEnd(experiment.options, terms, job_.ending_seconds);
   limits.end_at = [this, began = RealClock().Now(), notice] {

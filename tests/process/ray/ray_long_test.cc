@@ -102,6 +102,73 @@ TEST_F(RayLong, TasksOfANodeThatDiesMove) {
   ray().StartOn({"h3"});
 }
 
+// What a task or the evaluator does until LetEnd.
+std::string TrainsOrEvaluates(const std::string& until_stop) {
+  return absl::StrCat("case $TF_CONFIG in *\\\"type\\\":\\\"evaluator\\\"*) echo evaluates on $(hostname);; ",
+                      "*) echo trained;; esac; ", until_stop);
+}
+
+// Only h1 and h2 have so much.
+TEST_F(RayLong, NobodyWaitsForTheNodeOfAnEvaluatorThatCanNeverBeHad) {
+  job_ = "nodes: 3, resources: {CPU: 4}";
+  WriteCluster("{master: 1, worker: 1, evaluator: true}", TrainsOrEvaluates(UntilStop()));
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1", "1.evaluator"}) AwaitLines(*train, task, 3);
+  LetEnd("1");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+  EXPECT_THAT(train->out,
+              HasSubstr("begins with 2 of 3 nodes, as nobody waits for that of the evaluator: Ray can never "
+                        "give 3 nodes with {CPU: 4} each: of its 3 nodes, 2 have as much"));
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("trained"));
+  EXPECT_THAT(LinesOf(train->out, "1.evaluator"), Contains(AnyOf("evaluates on h1", "evaluates on h2")));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
+  // All tasks but an evaluator are needed.
+  WriteCluster("{master: 1, worker: 2}", "true");
+  EXPECT_EQ(Muster({"train"}).exit_code, 2);
+  EXPECT_THAT(Json({"status", "2"})["reason"].get<std::string>(), HasSubstr("Ray can never give 3 nodes"));
+}
+
+// Has the processors of h3, the only node with GPUs, until the test lets it go.
+constexpr char kTakesH3[] = R"(
+import os, sys, time
+import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+group = placement_group([{"CPU": 2, "GPU": 1}])
+print("h3 is", "taken" if group.wait(60) else "free", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.1)
+remove_placement_group(group)
+)";
+
+TEST_F(RayLong, NobodyWaitsForTheNodeOfAnEvaluatorThatIsTaken) {
+  const std::string free = Aside("free");
+  Process other(
+      hosts().On("h1", {RayCluster::python(), "-c", kTakesH3, SimulatedHosts::AddressOf("h1") + ":6379", free}));
+  other.WaitForOut("h3 is taken");
+  job_ = "nodes: 3, resources: {CPU: 2}";
+  grace_ = "2m";  // a busy machine takes its time until there is another supervisor
+  WriteCluster("{master: 1, worker: 1, evaluator: true}", TrainsOrEvaluates(UntilStop()));
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1", "1.evaluator"}) AwaitLines(*train, task, 3);
+  EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("muster: waits for 3 nodes with {CPU: 2} each; free now: h1 "));
+  EXPECT_THAT(train->out,
+              HasSubstr("begins with 2 of 3 nodes, as nobody waits for that of the evaluator: there is no room "
+                        "for all of them; free now: h1 4 of 4 CPU; h2 4 of 4 CPU; h3 0 of 2 CPU\n"));
+  EXPECT_THAT(LinesOf(train->out, "1.evaluator"), Contains(AnyOf("evaluates on h1", "evaluates on h2")));
+  // The next supervisor goes on with as many, also when there is a third one.
+  std::ofstream(free) << "\n";
+  EXPECT_EQ(other.Wait(), 0) << other.out << other.err;
+  AwaitStatus("1", "RUNNING");
+  AwaitHandover();
+  EXPECT_EQ(KillOn("h1", " supervise 1"), 1);
+  AwaitTakeOvers(1);
+  LetEnd("1");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+  EXPECT_EQ(Read("experiments/1/output/starts"), "start\nstart\nstart\n");
+}
+
 // The monitor of h3 finds that more is used than it allows, whatever is used.
 TEST_F(RayLong, RaysMemoryMonitorIsNamedWhenItKills) {
   ray().KillRayletOn("h3");

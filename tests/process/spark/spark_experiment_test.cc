@@ -12,7 +12,7 @@
 namespace muster::spark_experiment_test {
 namespace {
 
-using ::testing::AllOf, ::testing::AnyOf, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::HasSubstr;
 
 TEST_F(SparkExperiment, WhatAFailedTaskHasSaidIsInSparksLog) {
   more_ = "  nodes: 1\n";
@@ -65,6 +65,27 @@ TEST_F(SparkExperiment, WhatCanNeverBeIsRefusedWithBothNumbers) {
   WriteExperiment("run: 'true'");
   EXPECT_EQ(Muster({"train"}).exit_code, 2);
   EXPECT_THAT(Reason("2"), HasSubstr("spark.dynamicAllocation.enabled is true, and the 2 tasks must run at once"));
+}
+
+// There are two executors. The stage has two tasks in its next life, too.
+TEST_F(SparkExperiment, NobodyWaitsForTheSlotOfAnEvaluatorThatCanNeverBe) {
+  more_ = "  nodes: 3\n";
+  WriteCluster(
+      "{master: 1, worker: 1, evaluator: true}",
+      "case $TF_CONFIG in *\\\"type\\\":\\\"evaluator\\\"*) echo evaluates;; *) echo trained;; esac; " + UntilStop());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1", "1.evaluator"}) AwaitLines(*train, task, 3);
+  EXPECT_THAT(train->out,
+              HasSubstr("begins with 2 of 3 tasks of Spark, as nobody waits for that of the evaluator: Spark can "
+                        "never run 3 tasks at once: local-cluster[2,1,1024] has 2 executors"));
+  EXPECT_THAT(LinesOf(train->out, "1.evaluator"), Contains("evaluates"));
+  AwaitStatus("1", "RUNNING");
+  EXPECT_EQ(KillWith("--executor-id 0"), 1);
+  for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 6);
+  LetEnd("1");
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Logs();
+  EXPECT_THAT(Read("experiments/1/job.out"), HasSubstr("muster: Spark's stage has ended, and begins again: "));
+  EXPECT_EQ(StateOf("1"), "FINISHED");
 }
 
 // It takes connections, and says nothing.

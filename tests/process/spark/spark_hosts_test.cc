@@ -183,6 +183,27 @@ TEST_F(SparkOnHosts, AMasterWithAnotherSecretIsNamedAsThat) {
   spark().EndMasterWithSecret(*master);
 }
 
+// A task fills a host, and there are two.
+TEST_F(SparkOnHosts, NobodyWaitsForTheSlotOfAnEvaluator) {
+  nodes_ = 3;
+  conf_ = "    spark.executor.cores: 4\n";
+  WriteCluster(
+      "{master: 1, worker: 1, evaluator: true}",
+      "case $TF_CONFIG in *\\\"type\\\":\\\"evaluator\\\"*) echo evaluates on $(hostname);; *) echo trained;; esac; " +
+          Waits());
+  const auto train = StartMuster({"train"});
+  for (const char* task : {"1.master", "1.worker.1", "1.evaluator"}) AwaitLines(*train, task, 2);
+  EXPECT_THAT(train->out,
+              HasSubstr("begins with 2 of 3 tasks of Spark, as nobody waits for that of the evaluator: there are 2 "
+                        "of 3 slots now\n"));
+  EXPECT_THAT(Read("experiments/1/job.out"),
+              HasSubstr("muster: waits for 3 tasks of Spark at once; now there are 2 of 3 slots\n"));
+  gate().LetThrough(3);
+  EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
+  EXPECT_THAT(LinesOf(train->out, "1.evaluator"), Contains(AnyOf("evaluates on h1", "evaluates on h2")));
+  for (const char* task : {"1.master", "1.worker.1"}) EXPECT_THAT(LinesOf(train->out, task), Contains("trained"));
+}
+
 // Nobody else looks after its executors.
 TEST_F(SparkOnHosts, ADriverThatIsKilledLeavesNothing) {
   WriteCluster("{worker: 2}", "setsid env -i sleep 1000 & echo begins; " + Waits());

@@ -58,7 +58,7 @@ absl::StatusOr<std::string> IdInAnswer(const std::string& system, const std::str
 
 absl::StatusOr<OwnJob> OwnJobOfDriver(const std::vector<std::string>& environment) {
   ASSIGN_OR_RETURN(const DriverVariables driver, ReadDriverVariables(environment));
-  OwnJob own{.id = driver.job, .hosts = {}};
+  OwnJob own{.id = driver.job, .hosts = {}, .says = driver.says};
   for (const auto& [name, address] : driver.hosts) own.hosts.push_back(name);
   return own;
 }

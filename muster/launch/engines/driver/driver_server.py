@@ -227,7 +227,8 @@ def die_with_parent():
 
 class JobDriver:
     """One for a system says its name, and how it gets hosts by a `cluster`: `connect`, `why_never`, `await_group`, `hosts`
-    (hosts with names, and their addresses) and `end`, in this order. NoHosts of any of them ends the experiment."""
+    (hosts with names, and their addresses) and `end`, in this order. NoHosts of any of them ends the experiment. Where the job
+    has fewer hosts than are asked for, the cluster's `says` is a line about that for the user; else it is ""."""
 
     system = ""  # the engine's name
 
@@ -279,6 +280,7 @@ class JobDriver:
             "MUSTER_DRIVER_AT": f"{self.asked['address'] or '-'} {self.asked['python']}",
             "MUSTER_DRIVER_SOCKET": self.socket,
             "MUSTER_DRIVER_HOSTS": ",".join(f"{host.name}={address}" for host, address in zip(hosts, addresses)),
+            "MUSTER_DRIVER_SAYS": self.cluster.says,
         }
 
     def muster(self, *words):

@@ -12,7 +12,8 @@ absl::StatusOr<DriverVariables> ReadDriverVariables(const std::vector<std::strin
   DriverVariables driver{.job = VariableIn(environment, "MUSTER_DRIVER_JOB"),
                          .at = VariableIn(environment, "MUSTER_DRIVER_AT"),
                          .socket = VariableIn(environment, "MUSTER_DRIVER_SOCKET"),
-                         .hosts = {}};
+                         .hosts = {},
+                         .says = OneLine(VariableIn(environment, "MUSTER_DRIVER_SAYS"))};
   if (driver.job.empty())
     return absl::NotFoundError("this isn't a process of a job that muster train has submitted: it has no driver");
   for (const absl::string_view one :

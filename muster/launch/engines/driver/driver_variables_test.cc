@@ -16,6 +16,9 @@ TEST(DriverVariablesTest, SayTheJobAndItsHosts) {
   EXPECT_EQ(driver->at, "http://h1:8265 python3");
   EXPECT_EQ(driver->socket, "/tmp/s");
   EXPECT_THAT(driver->hosts, ElementsAre(Pair("h1", "10.0.0.1"), Pair("h2", "fd00::2")));
+  EXPECT_EQ(driver->says, "");
+  EXPECT_EQ(ReadDriverVariables({"MUSTER_DRIVER_JOB=j", "MUSTER_DRIVER_SAYS=begins with 2 of 3 nodes"})->says,
+            "begins with 2 of 3 nodes");
 }
 
 TEST(DriverVariablesTest, WhatIsWrongIsNamed) {

@@ -12,9 +12,11 @@ import time
 from driver_server import NoHosts, different_names
 from host_process import DEVICES, HostProcess, digest_of, one_line
 from ray_client import is_unknown
-from ray_texts import why_died, why_never, why_waits
+from ray_texts import begins_with, cause_of_never, count_with_room, free_now, why_died, why_never, why_waits
 
 PATIENCE_OF_ACTOR = 5.0  # seconds between two looks at an actor that waits for a node
+PATIENCE_OF_ALL = 10.0  # seconds that a job waits for all nodes while there is room for the least number of them
+PATIENCE_OF_LEAST = 10.0  # seconds that these then have to come
 PATIENCE_OF_LOST = 1.0  # seconds until an actor that can't be reached is asked again
 PATIENCE_OF_JOBS = 0.5  # seconds between two looks at a job whose end is waited for
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
@@ -125,6 +127,9 @@ class Cluster:
         self.asked = asked
         self.waits = waits  # is told why the job waits
         self.bundle = asked["resources"]
+        self.count = asked.get("nodes", 1)  # of the nodes that the job waits for, or has
+        self.least = asked.get("least_nodes", self.count)  # with so many it can begin
+        self.says = ""  # what the user is to read about them
         self.group = None
         self.muster_ref = None
         self.digest = ""
@@ -170,10 +175,19 @@ class Cluster:
             return []
 
     def why_never(self):
-        return why_never(self.bundle, self.asked["nodes"], self.nodes(), self.groups(), self.asked["autoscaler"])
+        """Returns why the job can never begin; "" if it can. Where all nodes can never be had, it is from now on for the least
+        number of them."""
+        asked = self.count
+        its = (self.nodes(), self.groups(), self.asked["autoscaler"])
+        cause = cause_of_never(self.bundle, asked, *its)
+        if not cause or cause_of_never(self.bundle, self.least, *its):
+            return why_never(self.bundle, asked, *its)
+        self.count, self.says = self.least, begins_with(self.least, asked, cause)
+        return ""
 
-    def why_waits(self, count, **more):
-        return why_waits(self.bundle, count, self.nodes(), self.groups(), self.asked["autoscaler"], **more)
+    def why_waits(self, count, nodes=None, **more):
+        nodes = self.nodes() if nodes is None else nodes
+        return why_waits(self.bundle, count, nodes, self.groups(), self.asked["autoscaler"], **more)
 
     @staticmethod
     def has_died(host):
@@ -183,12 +197,38 @@ class Cluster:
         return any(node["NodeID"] == host.node and not node["Alive"] for node in ray.nodes())
 
     def await_group(self, waits):
+        """Waits for a group of all nodes, or of the least number if for some time there has been room for these, but not for
+        all. Never asks for both at once: an autoscaler would make nodes for both."""
+        self.ask_for(self.count)
+        room_since = None
+        while not self.group.wait(1):
+            nodes = self.nodes()
+            waits(self.why_waits(self.count, nodes) + (f"; it {self.says}" if self.says else ""))
+            if self.least == self.count or count_with_room(self.bundle, nodes) < self.least:
+                room_since = None
+                continue
+            room_since = time.monotonic() if room_since is None else room_since
+            if time.monotonic() - room_since >= PATIENCE_OF_ALL:
+                room_since = None
+                if self.gets_least(nodes):
+                    return
+
+    def gets_least(self, nodes):
+        """Asks for the least number of nodes in the place of all. Returns whether they come; if not, all are asked for again."""
+        self.ask_for(self.least)
+        if not self.group.wait(PATIENCE_OF_LEAST):
+            self.ask_for(self.count)
+            return False
+        self.says = begins_with(self.least, self.count, f"there is no room for all of them; {free_now(self.bundle, nodes)}")
+        self.count = self.least
+        return True
+
+    def ask_for(self, count):
+        """Asks for a group of so many nodes, in the place of the one that there is."""
         from ray.util.placement_group import placement_group
 
-        count = self.asked["nodes"]
+        self.end()
         self.group = placement_group([self.bundle] * count, strategy="STRICT_SPREAD" if count > 1 else "PACK")
-        while not self.group.wait(1):
-            waits(self.why_waits(count))
 
     def new_actor(self, index):
         import ray
@@ -211,7 +251,7 @@ class Cluster:
     def hosts(self):
         import ray
 
-        hosts = [Host(index, self.new_actor(index)) for index in range(self.asked["nodes"])]
+        hosts = [Host(index, self.new_actor(index)) for index in range(self.count)]
         asked = [host.actor.place.remote() for host in hosts]
         try:
             waiting = asked
@@ -245,7 +285,8 @@ class Cluster:
         if self.group is not None:
             from ray.util.placement_group import remove_placement_group
 
-            remove_placement_group(self.group)
+            group, self.group = self.group, None
+            remove_placement_group(group)
 
 
 class Starts:

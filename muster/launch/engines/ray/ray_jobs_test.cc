@@ -99,11 +99,12 @@ TEST_F(RayJobsTest, AJobThatWaitsForOthersIsFreed) {
 
 TEST_F(RayJobsTest, OwnJobIsWhatItsDriverSays) {
   const auto own = Jobs({"MUSTER_DRIVER_JOB=muster-1-ab", "MUSTER_DRIVER_SOCKET=/tmp/s",
-                         "MUSTER_DRIVER_HOSTS=h1=10.0.0.1,h2=10.0.0.2"})
+                         "MUSTER_DRIVER_HOSTS=h1=10.0.0.1,h2=10.0.0.2", "MUSTER_DRIVER_SAYS=begins with 2 of 3 nodes"})
                        .Own();
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(own->id, "muster-1-ab");
   EXPECT_THAT(own->hosts, ElementsAre("h1", "h2"));
+  EXPECT_EQ(own->says, "begins with 2 of 3 nodes");
   EXPECT_TRUE(absl::IsNotFound(Jobs().Own().status()));
 }
 

@@ -62,6 +62,7 @@ std::string RayScript(const JobRequest& request, const RayPlace& place) {
   const nlohmann::json asked = {{"address", place.address},
                                 {"python", place.python},
                                 {"nodes", setting.nodes},
+                                {"least_nodes", request.least_hosts > 0 ? request.least_hosts : setting.nodes},
                                 {"resources", RayResources(request)},
                                 {"after", after},
                                 {"autoscaler", setting.autoscaler},

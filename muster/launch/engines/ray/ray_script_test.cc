@@ -21,15 +21,27 @@ JobRequest Request() {
   return request;
 }
 
+// Returns what the script asks for.
+nlohmann::json AskedIn(const std::string& script) {
+  const size_t begin = script.find("\n#RAY ") + 6;
+  return nlohmann::json::parse(script.substr(begin, script.find('\n', begin) - begin));
+}
+
 TEST(RayScriptTest, HasWhatIsAskedForOnOneLineAndStartsTheDriver) {
   const std::string script = RayScript(Request(), {.address = "http://h1:8265", .python = "python3"});
   EXPECT_THAT(script, HasSubstr("# Experiment 1.2 of project toy, as muster train has given it to Ray.\n"));
-  const size_t begin = script.find("\n#RAY ") + 6;
-  const auto asked = nlohmann::json::parse(script.substr(begin, script.find('\n', begin) - begin));
+  const nlohmann::json asked = AskedIn(script);
   EXPECT_EQ(asked["nodes"], 3);
   EXPECT_EQ(asked["address"], "http://h1:8265");
   EXPECT_EQ(asked["after"], (std::vector<std::string>{"muster-1.1-ab", "muster-1.0-cd"}));
   EXPECT_THAT(script, HasSubstr("\nfolder='/shared/a folder'\n"));
+}
+
+TEST(RayScriptTest, TheLeastNumberOfNodesIsThatOfTheRun) {
+  JobRequest request = Request();
+  EXPECT_EQ(AskedIn(RayScript(request, {}))["least_nodes"], 3);
+  request.least_hosts = 2;
+  EXPECT_EQ(AskedIn(RayScript(request, {}))["least_nodes"], 2);
 }
 
 TEST(RayScriptTest, ANodeIsAskedForWhatItsTasksState) {

@@ -43,6 +43,15 @@ def most_nodes(bundle, nodes, groups):
 
 
 def why_never(bundle, count, nodes, groups, autoscaler=False):
+    """Returns why `count` nodes with this bundle each can never be had, and what to do; "" if they can be. The arguments are
+    those of `cause_of_never`."""
+    cause = cause_of_never(bundle, count, nodes, groups, autoscaler)
+    if not cause:
+        return ""
+    return f"{cause}. Ask for less (resources, ray: nodes), or for nodes that come later: ray: {{autoscaler: true}}"
+
+
+def cause_of_never(bundle, count, nodes, groups, autoscaler=False):
     """Returns why `count` nodes with this bundle each can never be had; "" if they can be.
 
     `nodes`: those of the cluster, {"name": ..., "total": {...}}; `groups`: what an autoscaler may make, [(resources, how
@@ -62,9 +71,18 @@ def why_never(bundle, count, nodes, groups, autoscaler=False):
         cluster += f" and {sum(max(most, 0) for _, most in groups)} that its autoscaler may make"
     return (
         f"Ray can never give {count_of_nodes(count)} with {shown(bundle)}{' each' if count > 1 else ''}: of its {cluster}, "
-        f"{most} {'have' if most != 1 else 'has'} as much; the most that one has is "
-        f"{shown(largest)}. Ask for less (resources, ray: nodes), or for nodes that come later: ray: {{autoscaler: true}}"
+        f"{most} {'have' if most != 1 else 'has'} as much; the most that one has is {shown(largest)}"
     )
+
+
+def count_with_room(bundle, nodes):
+    """Returns on how many of the nodes, {"free": {...}}, the bundle has room now."""
+    return sum(1 for node in nodes if has(node["free"], bundle))
+
+
+def begins_with(count, asked, why):
+    """Returns that a job begins with fewer nodes than it has asked for, and why there aren't more."""
+    return f"begins with {count} of {asked} nodes, as nobody waits for that of the evaluator: {why}"
 
 
 def of_autoscaler(bundle, groups, autoscaler):
@@ -83,6 +101,16 @@ def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False, 
     """Returns what is waited for, what is free, and what an autoscaler may make: for nodes {"name": ..., "total": ..., "free":
     {...}}, the rest as for `why_never`. `another`: a node that the job doesn't have already; `died`: since the one that it
     had has died."""
+    what = "another node" if another or died else count_of_nodes(count)
+    return (
+        f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}"
+        f"{', as its own has died' if died else ''}; {free_now(bundle, nodes)}"
+        f"{of_autoscaler(bundle, groups, autoscaler)}"
+    )
+
+
+def free_now(bundle, nodes):
+    """Returns how much of what is in the bundle is free on nodes {"name": ..., "total": ..., "free": {...}}."""
     free = []
     for node in nodes[:MOST_NODES_SHOWN]:
         amounts = [
@@ -92,12 +120,7 @@ def why_waits(bundle, count, nodes, groups=(), autoscaler=False, another=False, 
         free.append(f"{node['name']} {', '.join(amounts)}")
     if len(nodes) > MOST_NODES_SHOWN:
         free.append(f"and {len(nodes) - MOST_NODES_SHOWN} more nodes")
-    what = "another node" if another or died else count_of_nodes(count)
-    return (
-        f"waits for {what} with {shown(bundle)}{' each' if count > 1 else ''}"
-        f"{', as its own has died' if died else ''}; free now: {'; '.join(free)}"
-        f"{of_autoscaler(bundle, groups, autoscaler)}"
-    )
+    return f"free now: {'; '.join(free)}"
 
 
 def why_died(error_text):

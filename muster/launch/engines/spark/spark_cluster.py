@@ -17,6 +17,7 @@ from spark_task import Part
 
 SHIPPED = ("host_process.py", "spark_wire.py", "spark_task.py")  # to the executors
 LOOK = 0.5  # seconds between two looks at what Spark has
+PATIENCE_OF_ALL = 10.0  # seconds that a job waits for all slots while there is the least number of them
 LIVES = 4  # of the stage in a row, of which all but the last may end
 STEADY = 600.0  # seconds after which the end of a life is none in a row
 MOST_LOG = 1 << 20  # characters of Spark's log that are looked at
@@ -34,6 +35,9 @@ class Cluster:
         self.asked = asked
         self.say = say
         self.waits = waits  # says why the job waits
+        self.parts = asked["nodes"]  # of the stage: as many as tasks, slots and hosts
+        self.least = asked.get("least_nodes", self.parts)  # with so many it can begin
+        self.says = ""  # what the user is to read about them
         self.jvm = Jvm()
         self.context = None
         self.gateway = None
@@ -74,8 +78,10 @@ class Cluster:
         except Exception as error:  # PySpark has its own kinds
             raise NoHosts(f"Spark: {spark_texts.why_failed(error)}") from error
         stated = dict(settings.getAll())
-        if why := spark_texts.why_never(stated, self.asked["nodes"], self.asked["address"]):
+        if why := spark_texts.why_never(stated, self.parts, self.asked["address"], self.least):
             raise NoHosts(why)
+        if cause := spark_texts.cause_of_never(stated, self.parts):
+            self.begin_with_least(cause)
         self.waits(spark_texts.why_not_yet(self.asked["address"]))
         try:
             self.in_time(lambda: self.begin(settings), lambda: self.why_other_secret(stated))
@@ -178,20 +184,34 @@ class Cluster:
                 self.links.give_up(str(why))
             return f"waits for Spark, which doesn't answer: {why}"
         self.silent_since = None
-        return spark_texts.why_waits(self.asked["nodes"], slots or 0)
+        return spark_texts.why_waits(self.parts, slots or 0)
+
+    def begin_with_least(self, why):
+        """From now on the job is for the least number of tasks."""
+        self.says = spark_texts.begins_with(self.least, self.parts, why)
+        self.parts = self.least
 
     def await_group(self, waits):
+        """Waits for all slots, or for the least number if for some time there have been these, but not all. Then begins the
+        stage."""
         nodes = self.asked["nodes"]
+        least_since = None
         while True:
             slots = self.ask(self.slots, self.until)
             if slots is None:
                 raise NoHosts("Spark has ended the job's application before it had its executors: spark.log in the experiment's "
                               "folder says why")
-            if slots >= nodes:
+            if slots >= self.parts:
                 break
-            if time.monotonic() > self.until:
-                raise NoHosts(spark_texts.why_late(nodes, slots, self.asked["start_timeout"]))
-            waits(spark_texts.why_waits(nodes, slots))
+            now = time.monotonic()
+            least_since = None if slots < self.least else now if least_since is None else least_since
+            # Half of the time that is left is for the tasks to connect.
+            if least_since is not None and now - least_since >= min(PATIENCE_OF_ALL, (self.until - least_since) / 2):
+                self.begin_with_least(f"there {spark_texts.are_slots(nodes, slots)} now")
+                break
+            if now > self.until:
+                raise NoHosts(spark_texts.why_late(self.parts, slots, self.asked["start_timeout"]))
+            waits(spark_texts.why_waits(self.parts, slots) + (f"; it {self.says}" if self.says else ""))
             time.sleep(LOOK)
         self.say(f"muster: Spark has {spark_texts.slots_now(nodes, slots)}; dynamic allocation is off")
         self.begin_stage()
@@ -236,22 +256,21 @@ class Cluster:
 
     def run_once(self, part):
         """Returns why the stage has ended."""
-        nodes = self.asked["nodes"]
         try:
-            self.context.parallelize(range(nodes), nodes).barrier().mapPartitions(part).collect()
+            self.context.parallelize(range(self.parts), self.parts).barrier().mapPartitions(part).collect()
             return "its tasks have returned"
         except Exception as error:  # of Java, of PySpark, of a JVM that has died
             return spark_texts.why_failed(error)
 
     def await_slots(self):
         """Waits for as many slots as the stage needs again. Returns whether they are there."""
-        nodes, until = self.asked["nodes"], time.monotonic() + self.asked["start_timeout"]
+        until = time.monotonic() + self.asked["start_timeout"]
         try:
             while not self.links.given_up and (slots := self.ask(self.slots, until)) is not None:
-                if slots >= nodes:
+                if slots >= self.parts:
                     return True
                 if time.monotonic() > until:
-                    self.links.give_up(spark_texts.why_late(nodes, slots, self.asked["start_timeout"]))
+                    self.links.give_up(spark_texts.why_late(self.parts, slots, self.asked["start_timeout"]))
                 time.sleep(LOOK)
             self.links.give_up("Spark has ended the job's application: spark.log in the experiment's folder says why")
         except NoHosts as why:
@@ -260,16 +279,15 @@ class Cluster:
 
     def hosts(self):
         """Waits until all tasks are connected. Returns the hosts and their addresses."""
-        nodes = self.asked["nodes"]
         with self.links.changed:
-            while len(self.links.links) < nodes:
+            while len(self.links.links) < self.parts:
                 if self.links.given_up:
                     raise NoHosts(self.links.given_up)
                 if time.monotonic() > self.until:
-                    raise NoHosts(f"{len(self.links.links)} of {nodes} tasks of Spark have reached the job's driver within "
+                    raise NoHosts(f"{len(self.links.links)} of {self.parts} tasks of Spark have reached the job's driver within "
                                   f"{self.asked['start_timeout']:g} s (spark: start_timeout): the executors must reach this host")
                 self.links.changed.wait(LOOK)
-            places = [self.links.links[partition].place for partition in range(nodes)]
+            places = [self.links.links[partition].place for partition in range(self.parts)]
         hosts = [Host(partition, name) for partition, name in enumerate(different_names(places))]
         return hosts, [place["address"] for place in places]
 

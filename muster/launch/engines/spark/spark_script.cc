@@ -45,6 +45,7 @@ std::string SparkScript(const JobRequest& request, const SparkPlace& place) {
   nlohmann::json asked = {{"address", place.address},
                           {"python", place.python},
                           {"nodes", setting.nodes},
+                          {"least_nodes", request.least_hosts > 0 ? request.least_hosts : setting.nodes},
                           {"start_timeout", absl::ToDoubleSeconds(setting.start_timeout)},
                           {"conf", setting.conf},
                           {"cpus", static_cast<int>(std::ceil(request.needs.cpus.value_or(1)))},

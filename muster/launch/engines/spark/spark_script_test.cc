@@ -39,6 +39,13 @@ TEST(SparkScriptTest, HasWhatIsAskedForOnOneLineAndStartsTheDriver) {
   EXPECT_THAT(script, HasSubstr("\nfolder='/shared/a folder'\n"));
 }
 
+TEST(SparkScriptTest, TheLeastNumberOfTasksIsThatOfTheRun) {
+  JobRequest request = Request();
+  EXPECT_EQ(AskedIn(SparkScript(request, {}))["least_nodes"], 3);
+  request.least_hosts = 2;
+  EXPECT_EQ(AskedIn(SparkScript(request, {}))["least_nodes"], 2);
+}
+
 TEST(SparkScriptTest, AHostIsAskedForWhatItsTasksState) {
   JobRequest request = Request();
   nlohmann::json asked = AskedIn(SparkScript(request, {}));

@@ -103,8 +103,9 @@ def is_true(value):
     return str(value).strip().lower() == "true"
 
 
-def why_never(settings, nodes, address):
-    """Returns why these settings can never give that many tasks at once; "" if they may."""
+def why_never(settings, nodes, address, least=None):
+    """Returns why a job can never begin with these settings, for which that many tasks must run at once, or the least number of
+    them; "" if it may."""
     master = settings.get("spark.master", "")
     if not address and master.startswith("local"):
         return (
@@ -116,25 +117,40 @@ def why_never(settings, nodes, address):
             f"spark.dynamicAllocation.enabled is true, and the {counted(nodes, 'task')} must run at once, for which Spark's "
             "barrier mode takes no dynamic allocation; accepted: `spark: {conf: {spark.dynamicAllocation.enabled: false}}`"
         )
+    if not cause_of_never(settings, least or nodes):
+        return ""
+    return f"{cause_of_never(settings, nodes)}; ask for fewer (spark: nodes), or for more slots (spark: conf)"
+
+
+def cause_of_never(settings, nodes):
+    """Returns why there can never be slots for that many tasks at once; "" if there may be."""
     most = most_slots(settings)
     if most is None or most[0] >= nodes:
         return ""
     task = number_of(settings, "spark.task.cpus") or 1
     return (
         f"Spark can never run {counted(nodes, 'task')} at once: {most[1]} and spark.task.cpus {task}, so there "
-        f"{'is' if most[0] == 1 else 'are'} {counted(most[0], 'slot')}; ask for fewer (spark: nodes), or for more slots (spark: "
-        "conf)"
+        f"{'is' if most[0] == 1 else 'are'} {counted(most[0], 'slot')}"
     )
+
+
+def begins_with(tasks, nodes, why):
+    """Returns that a job begins with fewer tasks of Spark than it has asked for, and why there aren't more."""
+    return f"begins with {tasks} of {counted(nodes, 'task')} of Spark, as nobody waits for that of the evaluator: {why}"
 
 
 def slots_now(nodes, slots):
     return f"{slots} of {counted(nodes, 'slot')}"
 
 
+def are_slots(nodes, slots):
+    return f"{'is' if slots == 1 else 'are'} {slots_now(nodes, slots)}"
+
+
 def why_waits(nodes, slots):
     if slots >= nodes:
         return f"waits for {counted(nodes, 'task')} of Spark to begin, for which there are slots"
-    return f"waits for {counted(nodes, 'task')} of Spark at once; now there {'is' if slots == 1 else 'are'} {slots_now(nodes, slots)}"
+    return f"waits for {counted(nodes, 'task')} of Spark at once; now there {are_slots(nodes, slots)}"
 
 
 def why_late(nodes, slots, seconds):
