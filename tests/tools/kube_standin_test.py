@@ -303,6 +303,17 @@ class KubeStandInTest(PodTests, unittest.TestCase):
         for left in ("/etc/made", "/data/sub"):
             self.assertFalse(os.path.exists(left), left)
 
+    def test_a_list_comes_in_pages(self):
+        self.apply(*({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"m{i}", "labels": {"is": "paged"}}} for i in range(5)))
+        path, pages, after = "/api/v1/namespaces/default/configmaps?labelSelector=is%3dpaged&limit=2", [], ""
+        while not pages or after:
+            page = json.loads(self.kubectl("get", "--raw", path + "&continue=" + after))
+            pages.append([one["metadata"]["name"] for one in page["items"]])
+            after = page["metadata"].get("continue", "")
+        self.assertEqual(pages, [["m0", "m1"], ["m2", "m3"], ["m4"]])
+        self.assertEqual(len(self.get("configmaps", "-l", "is=paged", "--chunk-size=2")["items"]), 5)
+        self.kubectl("delete", "configmaps", "-l", "is=paged")
+
     # ---- faults ----
 
     def test_a_quota_refuses(self):
@@ -369,6 +380,81 @@ class KubeStandInTest(PodTests, unittest.TestCase):
         self.assertEqual(self.kubectl("logs", "one"), "before\n")
         self.assertEqual(self.kubectl("get", "secret", "kept", "-o", "jsonpath={.metadata.name}"), "kept")
         self.kubectl("delete", "pod", "one")
+
+    # ---- pods that start together ----
+
+    def apply_gang(self, api, names, **more):
+        """Pods of 1500m each of a group of three; the nodes have 3 and 2 CPUs, and have room for all of them."""
+        wanted = {"c_resources": {"requests": {"cpu": "1500m"}}}
+        pods = [pod(name, "true", **wanted, **more) for name in names]
+        for one in pods:
+            if api == "coscheduling":
+                one["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "g"
+            elif api == "volcano":
+                one["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+            else:
+                one["metadata"]["labels"].update({"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "g"})
+                one["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "3"}
+        self.apply(*pods)
+
+    def await_reason(self, name, reason, message):
+        seen = self.await_pod(name, lambda one: message in one["status"]["conditions"][0].get("message", ""))
+        self.assertEqual(seen["status"]["conditions"][0]["reason"], reason)
+        self.assertNotIn("nodeName", seen["spec"])
+
+    def test_a_group_is_bound_once_all_of_it_has_room(self):
+        for api, version, scheduler, too_few, held in (
+                ("coscheduling", "scheduling.x-k8s.io/v1alpha1", "scheduler-plugins-scheduler", "cannot find enough sibling pods, "
+                 "current pods number: 2, minMember of group: 3", "optimistic rejection in PostFilter"),
+                ("volcano", "scheduling.volcano.sh/v1beta1", "volcano", "Not enough valid tasks for gang-scheduling, valid: 2, min: 3",
+                 "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable")):
+            with self.subTest(api):
+                self.script("faults", apis=[api])
+                self.apply(pod("blocker", FOR_EVER, c_resources={"requests": {"cpu": "1"}}, nodeSelector={"kind": "good"}))
+                self.await_phase("blocker", "Running")
+                self.apply_gang(api, ["a", "b"], schedulerName=scheduler)
+                if api == "coscheduling":
+                    self.await_reason("a", "Unschedulable", "PodGroup not found")
+                self.apply({"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 3}})
+                self.await_reason("a", "Unschedulable", too_few)
+                self.apply_gang(api, ["c"], schedulerName=scheduler)
+                self.await_reason("a", "Unschedulable", held)
+                self.await_reason("b", "Unschedulable", held)
+                self.await_reason("c", "Unschedulable", "0/2 nodes are available: 2 Insufficient cpu.")
+                self.kubectl("delete", "pod", "blocker", "--grace-period=0", "--force")
+                for name in "abc":
+                    self.await_phase(name, "Succeeded")
+                self.assertEqual(self.get(f"podgroup.{version.split('/')[0]}", "g")["status"]["phase"], "Running")
+                self.kubectl("delete", "pods", "a", "b", "c")
+                self.kubectl("delete", f"podgroup.{version.split('/')[0]}", "g")
+
+    def test_kueue_opens_the_gates_of_a_whole_group(self):
+        def queue(cpus):
+            return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [
+                    {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpus}]}]}]}}
+
+        self.script("faults", apis=["kueue"])
+        self.apply(queue("4"), {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "metadata": {"name": "q"},
+                                "spec": {"clusterQueue": "all"}})
+        self.apply_gang("kueue", ["a", "b"])
+        gated = "Scheduling is blocked due to non-empty scheduling gates"
+        self.await_reason("a", "SchedulingGated", gated)
+        self.assertEqual(self.get("workloads")["items"], [], "the group isn't whole")
+        self.apply_gang("kueue", ["c"])
+        give_up = time.monotonic() + HANG_S
+        while "500m more needed" not in self.kubectl("get", "workloads", "-o", "json"):
+            self.assertLess(time.monotonic(), give_up, self.kubectl("get", "workloads", "-o", "json"))
+        for name in "abc":
+            self.await_reason(name, "SchedulingGated", gated)
+        self.apply(queue("5"))
+        for name in "abc":
+            self.await_phase(name, "Succeeded")
+        self.kubectl("delete", "pods", "a", "b", "c")
+        self.await_gone("g", "workload")
+        alone = pod("alone", "true")
+        alone["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "g"}
+        self.assertIn("pod-group-total-count", self.apply(alone, fails=True))
 
     # ---- other kinds ----
 

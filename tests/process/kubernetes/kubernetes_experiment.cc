@@ -73,6 +73,13 @@ void KubernetesExperiment::AwaitNothingLeft() {
   for (const std::string& host : hosts().names()) cluster().AwaitNothingElseOn(host);
 }
 
+std::string KubernetesExperiment::AwaitNone(const std::string& kind) {
+  std::string left = "unknown";
+  for (const absl::Time give_up = absl::Now() + kPodsPatience; !left.empty() && absl::Now() < give_up;)
+    left = cluster().Ask({"get", kind, "--output=name"});
+  return left;
+}
+
 void KubernetesExperiment::TearDown() {
   if (OfSuite() == nullptr) return;
   SetFaults(kNoFaults);

@@ -40,6 +40,8 @@ class KubernetesExperiment : public JobExperiments {
   void AwaitTries(const std::string& id, int count);
   // Waits until there are no more of them.
   static void AwaitNothingLeft();
+  // Waits until there is no object of a kind any more, and returns the names of those that stay.
+  static std::string AwaitNone(const std::string& kind);
   // Runs a line of shell in a pod of experiment 1.
   std::string InPod(const std::string& suffix, const std::string& line);
   // Lets the tasks end that wait for it.

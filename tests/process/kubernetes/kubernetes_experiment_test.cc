@@ -18,14 +18,6 @@ namespace {
 using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
     ::testing::Not;
 
-// Returns the names of all objects of a kind once there are none, or those that stay.
-std::string AwaitNone(const KubeCluster& cluster, const std::string& kind) {
-  std::string left = "unknown";
-  for (const absl::Time give_up = absl::Now() + absl::Seconds(30); !left.empty() && absl::Now() < give_up;)
-    left = cluster.Ask({"get", kind, "--output=name"});
-  return left;
-}
-
 // Not of every day: they wait until pods are gone.
 class KubernetesWaitsLong : public KubernetesExperiment {};
 
@@ -129,10 +121,10 @@ TEST_F(KubernetesWaitsLong, AnImageThatIsNotThereEndsTheRunAndLeavesNothing) {
   AwaitNothingLeft();
 }
 
-// The stand-in keeps the gang's group, and nothing there acts on it: the pods stay with its scheduler.
+// A gang that has room is started at once; kubernetes_gangs_test.cc has those that wait.
 TEST_F(KubernetesExperiment, AGangsGroupIsMadeAndTakenAwayWithItsJob) {
   SetFaults(R"({"apis": ["volcano"]})");
-  pods_ = "nodes: 2, gang: volcano, scheduler: default-scheduler";
+  pods_ = "nodes: 2, gang: volcano";
   WriteCluster("{worker: 2}", UntilStop());
   const auto train = StartMuster({"train"});
   for (const char* task : {"1.master", "1.worker.1"}) AwaitLines(*train, task, 2);
@@ -146,7 +138,7 @@ TEST_F(KubernetesExperiment, AGangsGroupIsMadeAndTakenAwayWithItsJob) {
   LetEnd();
   EXPECT_EQ(train->Wait(), 0) << train->out << train->err << Read("experiments/1/job.out");
   AwaitNothingLeft();
-  EXPECT_EQ(AwaitNone(cluster(), groups), "");
+  EXPECT_EQ(AwaitNone(groups), "");
 }
 
 TEST_F(KubernetesExperiment, KillEndsTheTasksAndAllPods) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/agent/rendezvous.h"
+#include "muster/launch/engines/kubernetes/cluster_api.h"
 #include "muster/launch/engines/kubernetes/object_calls.h"
 #include "muster/launch/engines/kubernetes/own_pod.h"
 #include "muster/launch/engines/kubernetes/pod_job.h"
@@ -25,7 +27,7 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kPodLookPatience = absl::Seconds(10);  // somebody waits for what they asked
+constexpr absl::Duration kLookPatience = absl::Seconds(10);  // somebody waits for what they asked
 constexpr absl::Duration kExecPatience = absl::Seconds(60);
 constexpr absl::Duration kAskPatience = absl::Seconds(20);
 constexpr absl::Duration kTellPatience = absl::Seconds(5);    // a node that is gone doesn't keep the job from its end
@@ -39,15 +41,23 @@ KubernetesPlace PlaceIn(const std::string& at, const std::vector<std::string>& e
   return KubernetesPlace::Parse(pod.ok() ? pod->at : "");
 }
 
-absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, size_t pods, bool at_once) {
+absl::Status DeleteObjects(const Kubectl& kubectl, const std::string& job, size_t pods, bool at_once) {
   for (const KubectlCall& call : DeleteCalls(job, pods, at_once)) RETURN_IF_ERROR(kubectl.Run(call).status());
   return absl::OkStatus();
 }
 
-// Likewise of a job that may have any number of pods.
-absl::Status DeleteAll(const Kubectl& kubectl, const std::string& job, bool at_once) {
-  ASSIGN_OR_RETURN(const std::string names, kubectl.Run(PodNamesCall(job)));
-  return DeleteAll(kubectl, job, static_cast<size_t>(std::count(names.begin(), names.end(), '\n')), at_once);
+// Returns all pods of these jobs.
+absl::StatusOr<std::vector<PodFacts>> PodsOf(const Kubectl& kubectl, const std::string& name_space,
+                                             const std::vector<std::string>& jobs) {
+  std::vector<PodFacts> pods;
+  std::string next;
+  do {
+    ASSIGN_OR_RETURN(const std::string list, kubectl.Run(PodPageCall(name_space, jobs, next)));
+    ASSIGN_OR_RETURN(PodPage page, ParsePods(list));
+    std::move(page.pods.begin(), page.pods.end(), std::back_inserter(pods));
+    next = std::move(page.next);
+  } while (!next.empty());
+  return pods;
 }
 
 // The refusals of JobEngine::Submit.
@@ -145,7 +155,7 @@ absl::StatusOr<std::string> KubernetesJobs::Submit(const std::string& script, co
     return AsRefusal(kubectl_, text, checked);
   const auto made = Make(kubectl_, job);
   if (made.ok()) return made;
-  const absl::Status deleted = DeleteAll(kubectl_, job.name, ObjectsIn(text), /*at_once=*/true);
+  const absl::Status deleted = DeleteObjects(kubectl_, job.name, ObjectsIn(text), /*at_once=*/true);
   const absl::Status refusal = AsRefusal(kubectl_, text, made.status());
   if (deleted.ok()) return refusal;
   // The pod owns the others.
@@ -172,11 +182,8 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
     const std::vector<std::string> some(
         ids.begin() + static_cast<std::ptrdiff_t>(begin),
         ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), begin + kJobsInSelector)));
-    const std::string selector = absl::StrCat("--selector=", kJobLabel, " in (", absl::StrJoin(some, ","), ")");
-    ASSIGN_OR_RETURN(const std::string list,
-                     kubectl_.Run({"get", "pods", selector, "--output=json"}, "", kPodLookPatience));
-    ASSIGN_OR_RETURN(const std::vector<PodFacts> parsed, ParsePods(list));
-    pods.insert(pods.end(), parsed.begin(), parsed.end());
+    ASSIGN_OR_RETURN(const std::vector<PodFacts> theirs, PodsOf(kubectl_, NameSpace(), some));
+    pods.insert(pods.end(), theirs.begin(), theirs.end());
   }
   images_.SteadyWords(pods);
   for (const auto& [job, its] : NewsOfPods(pods)) news[job] = its;
@@ -191,12 +198,29 @@ absl::StatusOr<std::map<std::string, JobNews>> KubernetesJobs::Look(const std::v
   return news;
 }
 
+// The namespace is part of what the API is asked. Without a context kubectl takes that of the pod it is in.
+std::string KubernetesJobs::NameSpace() const {
+  if (!kubectl_.place().name_space.empty()) return kubectl_.place().name_space;
+  const auto api = ClusterApiOfPod(environment_);
+  if (!api.ok()) return "default";
+  constexpr char kFirst[] = "POD_NAMESPACE=";
+  for (const std::string& variable : environment_)
+    if (absl::StartsWith(variable, kFirst) && variable.size() > sizeof kFirst - 1)
+      return variable.substr(sizeof kFirst - 1);
+  return api->name_space;
+}
+
+absl::Status KubernetesJobs::DeleteAll(const std::string& job, bool at_once) const {
+  ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, PodsOf(kubectl_, NameSpace(), {job}));
+  return DeleteObjects(kubectl_, job, pods.size(), at_once);
+}
+
 // The list of pods of a namespace that isn't there is an empty one.
 std::string KubernetesJobs::WhyNoPods() const {
   const std::string& name = kubectl_.place().name_space;
   if (name.empty()) return "";
   const absl::Status asked =
-      kubectl_.Run({"get", absl::StrCat("namespaces/", name), "--output=name"}, "", kPodLookPatience).status();
+      kubectl_.Run({"get", absl::StrCat("namespaces/", name), "--output=name"}, "", kLookPatience).status();
   const std::string gone = absl::StrCat("there is no namespace '", name, "'");
   return absl::StartsWith(asked.message(), gone) ? gone : "";
 }
@@ -241,12 +265,12 @@ absl::Status KubernetesJobs::RunBesideSupervisor(const std::string& id, const st
 
 absl::Status KubernetesJobs::End(const std::string& id, JobEnd how) {
   RETURN_IF_ERROR(kubectl_.CheckSamePlace());
-  if (how == JobEnd::kGiveBack) return DeleteAll(kubectl_, id, /*at_once=*/true);
+  if (how == JobEnd::kGiveBack) return DeleteAll(id, /*at_once=*/true);
   if (how == JobEnd::kCancel) {
     // Otherwise the supervisor would take the deletion of its pod for an eviction. One that can't hear it doesn't run.
     static_cast<void>(RunBesideSupervisor(id, NoteProgram(), kTellPatience));
     cancelled_.insert(id);
-    return DeleteAll(kubectl_, id, /*at_once=*/false);
+    return DeleteAll(id, /*at_once=*/false);
   }
   const absl::Status asked = RunBesideSupervisor(id, AskProgram(), kAskPatience);
   return HasEndedBy(asked, id) ? absl::OkStatus() : asked;

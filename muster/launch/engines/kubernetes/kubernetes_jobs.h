@@ -56,6 +56,9 @@ class KubernetesJobs final : public JobEngine {
 
  private:
   void NoteIfLate(const PodFacts& supervisor, JobNews& news);
+  std::string NameSpace() const;
+  // Deletes a job that may have any number of pods.
+  absl::Status DeleteAll(const std::string& job, bool at_once) const;
   // Returns why a job has no pods; "": unknown.
   std::string WhyNoPods() const;
   void NoteCancellation(const std::string& id, JobNews& news);

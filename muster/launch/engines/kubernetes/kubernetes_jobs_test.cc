@@ -26,9 +26,12 @@ constexpr char kUsual[] = R"sh(
 case $all in
   "auth can-i"*) echo yes;;
   "create --output=json"*) echo '{"kind": "Pod", "metadata": {"uid": "11111111-2222-3333-4444-555555555555"}}';;
+  "get --raw="*) echo '{"items": []}';;
   "api-resources"*) echo podgroups.scheduling.volcano.sh;;
 esac
 )sh";
+
+constexpr char kPods[] = "/api/v1/namespaces/team/pods?limit=500&labelSelector=";
 
 class KubernetesJobsTest : public ::testing::Test {
  protected:
@@ -230,13 +233,36 @@ TEST_F(KubernetesJobsTest, NewsOfJobsAndOfThoseThatNobodyKnows) {
   EXPECT_EQ(news->at("a").phase, JobPhase::kRuns);
   EXPECT_EQ(news->at("b").phase, JobPhase::kUnknown);
   EXPECT_EQ(news->at("b").text, "");
-  EXPECT_EQ(Asked(), "get pods --selector=muster/job in (a,b) --output=json\nget namespaces/team --output=name\n");
+  EXPECT_EQ(Asked(), absl::StrCat("get --raw=", kPods, "muster%2fjob%20in%20%28a%2cb%29\n",
+                                  "get namespaces/team --output=name\n"));
   Program("echo 'Unable to connect to the server' >&2; exit 1");
   EXPECT_TRUE(absl::IsUnavailable(jobs.Look({"a"}).status()));
 }
 
+// However many pods there are, kubectl and muster hold a page of them, and each page has the same patience.
+TEST_F(KubernetesJobsTest, PodsAreReadInPagesToTheLast) {
+  Program("case $all in *continue=two) cat two;; *continue=three) cat three;; get*) cat one;; esac; exit");
+  const auto page = [](const std::string& next, const std::string& part, const std::string& host,
+                       const std::string& phase) {
+    return absl::StrCat(R"({"metadata": {"continue": ")", next, R"("}, "items": [{"metadata": {"labels": {)",
+                        R"("muster/job": "a", "muster/part": ")", part, R"(", "muster/host": ")", host,
+                        R"("}}, "status": {"phase": ")", phase, R"("}}]})");
+  };
+  scratch_.Write("one", page("two", "supervisor", "supervisor", "Running"));
+  scratch_.Write("two", page("three", "agent", "h0", "Running"));
+  scratch_.Write("three", page("", "agent", "h1", "Pending"));
+  EXPECT_EQ(Jobs().Look({"a"})->at("a").text, "2 of 3 pods run; h1: not scheduled yet");
+  const std::vector<std::string> asked = absl::StrSplit(Asked(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(asked, SizeIs(3));
+  // Nothing follows from a part of the pods: the next look begins anew.
+  Program(
+      "case $all in *continue=two) echo 'Error from server (Expired): The provided continue parameter is too old' >&2; "
+      "exit 1;; get*) cat one; exit;; esac");
+  EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"a"}).status()));
+}
+
 TEST_F(KubernetesJobsTest, ANamespaceThatIsGoneIsTheReason) {
-  Program("case $all in 'get pods'*) echo '{\"items\": []}';; get*) cat said >&2; exit 1;; esac");
+  Program("case $all in 'get --raw='*) echo '{\"items\": []}';; get*) cat said >&2; exit 1;; esac");
   scratch_.Write("said", "Error from server (NotFound): namespaces \"team\" not found");
   const JobNews news = Jobs().Look({"a"})->at("a");
   EXPECT_EQ(news.phase, JobPhase::kUnknown);
@@ -257,6 +283,8 @@ esac
   KubernetesJobs jobs(KubernetesPlace{.kubectl = scratch_ / "kubectl"}.text(), {"PATH=/usr/bin:/bin"});
   scratch_.Write("job.sh", jobs.Script(Request()));
   EXPECT_EQ(jobs.Look({"a"})->at("a").phase, JobPhase::kUnknown);
+  EXPECT_THAT(Asked(), HasSubstr("get --raw=/api/v1/namespaces/default/pods?"))
+      << "as kubectl itself, outside of a pod";
   EXPECT_EQ(jobs.End("a", JobEnd::kGiveBack), absl::OkStatus());
   scratch_.Write("context", "elsewhere");
   scratch_.Write("words", "");
@@ -365,7 +393,7 @@ TEST_F(KubernetesJobsTest, IsAskedToEndOrTakenAway) {
   EXPECT_EQ(Asked(),
             "exec a --container=muster -- sh -c : >/muster/asked; kill -USR1 \"$(cat /muster/pid)\"\n"
             "exec a --container=muster -- sh -c : >/muster/asked\n"
-            "get pods --selector=muster/job=a --output=name\n"
+            "get --raw=/api/v1/namespaces/team/pods?limit=500&labelSelector=muster%2fjob%20in%20%28a%29\n"
             "delete pods --selector=muster/job=a --ignore-not-found --wait=false\n"
             "delete services/a secrets/a --ignore-not-found --wait=false\n");
   Program("echo 'Error from server (NotFound): pods \"a\" not found' >&2; exit 1");

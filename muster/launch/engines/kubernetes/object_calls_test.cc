@@ -44,12 +44,23 @@ TEST(ObjectCallsTest, SayWhatIsMadeAndTakenAway) {
   const KubectlCall created = CreateCall("a: b\n", "json");
   EXPECT_THAT(created.words, ElementsAre("create", "--output=json", "--filename=-"));
   EXPECT_EQ(created.input, "a: b\n");
-  EXPECT_THAT(PodNamesCall("a").words, ElementsAre("get", "pods", "--selector=muster/job=a", "--output=name"));
   const std::vector<KubectlCall> deleted = DeleteCalls("a", 3, /*at_once=*/false);
   ASSERT_THAT(deleted, SizeIs(2));
   EXPECT_THAT(deleted[0].words,
               ElementsAre("delete", "pods", "--selector=muster/job=a", "--ignore-not-found", "--wait=false"));
   EXPECT_THAT(deleted[1].words, ElementsAre("delete", "services/a", "secrets/a", "--ignore-not-found", "--wait=false"));
+}
+
+TEST(ObjectCallsTest, PodsAreReadInPagesWhichHaveTheSamePatienceEach) {
+  const KubectlCall first = PodPageCall("team", {"a-1", "b"}, "");
+  EXPECT_THAT(first.words, ElementsAre("get",
+                                       "--raw=/api/v1/namespaces/team/pods?limit=500&labelSelector="
+                                       "muster%2fjob%20in%20%28a-1%2cb%29"));
+  EXPECT_EQ(first.patience, absl::Seconds(10));
+  EXPECT_THAT(PodPageCall("team", {"a"}, "x/+=_-").words,
+              ElementsAre("get",
+                          "--raw=/api/v1/namespaces/team/pods?limit=500&labelSelector=muster%2fjob%20in%20%28a%29"
+                          "&continue=x%2f%2b%3d_-"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/engines/kubernetes/cluster_api.h"
+#include "muster/launch/engines/kubernetes/pod_job.h"
 #include "muster/launch/engines/kubernetes/pod_news.h"
 #include "muster/launch/engines/kubernetes/pod_variables.h"
 
@@ -19,12 +20,13 @@ absl::StatusOr<JobNews> AskApiAboutOwnPod(const std::vector<std::string>& enviro
   ASSIGN_OR_RETURN(const PodVariables own, ReadPodVariables(environment));
   if (!own.may_ask_api) return absl::PermissionDeniedError("the job has no service account");
   ASSIGN_OR_RETURN(const ClusterApi api, ClusterApiOfPod(environment));
-  // The label's slash and equals sign as a query has them.
-  const std::string path =
-      absl::StrCat("/api/v1/namespaces/", api.name_space, "/pods?labelSelector=muster%2Fjob%3D", own.job);
+  // Both labels' slashes and equals signs, and the comma, as a query has them. The other pods, which may be thousands,
+  // say nothing about this one.
+  const std::string path = absl::StrCat("/api/v1/namespaces/", api.name_space, "/pods?labelSelector=muster%2Fjob%3D",
+                                        own.job, "%2Cmuster%2Fpart%3D", kSupervisorPart);
   ASSIGN_OR_RETURN(const std::string list, CallClusterApi(api, {.path = path}, kOwnPodPatience));
-  ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
-  return NewsOfPods(pods)[own.job];
+  ASSIGN_OR_RETURN(const PodPage page, ParsePods(list));
+  return NewsOfPods(page.pods)[own.job];
 }
 
 }  // namespace

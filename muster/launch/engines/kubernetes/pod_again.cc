@@ -33,7 +33,8 @@ int MostAgain(const OrderedJson& list) {
 
 absl::StatusOr<std::optional<OrderedJson>> PodInThePlaceOf(std::string_view list, std::string_view pattern,
                                                            const std::string& host) {
-  ASSIGN_OR_RETURN(const std::vector<PodFacts> pods, ParsePods(list));
+  ASSIGN_OR_RETURN(const PodPage page, ParsePods(list));
+  const std::vector<PodFacts>& pods = page.pods;
   const auto is_alive = [](const PodFacts& pod) {
     return pod.phase != JobPhase::kEnded && !pod.being_deleted && !pod.lost;
   };

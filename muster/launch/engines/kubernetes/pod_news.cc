@@ -235,13 +235,13 @@ JobNews NewsOf(const std::vector<const PodFacts*>& pods) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list) {
+absl::StatusOr<PodPage> ParsePods(std::string_view list) {
   const Json parsed = Json::parse(list, nullptr, /*allow_exceptions=*/false);
   const Json& items = At(parsed, "items");
   if (!items.is_array()) return absl::UnavailableError("kubectl has answered something else than a list of pods");
-  std::vector<PodFacts> pods;
-  for (const Json& item : items) pods.push_back(FactsOf(item));
-  return pods;
+  PodPage page{.pods = {}, .next = TextAt(At(parsed, "metadata"), "continue")};
+  for (const Json& item : items) page.pods.push_back(FactsOf(item));
+  return page;
 }
 
 void ImageTroubles::SteadyWords(std::vector<PodFacts>& pods) {

@@ -1,4 +1,4 @@
-// What Kubernetes says of a job's pods: `kubectl get pods -o json`. Pure, thread-safe.
+// What Kubernetes says of a job's pods: lists of the API, as JSON. Pure, thread-safe.
 #pragma once
 
 #include <map>
@@ -31,8 +31,13 @@ struct PodFacts {
   std::string text;  // why it waits, or how it has ended: "Unschedulable: 0/3 nodes are available…"
 };
 
-// Unavailable: it isn't such a list.
-absl::StatusOr<std::vector<PodFacts>> ParsePods(std::string_view list);
+struct PodPage {
+  std::vector<PodFacts> pods;
+  std::string next;  // where the next page begins; "": this is the last
+};
+
+// Unavailable: it isn't a list of pods.
+absl::StatusOr<PodPage> ParsePods(std::string_view list);
 
 // Pods that can't pull their images are described by a failed pull, which says why, and by the pause before the next
 // one, which mostly doesn't. Gives each pod the words that say most of those that it has had since its image is

@@ -51,7 +51,7 @@ constexpr char kSucceeded[] = R"({"phase": "Succeeded", "containerStatuses": [{"
 JobNews News(const std::vector<std::string>& pods) {
   const auto parsed = ParsePods(absl::StrCat(R"({"items": [)", absl::StrJoin(pods, ","), "]}"));
   EXPECT_TRUE(parsed.ok()) << parsed.status();
-  return NewsOfPods(*parsed)["j"];
+  return NewsOfPods(parsed->pods)["j"];
 }
 
 TEST(PodNewsTest, AJobWaitsForItsFirstPodsAndSaysWhy) {
@@ -98,7 +98,7 @@ TEST(PodNewsTest, WhatOnlyAPersonChangesIsStuck) {
 TEST(PodNewsTest, WhyAnImageIsMissingStaysWhileItIsTriedAgain) {
   ImageTroubles troubles;
   const auto look = [&troubles](const std::vector<std::string>& listed) {
-    auto pods = *ParsePods(absl::StrCat(R"({"items": [)", absl::StrJoin(listed, ","), "]}"));
+    auto pods = ParsePods(absl::StrCat(R"({"items": [)", absl::StrJoin(listed, ","), "]}"))->pods;
     troubles.SteadyWords(pods);
     return NewsOfPods(pods)["j"];
   };
@@ -160,6 +160,14 @@ TEST(PodNewsTest, ADeletedSupervisorIsACancellationAndAnEvictedOneIsNot) {
   EXPECT_EQ(gone.phase, JobPhase::kEnded);
   EXPECT_FALSE(gone.cancelled) << "it may have been drained";
   EXPECT_TRUE(gone.taken_away);
+}
+
+TEST(PodNewsTest, APageSaysWhereTheNextOneBegins) {
+  const auto page = ParsePods(R"({"metadata": {"continue": "abc="}, "items": [{}, {}]})");
+  EXPECT_EQ(page->next, "abc=");
+  EXPECT_THAT(page->pods, ::testing::SizeIs(2));
+  EXPECT_EQ(ParsePods(R"({"metadata": {"continue": ""}, "items": []})")->next, "");
+  EXPECT_EQ(ParsePods(R"({"items": []})")->next, "");
 }
 
 TEST(PodNewsTest, AnythingElseIsAnError) {

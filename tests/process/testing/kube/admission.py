@@ -14,6 +14,9 @@ LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 WRONG_NAME = ("a lowercase RFC 1123 {} must consist of lower case alphanumeric characters, '-'{}, and must start and end "
               "with an alphanumeric character")
 OF_ONE_LABEL = ("namespaces", "services")
+KUEUE = "kueue.x-k8s.io/"
+GATE, MANAGED = KUEUE + "admission", KUEUE + "managed"
+QUEUE, GROUP, COUNT = KUEUE + "queue-name", KUEUE + "pod-group-name", KUEUE + "pod-group-total-count"
 AWAY = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
@@ -111,6 +114,17 @@ def check_pod_spec(resource, name, spec, where="spec"):
                                                   WRONG_NAME.format("label", "")))
 
 
+def _admit_to_kueue(cluster, resource, pod):
+    """Gates a new pod of a queue, as kueue's webhook does; that one also keeps it by a finalizer. gangs.py takes the gate away."""
+    labels, counted = pod["metadata"].get("labels") or {}, COUNT in (pod["metadata"].get("annotations") or {})
+    if "kueue" not in cluster.faults()["apis"] or QUEUE not in labels:
+        return
+    if (GROUP in labels) != counted:
+        raise errors.forbidden(resource, pod["metadata"]["name"], f"both the '{COUNT}' annotation and the '{GROUP}' label should be set")
+    labels[MANAGED] = "true"
+    pod["spec"]["schedulingGates"] = [*(pod["spec"].get("schedulingGates") or []), {"name": GATE}]
+
+
 def admit_pod(cluster, resource, pod):
     namespace, name, spec = pod["metadata"]["namespace"], pod["metadata"]["name"], pod.setdefault("spec", {})
     pod_defaults(spec)
@@ -134,6 +148,7 @@ def admit_pod(cluster, resource, pod):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute",
                                 "tolerationSeconds": int(cluster.settings.node_eviction_s)})
     pod["status"] = {"phase": "Pending", "qosClass": _quality(spec)}
+    _admit_to_kueue(cluster, resource, pod)
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
                                         "message": "Scheduling is blocked due to non-empty scheduling gates"}]

@@ -1,5 +1,6 @@
 """The API as HTTPS: who calls, which object a path means, lists, watches, and what goes on to a node (logs, exec)."""
 
+import base64
 import fnmatch
 import http.server
 import json
@@ -53,6 +54,11 @@ def target_of(path, known):
     if resource is None or len(parts) > 3:
         return None
     return Target(resource, namespace, parts[1] if len(parts) > 1 else "", parts[2] if len(parts) > 2 else "")
+
+
+def _place_of(value):
+    """Orders objects as lists do."""
+    return value["metadata"].get("namespace", "") + "\0" + value["metadata"]["name"]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -220,13 +226,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         values = self.cluster.store.list(target.resource.key, target.namespace or None)
         return [value for value in values if self._matcher()(value)]
 
+    def _page(self, values):
+        """Returns those of a list that the query's limit and continue ask for, and where the next page begins; "" is the end."""
+        last = base64.urlsafe_b64decode(self._query("continue")).decode()
+        rest = [value for value in values if _place_of(value) > last]
+        limit = int(self._query("limit") or 0)
+        if not limit or len(rest) <= limit:
+            return rest, ""
+        return rest[:limit], base64.urlsafe_b64encode(_place_of(rest[limit - 1]).encode()).decode()
+
     def _list(self, target):
         with self.cluster.store.locked():
             values, version = self._listed(target), str(self.cluster.store.version)
+        values, after = self._page(values)
+        meta = {"resourceVersion": version, **({"continue": after} if after else {})}
         if self._wants_table():
-            return self._send(200, tables.table(target.resource, values, version))
+            return self._send(200, dict(tables.table(target.resource, values, version), metadata=meta))
         return self._send(200, {"kind": target.resource.kind + "List", "apiVersion": target.resource.api_version,
-                                "metadata": {"resourceVersion": version}, "items": values})
+                                "metadata": meta, "items": values})
 
     def _create(self, target, dry_run):
         value = self._json_body()

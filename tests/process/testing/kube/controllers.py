@@ -8,6 +8,7 @@ import traceback
 
 import admission
 import cluster as clusters
+import gangs
 import job_controller
 import quantities
 import scheduler
@@ -33,7 +34,7 @@ class Controllers:
         version = 0
         turns = [self._scheduler.turn, self._jobs.turn, self._endpoints, self._orphans]
         if not self._cluster.is_real:
-            turns = [self._nodes, *turns, self._claims, self._namespaces, self._quotas]
+            turns = [self._nodes, gangs.Kueue(self._cluster).turn, *turns, self._claims, self._namespaces, self._quotas]
         while not self._cluster.ended.is_set():
             for turn in turns:
                 try:

@@ -66,7 +66,7 @@ BUILT_IN = (
     Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, verbs=("create",)),
 )
 
-# What a script switches on by one word: objects that are kept, and that nothing acts on.
+# What a script switches on by one word: objects that are kept. gangs.py acts on those of kueue, volcano and coscheduling.
 CUSTOM = {
     "jobset": (Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", True, (), ("status",)),),
     "volcano": (Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", True, ("vg",), ("status",)),

@@ -1,11 +1,12 @@
 """Gives pods to nodes, the one with most free processors first, or says why none will do, in the words of the real
-scheduler."""
+scheduler. Those of a group are bound all at once (gangs.py)."""
 
 import collections
 import decimal
 import fnmatch
 
 import cluster as clusters
+import gangs
 import quantities
 import selectors_of as selectors
 
@@ -40,6 +41,10 @@ def _is_wanted(pod, node):
     return not affinity or any(_node_term_holds(node, term) for term in affinity.get("nodeSelectorTerms") or [])
 
 
+def _waits(pod):
+    return not (pod["spec"].get("nodeName") or pod["spec"].get("schedulingGates") or pod["metadata"].get("deletionTimestamp"))
+
+
 def _domain_of(node, key):
     return (node["metadata"].get("labels") or {}).get(key)
 
@@ -50,26 +55,70 @@ class Scheduler:
 
     def turn(self):
         """Looks at every pod that waits."""
-        waiting = [pod for pod in self._cluster.store.list("pods") if not pod["spec"].get("nodeName")
-                   and pod["spec"].get("schedulerName") == "default-scheduler" and not pod["spec"].get("schedulingGates")
-                   and not pod["metadata"].get("deletionTimestamp")]
+        pods = self._cluster.store.list("pods")
         faults = self._cluster.faults()  # read behind the pods, as these are made once it is scripted what befalls them
         if faults["hold_scheduling"]:
             return
-        waiting.sort(key=lambda pod: -pod["spec"].get("priority", 0))
-        for pod in waiting:
-            self._place(pod, faults)
+        groups = {}
+        for pod in sorted(filter(_waits, pods), key=lambda one: -one["spec"].get("priority", 0)):
+            kind = gangs.kind_of(pod, faults.get("apis", ()))
+            name = kind and kind.group_of(pod)
+            if name:
+                groups.setdefault((kind, pod["metadata"]["namespace"], name), []).append(pod)
+            elif kind or pod["spec"].get("schedulerName") == "default-scheduler":
+                self._place(pod, faults)
+        for (kind, namespace, name), waiting in groups.items():
+            self._place_gang(kind, namespace, name, waiting, faults)
 
     def _place(self, pod, faults):
-        name = pod["metadata"]["name"]
+        node, why_not = self._find(pod, faults, self._placed())
+        if node is None:
+            return self._refuse(pod, why_not)
+        return self._bind(pod, node)
+
+    def _place_gang(self, kind, namespace, name, waiting, faults):
+        """Binds the pods of a group once as many as its minMember have a node, together with those that have been bound before."""
+        group = self._cluster.store.get(kind.resource, namespace, name)
+        if group is None:
+            for pod in waiting if kind.missing else []:
+                self._refuse(pod, kind.missing)
+            return
+        placed, least = self._placed(), group["spec"].get("minMember", 1)
+        bound = sum(kind.group_of(one) == name and one["metadata"]["namespace"] == namespace for one in placed)
+        if len(waiting) + bound < least:
+            for pod in waiting:
+                self._refuse(pod, kind.too_few.format(name=pod["metadata"]["name"], count=len(waiting) + bound, least=least))
+            return
+        found, short = [], []
+        for pod in waiting:
+            node, why_not = self._find(pod, faults, placed)
+            if node is None:
+                short.append((pod, why_not))
+            else:
+                found.append((pod, node))
+                placed.append(dict(pod, spec=dict(pod["spec"], nodeName=node)))
+        is_enough = len(found) + bound >= least
+        for pod, node in found:
+            if is_enough:
+                self._bind(pod, node)
+            else:
+                self._refuse(pod, kind.held.format(short=len(short), count=len(waiting), least=least))
+        for pod, why_not in short:
+            self._refuse(pod, why_not)
+        self._cluster.change_status(kind.resource, group, lambda status: status.update(phase=kind.phases[is_enough]))
+
+    def _placed(self):
+        return [one for one in self._cluster.store.list("pods") if one["spec"].get("nodeName") and not quantities.is_over(one)]
+
+    def _find(self, pod, faults, pods):
+        """Returns a node beside these pods, or None and why there is none."""
         for pattern, message in faults["unschedulable"].items():
-            if fnmatch.fnmatchcase(name, pattern):
-                return self._refuse(pod, message)
+            if fnmatch.fnmatchcase(pod["metadata"]["name"], pattern):
+                return None, message
         nodes = self._cluster.store.list("nodes")
-        pods = [one for one in self._cluster.store.list("pods") if one["spec"].get("nodeName") and not quantities.is_over(one)]
         why_not = self._claims(pod)
         if why_not:
-            return self._refuse(pod, f"0/{len(nodes)} nodes are available: {len(nodes)} {why_not}.")
+            return None, f"0/{len(nodes)} nodes are available: {len(nodes)} {why_not}."
         reasons, best = collections.Counter(), None
         for node in nodes:
             free, why = self._look(pod, node, nodes, pods)
@@ -78,9 +127,8 @@ class Scheduler:
                 best = (free, node["metadata"]["name"])
         if best is None:
             listed = ", ".join(f"{count} {why}" for why, count in sorted(reasons.items()))
-            return self._refuse(pod, f"0/{len(nodes)} nodes are available: {listed}." if nodes else "no nodes available to "
-                                "schedule pods")
-        return self._bind(pod, best[1])
+            return None, f"0/{len(nodes)} nodes are available: {listed}." if nodes else "no nodes available to schedule pods"
+        return best[1], ""
 
     def _look(self, pod, node, nodes, pods):
         """Returns the node's free processors, and why it won't do."""

@@ -176,7 +176,7 @@ absl::Status Kubectl::ErrorOf(const std::string& said) const {
                                                      "; ask for less, or wait until other jobs have ended"));
   // The API or what it asks, as a webhook or etcd, has failed: the same may be taken the next time.
   if (HasOneOf(said, {"(InternalError)", "(Conflict)", "(TooManyRequests)", "(Timeout)", "(ServerTimeout)",
-                      "(ServiceUnavailable)", "the object has been modified", "internal error occurred",
+                      "(ServiceUnavailable)", "(Expired)", "the object has been modified", "internal error occurred",
                       "an error on the server", "unable to return a response in the time allotted",
                       "unable to handle the request", "too many requests", "etcdserver", "no leader",
                       "connection reset", "client connection lost", "unexpected eof", "deadline exceeded"}))
