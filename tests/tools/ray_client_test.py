@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
 from unittest import mock
 
@@ -183,6 +184,13 @@ class ClientTest(unittest.TestCase):
         self.assertFalse(ray_client.Dashboard.takes("https://h1:8265"))
         self.set_environment({"RAY_AUTH_MODE": "k8s"})
         self.assertFalse(ray_client.Dashboard.takes("http://h1:8265"))
+
+    def test_an_address_of_a_scheme_that_ray_does_not_know_is_wrong(self):
+        said = "Module: htp does not exist.\nThis module was parsed from address: htp://x"
+        jobs = types.SimpleNamespace(JobSubmissionClient=mock.Mock(side_effect=RuntimeError(said)))
+        ray = types.SimpleNamespace(__version__="2.60.0", job_submission=jobs)
+        with mock.patch.dict(sys.modules, {"ray": ray, "ray.job_submission": jobs}):
+            self.assertEqual(self.failure("version", "htp://x"), ("unreachable", said.replace("\n", " ")))
 
 
 if __name__ == "__main__":

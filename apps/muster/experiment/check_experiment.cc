@@ -7,13 +7,19 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/muster/terminal/own_environment.h"
+#include "muster/base/absl_view.h"
+#include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/experiment/experiment_hosts.h"
+#include "muster/launch/hosts/command_setting.h"
+#include "muster/launch/system/find_program.h"
 #include "muster/launch/system/shell_word.h"
 
 namespace muster {
@@ -86,6 +92,22 @@ void FindMissingVolumes(const ExperimentFile& file, ExperimentCheck& check) {
   }
 }
 
+// Adds a line for each command that gets hosts whose program isn't here.
+void FindMissingPrograms(const CommandSetting& commands, ExperimentCheck& check) {
+  for (const CommandPart part : kCommandParts) {
+    const std::vector<std::string>& argv = commands.Of(part).argv;
+    if (argv.empty() || absl::StrContains(argv.front(), '{')) continue;
+    const std::string& name = argv.front();
+    const bool is_below = name.find('/') != std::string::npos && name.front() != '/';
+    const std::string path = std::filesystem::path(JoinPath(commands.folder, name)).lexically_normal().string();
+    const auto program = FindProgram(is_below ? path : name, OwnVariable("PATH"));
+    if (program.ok()) continue;
+    check.flags_help = false;
+    check.problems.push_back(
+        absl::StrCat("hosts_by: ", AbslView(Name(part)), ": ", std::string(program.status().message())));
+  }
+}
+
 // What hosts have isn't known before they are reached.
 void CheckOnHosts(const ExperimentFile& file, const SubmitOptions& options, ExperimentCheck& check) {
   const absl::StatusOr<HostPlan> plan = PlanHosts(file, options);
@@ -141,6 +163,7 @@ absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, cons
   if (check.missing.empty()) RETURN_IF_ERROR(CheckCommands(file, runs));
   ASSIGN_OR_RETURN(const ExperimentPlan plan, PlanToLookAt(file, runs.front(), options));
   if (options.hosts.is_elsewhere()) {
+    if (options.hosts.command.has_value()) FindMissingPrograms(*options.hosts.command, check);
     CheckOnHosts(file, options, check);
     return check;
   }
@@ -154,6 +177,22 @@ absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, cons
   }
   FindMissingVolumes(file, check);
   return check;
+}
+
+std::vector<std::string> UnknownParameters(const ExperimentFile& file, const ParameterValues& values) {
+  std::vector<std::string> known;
+  for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
+  for (const std::string& command : file.run) {
+    const auto names = TemplateNames(command);
+    if (names.ok()) known.insert(known.end(), names->begin(), names->end());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : values) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    lines.push_back(absl::StrCat("parameter '", name, "' is neither in ", file.name, " nor in its commands",
+                                 NearestHint(name, known), ": tasks only get it as an environment variable"));
+  }
+  return lines;
 }
 
 absl::Status StatusOf(const ExperimentCheck& check, const std::string& command,

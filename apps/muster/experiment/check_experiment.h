@@ -35,10 +35,13 @@ struct ExperimentCheck {
 
 // Finds every problem: no run at all, a `{{ name }}` without a value, a task that needs more than the machine has, more
 // GPUs for all tasks of a run together than it has, a version that this Python can't have, a missing volume; on hosts,
-// tasks that have no place, and a version that hosts don't have.
+// tasks that have no place, a version that hosts don't have, and commands of `hosts_by` whose program isn't here.
 // InvalidArgument: a variable that the file sets isn't the user's to set.
 absl::StatusOr<ExperimentCheck> CheckExperiment(const ExperimentFile& file, const std::vector<ParameterValues>& runs,
                                                 const SubmitOptions& options, const ExperimentHost& host);
+
+// Returns a line for each value that neither the file nor its commands have, which may be mistyped.
+std::vector<std::string> UnknownParameters(const ExperimentFile& file, const ParameterValues& values);
 
 // Returns InvalidArgument with a line for each problem, and one with the command that would run the experiment if there
 // is one: `command`, "muster train -f other.yml", with `parameters` (--param's NAME=VALUE) and what the check adds.

@@ -125,6 +125,18 @@ TEST(PlanTextTest, WhatFlagsForHostsPutOutOfEffectIsSaid) {
   row(of_same_name, "placement.master", "a", "riseml.yml:3");
 }
 
+TEST(PlanTextTest, AFlagOfTheJobPutsOnlyItsOwnKeyOutOfEffect) {
+  const ExperimentFile file =
+      FileOf("project: p\non: spark\nspark:\n  nodes: 2\n  address: yarn\ntrain:\n  framework: muster\n  run: x\n");
+  GivenValues given;
+  given.options.hosts.spark.emplace();
+  given.of_job = {"nodes=4", "conf.spark.yarn.queue=research"};
+  const std::string plan = PlanText(file, {{}}, given).value();
+  EXPECT_THAT(plan, ContainsRegex("\n  spark.nodes +4 +--spark, not riseml.yml:4\n"));
+  EXPECT_THAT(plan, ContainsRegex("\n  spark.address +yarn +riseml.yml:5\n"));
+  EXPECT_THAT(plan, ContainsRegex("\n  spark.conf.spark.yarn.queue +research +--spark\n"));
+}
+
 TEST(PlanTextTest, TheDefaultsOfOtherEnginesAreLeftOut) {
   const ExperimentFile file = FileOf("project: p\ntrain:\n  framework: muster\n  run: x\n");
   const auto engines_in = [&](const GivenValues& given) {

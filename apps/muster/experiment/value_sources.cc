@@ -57,7 +57,9 @@ class SourceRows {
     for (const KeyRow& key : section.keys) {
       const std::string name = absl::StrCat(path, path.empty() ? "" : ".", key.name);
       if (key.name == "parameters" && path == "train") {
-        AddParameters(name);
+        AddNamed(name, given_.parameters, "--param");
+      } else if (!given_.of_job.empty() && name == given_.options.hosts.job_engine()) {
+        AddNamed(name, given_.of_job, absl::StrCat("--", name));
       } else if (ShowsKeysOf(key, name)) {
         AddSection(ExperimentKeySection(key.forms[0].section), name);
       } else if (const auto source = HostSourceOf(name, file_, given_); source.has_value()) {
@@ -81,27 +83,31 @@ class SourceRows {
       if (IsAtOrBelow(value.path, path)) Add(value.path, secret ? kHidden : value.text, LineOf(value));
   }
 
-  // Those of the file, then those that only the command line has.
-  void AddParameters(const std::string& path) {
+  // The values below a key of the file, or those of `flag` ("NAME=VALUE") in their place; then those that only the flag
+  // has.
+  void AddNamed(const std::string& path, const std::vector<std::string>& values, const std::string& flag) {
     std::set<std::string> shown;
     for (const FileValue& value : file_.values) {
       if (!IsAtOrBelow(value.path, path)) continue;
-      const std::string* flag = nullptr;
+      const std::string* given = nullptr;
       std::string name = value.path;
-      for (const std::string& parameter : given_.parameters)
-        if (const std::string one = absl::StrCat(path, ".", NameIn(parameter)); IsAtOrBelow(value.path, one))
-          flag = &parameter, name = one;
-      if (flag == nullptr)
+      for (const std::string& text : values)
+        if (const std::string one = absl::StrCat(path, ".", NameIn(text)); IsAtOrBelow(value.path, one))
+          given = &text, name = one;
+      if (given == nullptr)
         Add(value.path, value.text, LineOf(value));
       else if (shown.insert(name).second)
-        Add(name, ValueIn(*flag), absl::StrCat("--param, not ", LineOf(value)));
+        Add(name, ValueIn(*given), absl::StrCat(flag, ", not ", LineOf(value)));
     }
-    for (const std::string& parameter : given_.parameters)
-      if (const std::string name = absl::StrCat(path, ".", NameIn(parameter)); shown.insert(name).second)
-        Add(name, ValueIn(parameter), "--param");
+    for (const std::string& text : values)
+      if (const std::string name = absl::StrCat(path, ".", NameIn(text)); shown.insert(name).second)
+        Add(name, ValueIn(text), flag);
   }
-  static std::string NameIn(const std::string& parameter) { return parameter.substr(0, parameter.find('=')); }
-  static std::string ValueIn(const std::string& parameter) { return parameter.substr(parameter.find('=') + 1); }
+  static std::string NameIn(const std::string& text) { return text.substr(0, text.find('=')); }
+  static std::string ValueIn(const std::string& text) {
+    const size_t equals = text.find('=');
+    return equals == std::string::npos ? "" : text.substr(equals + 1);
+  }
 
   void AddFlags() {
     Add("stop-grace", absl::StrCat(given_.options.stop_grace_seconds, " s"),

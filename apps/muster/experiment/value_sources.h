@@ -21,6 +21,7 @@ struct GivenValues {
   SubmitOptions options;
   bool stop_grace = false;                        // --stop-grace was given
   std::map<std::string, std::string> hosts = {};  // flags for hosts, by the file's key (GivenHostFlags)
+  std::vector<std::string> of_job = {};           // "NAME=VALUE" of --slurm, --ray, --spark or --kubernetes
   std::string code_limit = {};                    // of --code_limit
   std::vector<std::string> parameters;            // of --param: "NAME=VALUE"
   std::vector<std::string> environment;           // "NAME=VALUE"

@@ -68,9 +68,10 @@ absl::StatusOr<HostSetting> JobSettingOf(const std::string& engine, const HostFl
   for (const std::string& one : JobFlagsOf(engine, flags)) {
     const auto [name, value] = NameAndValue(one);
     // A name alone means something to Slurm, and a truth of Ray.
-    if (engine == kKubernetesEngine && one.find('=') == std::string::npos)
+    const bool needs_value = engine == kKubernetesEngine || engine == kSparkEngine;
+    if (needs_value && one.find('=') == std::string::npos)
       return absl::InvalidArgumentError(
-          absl::StrCat("--kubernetes ", one, ": has no value; accepted: --kubernetes ", one, "=VALUE"));
+          absl::StrCat("--", engine, " ", one, ": has no value; accepted: --", engine, " ", one, "=VALUE"));
     if (const absl::Status taken = TakeJobSetting(setting, name, value); !taken.ok())
       return absl::InvalidArgumentError(absl::StrCat("--", engine, " ", one, ": ", std::string(taken.message())));
   }

@@ -168,6 +168,8 @@ TEST(JobSettingTest, WhatDoesntFitIsSaid) {
   EXPECT_THAT(why_not({.on = "slurm", .ray = {"nodes=2"}}), HasSubstr("--ray: accepted with --on ray only"));
   EXPECT_THAT(why_not({.on = "ray", .spark = {"nodes=2"}}), HasSubstr("--spark: accepted with --on spark only"));
   EXPECT_THAT(why_not({.on = "slurm", .address = "h"}), HasSubstr("--address: accepted with --on spark and --on ray"));
+  EXPECT_THAT(why_not({.on = "spark", .spark = {"conf.spark.executor.memory"}}),
+              HasSubstr("has no value; accepted: --spark conf.spark.executor.memory=VALUE"));
   EXPECT_THAT(why_not({.on = "spark", .address = "two words"}), HasSubstr("--address: address is 'two words'"));
   EXPECT_THAT(why_not({.on = "ray", .hosts = "a"}), HasSubstr("--ray nodes=N says how many; accepted without --hosts"));
   EXPECT_THAT(why_not({.on = "ray", .ray = {"nodes=0"}}), HasSubstr("--ray nodes=0: nodes is '0'"));

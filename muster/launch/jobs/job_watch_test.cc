@@ -353,6 +353,19 @@ TEST_F(JobWatchTest, AGridEndsWithItsRuns) {
   EXPECT_EQ(Get(*registry_, {number, 0}).reason, "1 of 2 runs failed");
 }
 
+TEST_F(JobWatchTest, AKilledGridHasTheExitCodeOfAKilledRun) {
+  const int64_t number = Create(*registry_, Grid(2));
+  Put({number, 0}, {.engine = "slurm"});
+  for (const int run : {1, 2}) {
+    Put({number, run}, {.engine = "slurm", .id = std::to_string(run)});
+    engine_.news[std::to_string(run)] = {.phase = JobPhase::kEnded, .text = "CANCELLED", .cancelled = true};
+  }
+  Look();
+  Look();
+  EXPECT_EQ(Get(*registry_, {number, 0}).state, RunState::kKilled);
+  EXPECT_EQ(Get(*registry_, {number, 0}).exit_code, Get(*registry_, {number, 1}).exit_code);
+}
+
 TEST_F(JobWatchTest, AChainThatIsOverFreesTheLastRunOfAnother) {
   NewExperiment grid = Grid(5);
   grid.file_text = "project: toaster\ntrain: {framework: any, concurrency: 2, run: x}\n";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,8 @@
 
 namespace muster {
 namespace {
+
+constexpr int kExitOfKilledGrid = 128 + SIGTERM;
 
 // Returns the jobs of the next one's chain, "17:19". All of them, because one that is cancelled before it begins lets
 // the next begin beside the one before it; the last of a long chain will do.
@@ -182,7 +185,7 @@ absl::Status EndGridIfOver(const Home& home, Registry& registry, int64_t number)
     schedule.Stop();
   grid.state = schedule.state();
   grid.reason = schedule.reason();
-  grid.exit_code = grid.state == RunState::kFinished ? 0 : 1;
+  grid.exit_code = grid.state == RunState::kFinished ? 0 : grid.state == RunState::kKilled ? kExitOfKilledGrid : 1;
   return grid.state == RunState::kFinished
              ? registry.SetRun(grid)
              : registry.EndLost(id, {.state = grid.state, .reason = grid.reason, .exit_code = grid.exit_code});

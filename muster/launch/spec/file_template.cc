@@ -13,6 +13,9 @@ constexpr char kTemplateBegin[] = R"(# What `muster train` runs. All keys: `must
 
 project: PROJECT
 
+# Where the tasks run, unless on this machine: on hosts that ssh reaches (`muster train --help` has more places).
+#hosts: h1,h2
+
 train:
   # The framework of the program: muster, tensorflow, pytorch or any.
   framework: FRAMEWORK

@@ -51,6 +51,13 @@ TEST_F(ManifestCommandTest, SaysOnStderrWhatIsLost) {
   EXPECT_THAT(said.err, StartsWith("muster manifest: OUTPUT_DIR is /tmp/output in each container"));
 }
 
+TEST_F(ManifestCommandTest, AParameterThatNothingMentionsIsSaid) {
+  const Said said = RunMuster({"manifest", "--param", "rate=1", "--param", "rat=2"}, {.directory = folder_.path()});
+  EXPECT_EQ(said.exit_code, 0);
+  EXPECT_THAT(said.err, HasSubstr("muster manifest: parameter 'rat' is neither in muster.yml nor in its commands "
+                                  "(nearest: rate): tasks only get it as an environment variable\n"));
+}
+
 TEST_F(ManifestCommandTest, PrintsTheClusterOfAProgram) {
   const std::string text =
       Out({"--form=job", "--image=i", "--ps=1", "--workers=2", "--muster-ps", "--resources=cpus=2,mem=4GB", "--env=A=b",
@@ -68,6 +75,7 @@ TEST_F(ManifestCommandTest, MistakesSayWhatIsAccepted) {
   EXPECT_THAT(Mistake({"--param=rate=1", "--", "train"}), HasSubstr("--param: accepted without a PROGRAM"));
   EXPECT_THAT(Mistake({"--", "train"}), HasSubstr("no image; accepted: --image NAME"));
   EXPECT_THAT(Mistake({"digits"}), HasSubstr("put the program and its arguments after --"));
+  EXPECT_THAT(Mistake({"--imag=i"}), HasSubstr("\"--imag=i\": not a flag of muster manifest (nearest: --image)"));
   EXPECT_THAT(Mistake({"--image=i", "--resources=cpu=1", "--", "train"}), HasSubstr("\"cpu=1\"; accepted: cpus=N"));
 }
 

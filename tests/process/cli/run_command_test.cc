@@ -371,6 +371,16 @@ TEST(RunCommand, WrongUsageIsOneLineAndStartsNothing) {
   }
 }
 
+TEST(RunCommand, EachMistakeInAFileOfCommandsIsALine) {
+  const ScratchFolder scratch;
+  scratch.Write("commands.yml", "aquire: {argv: [./get]}\nstart: {argv: [./go, '{agent}']}\n");
+  MusterRun run({"--on", "command", "--hosts_by", scratch / "commands.yml", "--", "true"});
+  EXPECT_EQ(run.Wait(), 2);
+  EXPECT_THAT(run.err, HasSubstr("/commands.yml:1: acquire: is missing; accepted: {argv: [PROGRAM, WORDS]"));
+  EXPECT_THAT(run.err, HasSubstr("}\nmuster run: ")) << "the next one has a line of its own";
+  EXPECT_THAT(run.err, HasSubstr("/commands.yml:1: aquire: there is no such command (nearest: acquire)"));
+}
+
 // What Slurm sets in the shell of a job of two nodes. --dry-run asks Slurm nothing.
 const std::vector<std::pair<std::string, std::string>> kSlurmJob = {{"SLURM_JOB_ID", "17"},
                                                                     {"SLURM_JOB_NODELIST", "h[1-2]"}};

@@ -270,7 +270,7 @@ TEST_P(CommandEngineHosts, TheNextCommandGivesBackWhatAKilledSupervisorHeld) {
   EXPECT_EQ(train->Wait(), 137);
   EXPECT_EQ(Log(), "acquire\n");
   EXPECT_THAT(Muster({"status"}).err,
-              HasSubstr("muster: gave back the hosts of experiment 1, which was killed: ./release 17"));
+              HasSubstr("muster: gave back the hosts of experiment 1, which were still held: ./release 17"));
   EXPECT_THAT(Muster({"status"}).err, Not(HasSubstr("gave back")));
   EXPECT_EQ(Log(), "acquire\nrelease 17\n");
   EXPECT_THAT(Held(), IsEmpty());
@@ -413,6 +413,11 @@ TEST_P(CommandEngineHosts, MistakesAreFoundBeforeAnythingIsAskedFor) {
               HasSubstr("hosts_by.start.argv: has the placeholder {hots}, which there isn't (nearest: host)"));
   WriteOnCommands(1, "  framework: any\n  run: echo never\n");
   EXPECT_THAT(Mistake({"train", "--hosts", "h1,h2"}), HasSubstr("how many hosts acquire shall get"));
+  std::filesystem::remove(project() + "/state");
+  std::filesystem::permissions(project() + "/release", std::filesystem::perms::owner_read);
+  EXPECT_THAT(Mistake({"train"}),
+              AllOf(HasSubstr("hosts_by: state: program '" + project() + "/state' not found"),
+                    HasSubstr("hosts_by: release: program '" + project() + "/release' is not executable (chmod +x?)")));
   EXPECT_EQ(Log(), "");
 }
 

@@ -26,6 +26,7 @@ constexpr char kInitDescription[] = "Write a commented muster.yml as a start";
 constexpr char kInitFooter[] = R"(
 Examples:
   muster init                              for a program of any kind, one task
+  muster init --framework muster           workers and parameter servers of muster
   muster init --framework tensorflow       workers and a parameter server, which find each other by TF_CONFIG
   muster init --framework pytorch          processes that find each other as under torchrun
   muster init && muster train

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "apps/muster/commands/command_table.h"
+#include "apps/muster/experiment/check_experiment.h"
 #include "apps/muster/experiment/experiment_command.h"
 #include "apps/muster/experiment/experiment_folder.h"
 #include "apps/muster/terminal/own_environment.h"
@@ -62,7 +63,7 @@ Examples:
   muster manifest --form job --claim results:/results --param learning-rate=0.1 > digits.yaml
   muster manifest --form tfjob --namespace team --label kueue.x-k8s.io/queue-name=gpus > digits.yaml
   muster manifest --image me/digits:1 --ps 2 --workers 4 --chief 1 --resources cpus=4,mem=8GB,gpus=1 \
-    --ps_resources cpus=2,mem=4GB --claim models:/models --model_dir /models/digits -- digits --epochs 3
+    --ps_resources cpus=2,mem=4GB --claim models:/models --model_dir /models/digits -- digits --steps 300
   kubectl get pods -l app.kubernetes.io/instance=digits
   kubectl logs -f -l app.kubernetes.io/instance=digits --prefix --max-log-requests 20
 
@@ -239,19 +240,29 @@ absl::Status TakeExperiment(const ManifestFlags& flags, ManifestRequest& request
     return absl::InvalidArgumentError(absl::StrCat(folder.name, ": its parameters make ", runs.size(),
                                                    " runs, a manifest is one; accepted: one value of each, as with "
                                                    "--param NAME=VALUE"));
+  for (std::string& unknown : UnknownParameters(folder.file, runs.front())) notes.push_back(std::move(unknown));
   request.name = flags.name.value_or(DnsLabelOf(folder.file.project));
   RETURN_IF_ERROR(TakeFile(folder.file, runs.front(), request));
   for (std::string& note : NotesOfFile(folder.file, request)) notes.push_back(std::move(note));
   return absl::OkStatus();
 }
 
-// Returns PROGRAM with its arguments, which stand behind "--"; empty: there is none.
-absl::StatusOr<std::vector<std::string>> ProgramBehind(std::vector<std::string> remaining) {
+std::vector<std::string> FlagsOf(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// Returns PROGRAM with its arguments, which stand behind "--"; empty: there is none. `flags`: those of the command.
+absl::StatusOr<std::vector<std::string>> ProgramBehind(std::vector<std::string> remaining,
+                                                       const std::vector<std::string>& flags) {
   if (remaining.empty()) return remaining;
   if (remaining.front() != "--")
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(remaining.front()),
-                                                   ": not a flag of muster manifest (see muster manifest --help); put "
-                                                   "the program and its arguments after --"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(remaining.front()), ": not a flag of muster manifest",
+                     NearestHint(remaining.front().substr(0, remaining.front().find('=')), flags),
+                     " (see muster manifest --help); put the program and its arguments after --"));
   remaining.erase(remaining.begin());
   if (remaining.empty()) return absl::InvalidArgumentError("no program behind --; accepted: -- PROGRAM [ARGUMENTS]");
   return remaining;
@@ -263,7 +274,7 @@ absl::StatusOr<std::string> Manifest(const ManifestFlags& flags, const CLI::App&
   ManifestRequest request = flags.request;
   RETURN_IF_ERROR(TakeForm(flags.form, request));
   RETURN_IF_ERROR(TakePods(flags, request));
-  ASSIGN_OR_RETURN(std::vector<std::string> program, ProgramBehind(command.remaining()));
+  ASSIGN_OR_RETURN(std::vector<std::string> program, ProgramBehind(command.remaining(), FlagsOf(command)));
   if (program.empty())
     RETURN_IF_ERROR(TakeExperiment(flags, request, notes));
   else

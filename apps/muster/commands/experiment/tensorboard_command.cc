@@ -122,6 +122,10 @@ absl::Status StartTensorboard(const TensorboardFlags& flags) {
                                                    ": accepted is an experiment or a run of a grid, here ",
                                                    name.id.ToString(), "; all its tasks share one OUTPUT_DIR"));
   ASSIGN_OR_RETURN(const std::string folder, FolderOf(*opened.registry, name.id));
+  if (folder.empty())
+    return absl::InvalidArgumentError(absl::StrCat("experiment ", name.id.ToString(),
+                                                   " has no OUTPUT_DIR, as none of its tasks has begun; muster status ",
+                                                   name.id.ToString(), " says why"));
   ASSIGN_OR_RETURN(FreePorts port, PortFor(flags.port));
   ASSIGN_OR_RETURN(const std::string program, FindTensorboard(*opened.registry, name.id, opened.home));
   opened.registry.reset();  // this process becomes TensorBoard

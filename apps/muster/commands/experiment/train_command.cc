@@ -30,7 +30,6 @@
 #include "apps/muster/terminal/shown_host.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
-#include "muster/base/text/nearest_name.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/launch/jobs/job_engines.h"
 #include "muster/launch/jobs/submit_job.h"
@@ -220,18 +219,19 @@ std::string CommandGiven(const TrainFlags& flags) {
 // Returns what flags say of keys of the file, for the table of --dry-run.
 std::map<std::string, std::string> GivenKeys(const TrainFlags& flags, const ExperimentFile& file) {
   std::map<std::string, std::string> given = GivenHostFlags(flags.hosts);
-  if (!flags.hosts.slurm.empty()) given["slurm"] = absl::StrJoin(flags.hosts.slurm, ", ");
-  if (!flags.hosts.ray.empty()) given["ray"] = absl::StrJoin(flags.hosts.ray, ", ");
-  if (!flags.hosts.kubernetes.empty()) given["kubernetes"] = absl::StrJoin(flags.hosts.kubernetes, ", ");
-  if (!flags.hosts.spark.empty()) given["spark"] = absl::StrJoin(flags.hosts.spark, ", ");
-  if (!flags.hosts.address.empty()) {
-    std::string& shown = given[flags.hosts.on.empty() ? file.hosts.on : flags.hosts.on];
-    absl::StrAppend(&shown, shown.empty() ? "" : ", ", "address=", flags.hosts.address);
-  }
   // A supervisor elsewhere has been told to do it itself; to the user it is that host.
   const std::string& shown = ShownHost();
   if (shown.empty() && !flags.supervisor.empty()) given["supervisor"] = flags.supervisor;
   if (!shown.empty() && shown != file.hosts.supervisor) given["supervisor"] = shown;
+  return given;
+}
+
+// Returns what flags say of the job, "NAME=VALUE" each. Those of other engines than the one that has it are refused.
+std::vector<std::string> GivenOfJob(const HostFlags& flags) {
+  std::vector<std::string> given;
+  for (const auto* values : {&flags.slurm, &flags.ray, &flags.spark, &flags.kubernetes})
+    given.insert(given.end(), values->begin(), values->end());
+  if (!flags.address.empty()) given.push_back(absl::StrCat("address=", flags.address));
   return given;
 }
 
@@ -315,23 +315,6 @@ absl::Status CheckFlags(TrainFlags& flags) {
   return absl::OkStatus();
 }
 
-// Warns of a parameter of the command line that neither the file nor its commands have, which may be mistyped.
-void WarnOfUnknown(const ExperimentFile& file, const ParameterValues& values) {
-  std::vector<std::string> known;
-  for (const ParameterSpec& parameter : file.parameters) known.push_back(parameter.name);
-  for (const std::string& command : file.run) {
-    const auto names = TemplateNames(command);
-    if (names.ok()) known.insert(known.end(), names->begin(), names->end());
-  }
-  for (const auto& [name, value] : values) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::fprintf(stderr,
-                 "muster train: parameter '%s' is neither in %s nor in its commands%s: tasks only get it as an "
-                 "environment variable\n",
-                 name.c_str(), file.name.c_str(), NearestHint(name, known).c_str());
-  }
-}
-
 // Another attempt keeps the values of the first one, even if the file has changed.
 void WarnOfOldValues(const ExperimentFile& file, const std::vector<ParameterValues>& runs, const TrainFlags& flags) {
   for (const ParameterSpec& parameter : file.parameters) {
@@ -371,7 +354,7 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
   order.experiment.options = options;
   ASSIGN_OR_RETURN(const std::unique_ptr<JobEngine> engine, JobEngineOf(options.hosts, OwnEnvironment()));
   ASSIGN_OR_RETURN(const std::string script, ScriptOfJob(*engine, order, {.number = 1}, "", 0));
-  std::printf("the job's script (as for experiment 1):\n%s", script.c_str());
+  std::printf("what %s is given (as for experiment 1):\n%s", engine->title().c_str(), script.c_str());
   const auto words = engine->WouldTake(script);
   if (!words.ok())
     return absl::InvalidArgumentError(
@@ -384,6 +367,15 @@ absl::StatusOr<int> ShowScript(const ExperimentFile& file, const SubmitOptions& 
 bool GetsCode(const HostSetting& hosts) {
   return !hosts.hosts.empty() || hosts.command.has_value() || hosts.ray.has_value() || hosts.spark.has_value() ||
          hosts.kubernetes.has_value();
+}
+
+// Returns what is wrong with the code that goes to each host. A dry run shows it.
+absl::Status CheckCode(const TrainFlags& flags, const FolderFile& folder) {
+  if (!GetsCode(flags.options.hosts)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ProjectFiles code,
+                   CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
+  if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Train(TrainFlags flags) {
@@ -419,19 +411,16 @@ absl::StatusOr<int> Train(TrainFlags flags) {
                                                       {.options = flags.options,
                                                        .stop_grace = flags.stop_grace.has_value(),
                                                        .hosts = GivenKeys(flags, folder.file),
+                                                       .of_job = GivenOfJob(flags.hosts),
                                                        .code_limit = flags.hosts.code_limit,
                                                        .parameters = flags.parameters,
                                                        .environment = OwnEnvironment()}));
     std::fputs(plan.c_str(), stdout);
   }
   RETURN_IF_ERROR(StatusOf(check, CommandGiven(flags), flags.parameters));
-  WarnOfUnknown(folder.file, experiment.runs.front());
-  // What hosts see nothing of goes to each of them.
-  if (GetsCode(flags.options.hosts)) {
-    ASSIGN_OR_RETURN(const ProjectFiles code,
-                     CodeForHosts(flags.hosts, folder.folder, {ReadEnvironment().home.value_or("")}));
-    if (flags.dry_run) std::fputs(CopyText(code).c_str(), stdout);
-  }
+  for (const std::string& unknown : UnknownParameters(folder.file, experiment.runs.front()))
+    std::fprintf(stderr, "muster train: %s\n", unknown.c_str());
+  RETURN_IF_ERROR(CheckCode(flags, folder));
   if (flags.dry_run) return !flags.options.hosts.job_engine().empty() ? ShowScript(folder.file, flags.options) : 0;
   if (!opened.has_value()) {
     ASSIGN_OR_RETURN(opened, OpenHome());

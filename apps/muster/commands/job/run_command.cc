@@ -464,19 +464,20 @@ absl::StatusOr<int> Run(RunFlags flags, const CLI::App& command) {
   return RunInForeground(request, options);
 }
 
+// A file of commands, or several hosts, may have several mistakes, one per line.
 int ReportLines(const absl::Status& status) {
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n'))
-    UsageError("run", absl::UnavailableError(line));
+    UsageError("run", absl::Status(status.code(), line));
   return kExitUsage;
 }
 
 int RunAndReport(const RunFlags& flags, const CLI::App& command) {
   const absl::StatusOr<int> code = Run(flags, command);
   if (code.ok()) return *code;
-  if (absl::IsUnavailable(code.status())) return ReportLines(code.status());
-  const int usage = UsageError("run", code.status());
-  const bool nothing_started = absl::IsInvalidArgument(code.status()) || absl::IsNotFound(code.status()) ||
-                               absl::IsPermissionDenied(code.status()) || absl::IsResourceExhausted(code.status());
+  const int usage = ReportLines(code.status());
+  const bool nothing_started = absl::IsUnavailable(code.status()) || absl::IsInvalidArgument(code.status()) ||
+                               absl::IsNotFound(code.status()) || absl::IsPermissionDenied(code.status()) ||
+                               absl::IsResourceExhausted(code.status());
   return nothing_started ? usage : 1;
 }
 

@@ -101,12 +101,12 @@ std::string GiveBackOne(const std::string& path, const std::vector<std::string>&
   const absl::Status released = RunRelease(held->setting, held->values, environment, clock, [](const std::string&) {});
   if (!released.ok())
     return absl::StrCat("the hosts of ", OneLine(held->who),
-                        ", which was killed, couldn't be given back: ", std::string(released.message()),
-                        "; the next command tries it again, without ", path, " none does");
+                        " couldn't be given back: ", std::string(released.message()),
+                        "; the next command of muster tries it again, until it works or ", path, " is removed");
   unlink(path.c_str());
   unlink((beginning + kHeldLockEnd).c_str());
   return HasRelease(held->setting, held->values)
-             ? absl::StrCat("gave back the hosts of ", OneLine(held->who), ", which was killed: ",
+             ? absl::StrCat("gave back the hosts of ", OneLine(held->who), ", which were still held: ",
                             TypedCommand(ExpandCommand(held->setting.release.argv, held->values)))
              : "";
 }

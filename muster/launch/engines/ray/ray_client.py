@@ -167,7 +167,12 @@ class RaysClient:
         except ImportError as error:
             raise Failure("no_ray", str(error)) from error
         check_version(ray.__version__, sys.executable)
-        self.client = JobSubmissionClient(address)
+        try:
+            self.client = JobSubmissionClient(address)
+        except RuntimeError as error:
+            if "parsed from address" not in str(error):
+                raise
+            raise Failure("unreachable", " ".join(str(error).split())) from error  # a scheme that Ray doesn't know
         self.own_version = ray.__version__
 
     def version(self):

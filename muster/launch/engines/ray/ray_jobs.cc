@@ -66,7 +66,8 @@ absl::Status ErrorOfRay(const std::string& kind, const std::string& text, const 
   if (kind == kLateClient)
     return absl::UnavailableError(
         absl::StrCat("Ray hasn't answered at ", place.address, " (", text, ")",
-                     submits ? "; it may have taken the job: `ray job list` with this address says so" : ""));
+                     submits ? "; it may have taken the job: `ray job list` with this address says so" : "",
+                     absl::StartsWith(place.address, "http") ? "" : "; is its dashboard at http://HOST:8265?"));
   if (kind == "refused") return absl::InvalidArgumentError(absl::StrCat("Ray refuses it: ", text));
   return absl::UnavailableError(absl::StrCat("Ray at ", place.address, ": ", text));
 }

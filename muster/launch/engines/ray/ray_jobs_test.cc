@@ -18,8 +18,9 @@ class RayJobsTest : public ::testing::Test {
     scratch_.Write("python", absl::StrCat("#!/bin/sh\necho \"$@\" >>", scratch_ / "words", "\n", script, "\n"));
     chmod((scratch_ / "python").c_str(), 0700);
   }
-  RayJobs Jobs(const std::vector<std::string>& environment = {"PATH=/usr/bin:/bin"}) const {
-    return RayJobs(absl::StrCat("http://h1:8265 ", scratch_ / "python"), environment);
+  RayJobs Jobs(const std::vector<std::string>& environment = {"PATH=/usr/bin:/bin"},
+               const std::string& address = "http://h1:8265") const {
+    return RayJobs(absl::StrCat(address, " ", scratch_ / "python"), environment);
   }
   std::string WhyNot() const { return std::string(Jobs().Look({"a"}).status().message()); }
 
@@ -72,6 +73,8 @@ TEST_F(RayJobsTest, EachErrorSaysWhatToDo) {
   EXPECT_TRUE(absl::IsNotFound(Jobs().Submit(scratch_ / "job.sh", "").status())) << "nothing was submitted";
   Python("echo '{\"error\": \"late\", \"text\": \"nothing within 2m\"}'; exit 1");
   EXPECT_EQ(WhyNot(), "Ray hasn't answered at http://h1:8265 (nothing within 2m)");
+  EXPECT_THAT(std::string(Jobs({"PATH=/usr/bin:/bin"}, "h1:6379").Look({"a"}).status().message()),
+              HasSubstr("(nothing within 2m); is its dashboard at http://HOST:8265?"));
   const absl::Status late = Jobs().Submit(scratch_ / "job.sh", "").status();
   EXPECT_TRUE(absl::IsUnavailable(late)) << late;
   EXPECT_THAT(std::string(late.message()), HasSubstr("(nothing within 2m); it may have taken the job"));
