@@ -101,6 +101,10 @@ class SettingsTest(unittest.TestCase):
                                                                "spark.yarn.queue=a b", "pyspark-shell"])
         self.assertEqual(spark_texts.secret_settings(wants),
                          {"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass"})
+        # Spark's own rule for what it doesn't show doesn't know these.
+        for name in ("spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", "spark.executorEnv.AWS_ACCESS_KEY_ID",
+                     "spark.hadoop.x.credential", "spark.executorEnv.API_KEY", "spark.ssl.passphrase"):
+            self.assertNotIn("s3cret", " ".join(spark_texts.submit_words(asked(conf={name: "s3cret"}), {})), name)
 
     def test_the_devices_of_a_host_are_hidden_from_a_job_that_asks_for_none(self):
         self.assertTrue(spark_texts.hides_gpus(asked()))
