@@ -31,6 +31,8 @@ class PlayedDashboard(http.server.BaseHTTPRequestHandler):
         self.server.asked.append((self.command, self.path, json.loads(body) if body else None, self.headers.get("Authorization")))
         status, text = self.server.answers.get((self.command, self.path), (404, "Job x does not exist"))
         self.send_response(status)
+        if status in (301, 302, 303, 307, 308):
+            self.send_header("Location", text)
         self.end_headers()
         self.wfile.write(text.encode())
 
@@ -155,6 +157,29 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(self.failure("version", "http://127.0.0.1:1"), ("unreachable", "[Errno 111] Connection refused"))
         self.assertEqual(self.failure("version", "http://no host")[0], "unreachable")
         self.assertEqual(self.failure("submit", "http://127.0.0.1:1", self.script())[0], "unreachable")
+
+    def test_a_redirect_is_said_and_not_followed(self):
+        # As that of a proxy from http to https: a job would seem to be submitted, and the token would go elsewhere.
+        self.answers("GET", "/elsewhere", 200, [])
+        for status in (301, 302, 303, 307, 308):
+            with self.subTest(status=status):
+                self.answers("POST", "/api/jobs/", status, f"{self.address}/elsewhere")
+                kind, text = self.failure("submit", self.address, self.script())
+                self.assertNotIn(("GET", "/elsewhere", None, None), self.server.asked)
+                self.assertIn(f"redirects to {self.address}/elsewhere", text)
+                self.assertEqual(kind, "failed")
+        self.answers("GET", "/api/version", 301, f"{self.address}/elsewhere")
+        self.assertEqual(self.failure("version", self.address)[0], "unreachable")
+
+    def test_an_answer_without_end_is_not_taken(self):
+        with mock.patch.object(ray_client, "MOST_ANSWER", 1000):
+            self.answers("GET", "/api/jobs/a", 200, self.job("a", message="x" * 1000))
+            self.assertIn("answers more than", self.failure("look", self.address, "a")[1])
+
+    def test_a_long_line_of_a_job_is_cut(self):
+        self.answers("GET", "/api/jobs/a", 200, self.job("a", message="x" * 20000 + "last"))
+        message = ray_client.answer(["look", self.address, "a"])["jobs"]["a"]["message"]
+        self.assertEqual((len(message), message[-4:]), (ray_client.MOST_MESSAGE, "last"))
 
     def test_a_dashboard_that_is_lost_while_it_is_told_of_a_job_may_have_taken_it(self):
         with mock.patch.object(ray_client.Dashboard, "submit", side_effect=ray_client.Failure("unreachable", "reset")):

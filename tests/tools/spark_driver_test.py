@@ -101,6 +101,10 @@ class SettingsTest(unittest.TestCase):
                                                                "spark.yarn.queue=a b", "pyspark-shell"])
         self.assertEqual(spark_texts.secret_settings(wants),
                          {"spark.authenticate.secret": "s3cret", "spark.ssl.keyPassword": "pass"})
+        # Spark's own rule for what it doesn't show doesn't know these.
+        for name in ("spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net", "spark.executorEnv.AWS_ACCESS_KEY_ID",
+                     "spark.hadoop.x.credential", "spark.executorEnv.API_KEY", "spark.ssl.passphrase"):
+            self.assertNotIn("s3cret", " ".join(spark_texts.submit_words(asked(conf={name: "s3cret"}), {})), name)
 
     def test_the_devices_of_a_host_are_hidden_from_a_job_that_asks_for_none(self):
         self.assertTrue(spark_texts.hides_gpus(asked()))
@@ -482,7 +486,7 @@ class TasksTest(unittest.TestCase):
         places = self.links.strangers
         answers = [False]
         self.links.strangers = types.SimpleNamespace(
-            acquire=lambda blocking: answers.pop() if answers else places.acquire(blocking=blocking), release=places.release)
+            add=lambda *its: answers.pop() if answers else places.add(*its), remove=places.remove)
         with mock.patch.object(spark_task, "CONNECT_AGAIN", 0):
             self.begin(0, 0)
             self.await_links(1)
@@ -580,7 +584,7 @@ class TasksTest(unittest.TestCase):
         self.assertEqual(len(its.errors), 999)
 
     def test_a_connection_without_a_thread_leaves_its_place(self):
-        self.links.strangers = threading.Semaphore(1)
+        self.enterContext(mock.patch.object(spark_links, "MOST_STRANGERS", 1))
         begin, tried = threading.Thread.start, []
 
         def start(thread):
@@ -597,11 +601,29 @@ class TasksTest(unittest.TestCase):
     def test_a_connection_that_is_gone_at_once_leaves_its_place(self):
         here, there = socket.socketpair()
         self.addCleanup(there.close)
-        self.links.strangers = threading.Semaphore(0)
+        self.links.strangers.add(here, "10.0.0.1")
         with mock.patch.object(spark_links, "Wire", side_effect=OSError(22, "Invalid argument")):
             self.links.serve(here, "10.0.0.1")
-        self.assertTrue(self.links.strangers.acquire(blocking=False))
+        self.assertEqual(self.links.strangers.known, {})
         self.assertEqual(here.fileno(), -1)
+
+    def test_strangers_who_say_nothing_keep_no_task_out(self):
+        silent = []
+        with mock.patch.object(spark_links, "MOST_STRANGERS", 2), mock.patch.object(spark_links, "SLOW", 0):
+            for _ in range(2):
+                silent.append(socket.create_connection(("127.0.0.1", self.links.port)))
+                self.addCleanup(silent[-1].close)
+                self.assertEqual(len(silent[-1].recv(33)), 33, "its place is taken")
+            self.begin(0, 0)
+            self.await_links(1)
+        self.assertEqual(silent[0].recv(1), b"", "the oldest has made room")
+
+    def test_the_address_with_most_strangers_makes_room_once_its_oldest_is_slow(self):
+        strangers, hung_up = spark_links.Strangers(), []
+        with mock.patch.object(spark_links, "MOST_STRANGERS", 3), mock.patch.object(spark_links, "hang_up", hung_up.append), \
+                mock.patch.object(spark_links.time, "monotonic", side_effect=[0, 1, 2, 1.9, 2.5]):
+            taken = [strangers.add(*one) for one in (("a", "h1"), ("b", "h2"), ("c", "h2"), ("d", "h3"), ("e", "h3"))]
+        self.assertEqual((taken, hung_up), ([True, True, True, False, True], ["b"]))
 
     def test_only_these_ports_are_used(self):
         taken = self.links.port

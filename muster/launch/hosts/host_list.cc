@@ -12,6 +12,7 @@
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/base/text/nearest_name.h"
+#include "muster/base/text/one_line.h"
 
 namespace muster {
 namespace {
@@ -71,7 +72,7 @@ absl::Status ValidateHostName(std::string_view name) {
   for (const char c : name) valid = valid && (absl::ascii_isalnum(c) || kNameCharacters.find(c) != std::string::npos);
   // The part behind the user's name is an argument of its own for some programs.
   if (valid && name.find("@-") == std::string_view::npos) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", AbslView(name),
+  return absl::InvalidArgumentError(absl::StrCat("'", OneLine(name),
                                                  "' isn't a host's name; accepted: NAME, USER@NAME or an address, of "
                                                  "letters, digits and . _ - : [ ] %"));
 }

@@ -60,6 +60,22 @@ absl::Status CheckWithout(const Json& pod, const char* object, std::initializer_
   return absl::OkStatus();
 }
 
+// What else it had would take the place of the pod's kind, or be nothing of a pod.
+absl::Status CheckKeysOfPod(const Json& pod) {
+  for (const auto& [key, value] : pod.items())
+    if (key != "metadata" && key != "spec")
+      return RefusedInTemplate(absl::StrCat("'", OneLine(key), "'"), "is nothing that is merged into a pod",
+                               "metadata and spec");
+  return absl::OkStatus();
+}
+
+// A pod that began again would never have ended.
+absl::Status CheckRestart(const Json* restart) {
+  if (restart == nullptr || *restart == "Never") return absl::OkStatus();
+  return RefusedInTemplate("spec: restartPolicy", absl::StrCat("is ", OneLine(restart->dump(), 200)),
+                           "Never, as the supervisor decides what is restarted");
+}
+
 absl::Status CheckLabelsOfTemplate(const Json& labels) {
   for (const auto& [key, value] : labels.items())
     if (absl::StartsWith(key, "muster/"))
@@ -93,6 +109,7 @@ absl::Status CheckGrace(const Json* grace) {
 absl::Status CheckPodTemplate(const std::string& pod_template) {
   const Json pod = Json::parse(pod_template, nullptr, /*allow_exceptions=*/false);
   if (!pod.is_object()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckKeysOfPod(pod));
   for (const char* key : {"metadata", "spec"}) RETURN_IF_ERROR(CheckMap(key, KeyIn(pod, key)));
   RETURN_IF_ERROR(CheckWithout(pod, "metadata", {"name", "namespace", "ownerReferences"}));
   RETURN_IF_ERROR(CheckWithout(pod, "spec", {"hostname", "subdomain"}));
@@ -104,6 +121,7 @@ absl::Status CheckPodTemplate(const std::string& pod_template) {
   }
   const Json* const spec = KeyIn(pod, "spec");
   if (spec == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRestart(KeyIn(*spec, "restartPolicy")));
   RETURN_IF_ERROR(CheckContainers(KeyIn(*spec, "containers")));
   RETURN_IF_ERROR(CheckList("spec: volumes", KeyIn(*spec, "volumes"), "name"));
   return CheckGrace(KeyIn(*spec, "terminationGracePeriodSeconds"));

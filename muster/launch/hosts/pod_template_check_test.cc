@@ -59,6 +59,14 @@ TEST(PodTemplateCheckTest, WhatPodsAreFoundByIsMustersAlone) {
                     HasSubstr("accepted: names that don't begin with muster/")));
 }
 
+TEST(PodTemplateCheckTest, APodStaysAPodThatEnds) {
+  EXPECT_THAT(Check(R"({"kind": "Deployment"})"), AllOf(HasSubstr("'kind'"), HasSubstr("accepted: metadata and spec")));
+  for (const char* restart : {"\"Always\"", "\"OnFailure\"", "null", "5"})
+    EXPECT_THAT(Check(absl::StrCat(R"({"spec": {"restartPolicy": )", restart, "}}")),
+                AllOf(HasSubstr("spec: restartPolicy is "), HasSubstr("accepted: Never")));
+  EXPECT_EQ(Check(R"({"spec": {"restartPolicy": "Never"}})"), "");
+}
+
 TEST(PodTemplateCheckTest, AGraceIsOfWholeSecondsThatSufficeForMuster) {
   for (const char* grace : {"9", "-1", "10.5", "\"60\"", "1e9", "2592001"})
     EXPECT_THAT(Check(absl::StrCat(R"({"spec": {"terminationGracePeriodSeconds": )", grace, "}}")),

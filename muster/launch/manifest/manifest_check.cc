@@ -1,6 +1,7 @@
 #include "muster/launch/manifest/manifest_check.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -98,6 +99,32 @@ void CheckPaths(const ManifestRequest& request, ManifestMistakes& mistakes) {
     mistakes.push_back(absl::StrCat("--workdir ", Quoted(request.work_folder), ": accepted is an absolute path"));
 }
 
+bool IsUtf8(const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
+// YAML has only text: other bytes would become other ones, and a token of such bytes one that everybody knows.
+void CheckTexts(const ManifestRequest& request, ManifestMistakes& mistakes) {
+  const auto check = [&mistakes](const std::string& what, const std::string& text) {
+    if (!IsUtf8(text)) mistakes.push_back(absl::StrCat(what, ": isn't text; accepted: UTF-8"));
+  };
+  check("MUSTER_JOB_TOKEN", request.token);
+  check("--model_dir", request.model_dir);
+  check("--workdir", request.work_folder);
+  for (const ManifestClaim& claim : request.claims) check(absl::StrCat("--claim ", claim.name), claim.path);
+  for (const auto& [key, value] : request.annotations) check(absl::StrCat("--annotation ", key), value);
+  for (const ManifestRole& role : request.roles) {
+    for (const std::string& word : role.command)
+      check(absl::StrCat("the command of the ", role.job, ", ", Quoted(word)), word);
+    for (const auto& [name, value] : role.environment) check(absl::StrCat("variable ", name), value);
+  }
+}
+
 void CheckMemory(const ManifestRequest& request, ManifestMistakes& mistakes) {
   for (const ManifestRole& role : request.roles) {
     if (!request.shm_bytes.has_value() || !role.resources.mem_bytes.has_value()) continue;
@@ -134,6 +161,7 @@ absl::Status CheckManifest(const ManifestRequest& request) {
                                     "tag, as registry.example/team/train:1"));
   CheckNames(request, mistakes);
   CheckPaths(request, mistakes);
+  CheckTexts(request, mistakes);
   CheckMemory(request, mistakes);
   CheckForm(request, mistakes);
   if (mistakes.empty()) return absl::OkStatus();

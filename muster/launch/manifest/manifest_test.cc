@@ -156,6 +156,20 @@ TEST(ManifestTest, EveryMistakeIsALine) {
               HasSubstr("--shm 8.0 GB: what is in /dev/shm counts as memory of the worker, which has 8.0 GB"));
 }
 
+// Written as text, all such tokens would be the same one.
+TEST(ManifestTest, WhatIsNoTextIsRefused) {
+  ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);
+  request.token = std::string(20, '\xff');
+  request.annotations["a"] = "\xff";
+  request.roles[0].command.push_back("kn\xf6pfe");
+  request.roles[0].environment.emplace_back("A", "\xff");
+  const std::string mistakes = MistakesOf(request);
+  EXPECT_THAT(mistakes,
+              AllOf(HasSubstr("MUSTER_JOB_TOKEN: isn't text; accepted: UTF-8"), HasSubstr("--annotation a: isn't"),
+                    HasSubstr("the command of the "), HasSubstr("variable A: isn't text")));
+  EXPECT_THAT(mistakes, Not(HasSubstr("\xff")));
+}
+
 TEST(ManifestTest, AnImagesNameHasNoCapitals) {
   ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);
   for (const char* good : {"a", "a:Tag", "Host.example:5000/team/a_b.c:1", "a/b@sha256:0123ABCD"}) {

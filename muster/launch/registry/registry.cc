@@ -31,6 +31,7 @@ namespace {
 
 absl::Status CheckNewExperiment(const NewExperiment& experiment) {
   if (experiment.runs.empty()) return absl::InvalidArgumentError("an experiment needs a run; accepted: 1 or more");
+  if (const absl::Status taken = CheckOptions(experiment.options); !taken.ok()) return taken;
   if (experiment.grid || experiment.runs.size() == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(experiment.runs.size(), " runs for an experiment that isn't a grid; accepted: 1"));

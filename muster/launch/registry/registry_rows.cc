@@ -210,6 +210,23 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
   return parameters;
 }
 
+absl::Status CheckOptions(const SubmitOptions& options) {
+  if (!options.hosts.is_elsewhere()) return absl::OkStatus();
+  const nlohmann::json object = JsonOf(options.hosts);
+  // The first value that isn't text is named.
+  for (const auto& [key, value] : object.flatten().items()) {
+    try {
+      static_cast<void>(nlohmann::json(key).dump());
+      static_cast<void>(value.dump());
+    } catch (const nlohmann::json::type_error&) {
+      return absl::InvalidArgumentError(absl::StrCat("where the tasks run: ", Quoted(key), " is ",
+                                                     value.is_string() ? Quoted(value.get<std::string>()) : "there",
+                                                     ", which isn't text; accepted: UTF-8"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string OptionsText(const SubmitOptions& options) {
   nlohmann::json object = {
       {"no_gpus", options.no_gpus}, {"no_venv", options.no_venv}, {"stop_grace_seconds", options.stop_grace_seconds}};

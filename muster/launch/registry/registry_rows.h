@@ -17,7 +17,10 @@ namespace muster {
 absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters);
 absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text);
 
-// Returns {"no_gpus":false,…}. When parsing, missing keys get their defaults.
+// InvalidArgument: a word, label or folder among them isn't text (UTF-8), and can't be kept.
+absl::Status CheckOptions(const SubmitOptions& options);
+
+// Returns {"no_gpus":false,…}, for options that CheckOptions takes. When parsing, missing keys get their defaults.
 std::string OptionsText(const SubmitOptions& options);
 absl::StatusOr<SubmitOptions> ParseOptionsText(std::string_view text);
 

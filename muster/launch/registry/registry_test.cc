@@ -86,14 +86,19 @@ TEST_F(RegistryTest, AGridHasItsRuns) {
 
 TEST_F(RegistryTest, WhatCannotBeAnExperimentIsRefused) {
   auto registry = Open();
-  NewExperiment none = Single(), two = Grid(2), binary = Single();
+  NewExperiment none = Single(), two = Grid(2), binary = Single(), label = Single(), word = Single();
   none.runs.clear();
   two.grid = false;
   binary.runs = {{{"rate", "\xff"}}};
-  for (const NewExperiment& wrong : {none, two, binary}) {
+  label.options.hosts.kubernetes = KubernetesSetting{.labels = {{"team\xff", "a"}}};
+  word.options.hosts.command = CommandSetting{.hosts = 1, .folder = "/f"};
+  word.options.hosts.command->acquire.argv = {"./get", "kn\xf6pfe"};
+  for (const NewExperiment& wrong : {none, two, binary, label, word}) {
     EXPECT_EQ(registry->Create(wrong).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_THAT(registry->Create(binary).status().message(), HasSubstr("\"rate\""));
+  EXPECT_THAT(registry->Create(label).status().message(), HasSubstr("/kubernetes/labels/team"));
+  EXPECT_THAT(registry->Create(word).status().message(), HasSubstr("\"/command/acquire/argv/1\" is \"kn"));
   EXPECT_THAT(*registry->List({}), IsEmpty());
   EXPECT_EQ(Create(*registry, Single()), 1);
 }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kShownOfLine = 120;
 constexpr size_t kLongestValue = 256;
+constexpr size_t kMostHosts = 10'000;  // a command that prints without end is no cluster
 constexpr char kAcquireLineForms[] =
     "a JSON object a line: {\"host\": NAME}, with address, id, slots or gpus; {\"job\": ID}; {\"waits\": WHY}";
 
@@ -23,11 +24,12 @@ absl::Status WrongLine(std::string_view line, const std::string& what) {
                                                  "; accepted: ", kAcquireLineForms));
 }
 
-// Returns the value of a text or a whole number; nullopt: it is neither.
+// Returns the value of a text or a whole number; nullopt: it is neither, or no word of a command can be like this.
 std::optional<std::string> WordOf(const nlohmann::json& value) {
   if (value.is_number_integer()) return value.dump();
-  if (!value.is_string() || value.get<std::string>().size() > kLongestValue) return std::nullopt;
-  return value.get<std::string>();
+  if (!value.is_string()) return std::nullopt;
+  const std::string word = value.get<std::string>();
+  return word.size() > kLongestValue || word.find('\0') != std::string::npos ? std::nullopt : std::optional(word);
 }
 
 absl::StatusOr<std::map<std::string, std::string>> FieldsOf(std::string_view line) {
@@ -73,6 +75,8 @@ absl::StatusOr<AcquireLine> TakeAcquireLine(std::string_view line, AcquiredHosts
   }
   if (host == fields.end() || job != fields.end() || waits != fields.end())
     return WrongLine(line, "which is none of these");
+  if (acquired.hosts.size() == kMostHosts)
+    return WrongLine(line, absl::StrCat("a host more than the ", kMostHosts, " that one run may have"));
   ASSIGN_OR_RETURN(Host one, HostOfFields(line, fields));
   for (const Host& before : acquired.hosts)
     if (before.name == one.name) return WrongLine(line, "a host that is there already");

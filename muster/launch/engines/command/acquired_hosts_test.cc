@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster::acquired_hosts_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Not, ::testing::Pair;
 
 TEST(AcquiredHostsTest, TakesHostsAJobAndWhyItWaits) {
   AcquiredHosts acquired;
@@ -37,9 +39,19 @@ TEST(AcquiredHostsTest, AnythingElseIsNamed) {
   EXPECT_THAT(mistake(R"({"host": "n1", "slots": 0})"), HasSubstr("slots"));
   EXPECT_THAT(mistake(R"({"host": "n1", "job": "7"})"), HasSubstr("none of these"));
   EXPECT_THAT(mistake("{}"), HasSubstr("none of these"));
+  EXPECT_THAT(mistake(R"({"job": "17\u00008"})"), HasSubstr("whose job is no text")) << "a word of release ends there";
+  EXPECT_THAT(mistake(R"({"host": "n1\nlost"})"), AllOf(HasSubstr("isn't a host's name"), Not(HasSubstr("\n"))));
   EXPECT_TRUE(acquired.empty());
   EXPECT_TRUE(TakeAcquireLine(R"({"host": "n1"})", acquired).ok());
   EXPECT_THAT(mistake(R"({"host": "n1"})"), HasSubstr("there already"));
+}
+
+TEST(AcquiredHostsTest, HostsWithoutEndHaveOne) {
+  AcquiredHosts acquired;
+  absl::Status status;
+  for (int i = 0; status.ok() && i < 20'000; ++i)
+    status = TakeAcquireLine(absl::StrCat("{\"host\": \"n", i, "\"}"), acquired).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a host more than the 10000"));
 }
 
 }  // namespace

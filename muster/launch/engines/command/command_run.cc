@@ -18,6 +18,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kPieceOfOutput = 16 << 10;
+// As much as a pipe can hold: all that a command has left in it, and no more of a child that writes without end.
+constexpr size_t kMostOfRest = size_t{1} << 20;
 
 // The rest of a time is odd.
 std::string ShownLimit(absl::Duration limit) {
@@ -45,8 +47,9 @@ CommandRun::CommandRun(const CommandOrder& order, PipedProgram program, FdLoop& 
       err_{program_.stderr_fd(), ""},
       end_at_(clock.Now() + order.time_limit) {
   program_.CloseStdin();
-  loop_.Watch(out_.fd, POLLIN, [this](short) { Read(out_, calls_.out); });
-  loop_.Watch(err_.fd, POLLIN, [this](short) { Read(err_, [this](std::string_view line) { TakeError(line); }); });
+  loop_.Watch(out_.fd, POLLIN, [this](short) { Read(out_, kPieceOfOutput, calls_.out); });
+  loop_.Watch(err_.fd, POLLIN,
+              [this](short) { Read(err_, kPieceOfOutput, [this](std::string_view line) { TakeError(line); }); });
   loop_.Watch(program_.end_fd(), POLLIN, [this](short) { OnEnd(); });
 }
 
@@ -59,13 +62,15 @@ void CommandRun::TakeError(std::string_view line) {
   calls_.err(last_error_);
 }
 
-// Reads what is there. A child that the command has left behind may hold the pipe open.
-void CommandRun::Read(Stream& stream, const std::function<void(std::string_view line)>& take) {
+// Reads what is there, and not much more than `most` bytes: a command may write faster than its lines are taken. A
+// child that the command has left behind may hold the pipe open.
+void CommandRun::Read(Stream& stream, size_t most, const std::function<void(std::string_view line)>& take) {
   std::array<char, kPieceOfOutput> piece;
-  while (true) {
+  for (size_t taken = 0; taken < most;) {
     const ssize_t got = Uninterrupted([&] { return read(stream.fd, piece.data(), piece.size()); });
     if (got == 0) loop_.SetEvents(stream.fd, 0);
     if (got <= 0) return;
+    taken += static_cast<size_t>(got);
     for (const char c : std::string_view(piece.data(), static_cast<size_t>(got))) {
       if (c != '\n') stream.unfinished += c;
       if (c != '\n' && stream.unfinished.size() < kLongestLine) continue;
@@ -95,8 +100,8 @@ void CommandRun::OnTime() {
 
 void CommandRun::OnEnd() {
   const auto take_error = [this](std::string_view line) { TakeError(line); };
-  Read(out_, calls_.out);
-  Read(err_, take_error);
+  Read(out_, kMostOfRest, calls_.out);
+  Read(err_, kMostOfRest, take_error);
   if (const std::string line = std::exchange(out_.unfinished, ""); !line.empty()) calls_.out(line);
   if (const std::string line = std::exchange(err_.unfinished, ""); !line.empty()) take_error(line);
   // What it has started doesn't outlive an end that it was asked for.

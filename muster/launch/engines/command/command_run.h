@@ -65,7 +65,7 @@ class CommandRun {
   };
 
   CommandRun(const CommandOrder& order, PipedProgram program, FdLoop& loop, const Clock& clock, Calls calls);
-  void Read(Stream& stream, const std::function<void(std::string_view line)>& take);
+  void Read(Stream& stream, size_t most, const std::function<void(std::string_view line)>& take);
   void OnEnd();
   void TakeError(std::string_view line);
 

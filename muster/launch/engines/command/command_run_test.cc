@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -69,6 +70,26 @@ TEST_F(CommandRunTest, ALineWithoutEndIsCut) {
   const CommandOutput output = Run("head -c 100000 /dev/zero | tr '\\0' x");
   ASSERT_THAT(output.lines, SizeIs(2));
   EXPECT_THAT(output.lines.front(), SizeIs(CommandRun::kLongestLine));
+}
+
+// Its time limit holds, and so does a kill: the loop has its turn although there is always more to read.
+TEST_F(CommandRunTest, OneThatWritesWithoutEndKeepsNobodyBusy) {
+  const CommandOrder order{.words = {"sh", "-c", "yes | head -c 40000 >&2; echo >full; read line <gate"},
+                           .environment = {kUsualPath},
+                           .folder = folder_.path(),
+                           .time_limit = absl::Hours(1)};
+  ASSERT_EQ(mkfifo((folder_ / "gate").c_str(), 0600), 0);
+  FdLoop loop(RealClock());
+  size_t lines = 0;
+  const auto run = CommandRun::Start(order, loop, RealClock(),
+                                     {.out = [](std::string_view) {},
+                                      .err = [&lines](std::string_view) { ++lines; },
+                                      .ended = [](const CommandEnd&) {}});
+  ASSERT_TRUE(run.ok()) << run.status();
+  while (access((folder_ / "full").c_str(), F_OK) != 0) sched_yield();
+  loop.RunOnce((*run)->deadline());
+  EXPECT_GT(lines, 0U);
+  EXPECT_LT(lines, 10000U) << "of 20000 that are there";
 }
 
 TEST_F(CommandRunTest, AProgramThatThereIsntIsNamed) {

@@ -143,7 +143,14 @@ absl::Status HeldHosts::WriteFile() const {
                                  {"run_id", mark_},
                                  {"commands", JsonOfCommands(order_.setting)},
                                  {"values", values}};
-  return ReplaceFile(JoinPath(order_.folder, mark_ + kHeldEnd), object.dump(1, ' ', true) + "\n", Durability::kDisk);
+  std::string text;
+  try {
+    text = object.dump(1, ' ', true);
+  } catch (const nlohmann::json::type_error&) {
+    return absl::InvalidArgumentError(
+        "a word of hosts_by, or the path of its folder, isn't text, and can't be noted for `release`; accepted: UTF-8");
+  }
+  return ReplaceFile(JoinPath(order_.folder, mark_ + kHeldEnd), text + "\n", Durability::kDisk);
 }
 
 absl::Status HeldHosts::Await(const HeldCalls& calls, FdLoop& loop) {
@@ -193,7 +200,8 @@ absl::StatusOr<HeldHosts::Try> HeldHosts::TryOnce(const HeldCalls& calls, FdLoop
     if (!stop.ok()) run->End();
   }
   RETURN_IF_ERROR(stop);
-  if (!wrong.ok())
+  // When its time is over it may be killed in the middle of a line.
+  if (!wrong.ok() && !end->time_over)
     return absl::Status(wrong.code(), absl::StrCat(TypedCommand(order.words), ": ", std::string(wrong.message())));
   return Judge(*end);
 }

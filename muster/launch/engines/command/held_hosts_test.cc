@@ -143,6 +143,24 @@ read line <gate)sh");
   EXPECT_THAT(message, HasSubstr("it had got 1 of 2 hosts, and waited: Resources"));
 }
 
+// Its end cuts off the line that it is about to write.
+TEST_F(HeldHostsTest, AHalfLineThatItsEndLeavesIsNoMistake) {
+  time_limit_ = absl::Milliseconds(300);
+  Script("acquire", R"sh(printf '{"waits": "Reso'; read line <gate)sh");
+  ASSERT_EQ(mkfifo((folder_ / "gate").c_str(), 0600), 0);
+  EXPECT_THAT(MessageOfAcquire(absl::StatusCode::kDeadlineExceeded), HasSubstr("hasn't ended within"));
+}
+
+// A file in another encoding than UTF-8.
+TEST_F(HeldHostsTest, AWordThatCantBeNotedIsRefusedBeforeAnythingIsHeld) {
+  Script("acquire", absl::StrCat("echo asked >>log\n", kTwoHosts));
+  HeldOrder order = Order();
+  order.setting.release.argv.push_back("kn\xf6pfe");
+  const absl::Status status = HeldHosts::Acquire(order, Calls(), loop_, RealClock()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_EQ(Log(), "");
+}
+
 TEST_F(HeldHostsTest, ALineThatIsNothingOfOursEndsIt) {
   Script("acquire", "echo '{\"job\": \"17\"}'; echo 'Welcome to the cluster'; read line <gate");
   ASSERT_EQ(mkfifo((folder_ / "gate").c_str(), 0600), 0);

@@ -21,6 +21,11 @@ constexpr size_t kMostClientWords = 1000;  // bytes of what the program says tha
 
 }  // namespace
 
+std::string TextIn(const nlohmann::json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "?";
+}
+
 std::string LastLineSaid(const std::string& text) {
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
   return lines.empty() ? "" : OneLine(lines.back(), kMostClientWords);
@@ -45,12 +50,12 @@ absl::StatusOr<std::string> RunClientProgram(const ClientProgram& program, const
     return program.error_of(
         "failed", absl::StrCat(program.python, " ", output->status.ToString(), ": ", LastLineSaid(output->err)));
   if (!answer.contains("error")) return output->out;
-  return program.error_of(answer.value("error", ""), OneLine(answer.value("text", ""), kMostClientWords));
+  return program.error_of(TextIn(answer, "error"), OneLine(TextIn(answer, "text"), kMostClientWords));
 }
 
 absl::StatusOr<std::string> IdInAnswer(const std::string& system, const std::string& answer) {
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("id") || !object["id"].is_string())
+  if (!object.is_object() || !object.contains("id") || !object["id"].is_string() || object["id"] == "")
     return absl::UnavailableError(
         absl::StrCat("the program that asks ", system, " has answered without the id of a job"));
   return object["id"].get<std::string>();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ absl::StatusOr<std::string> RunClientProgram(const ClientProgram& program, const
 
 // Reads the id of a job that the program has submitted. Unavailable: there is none in its answer.
 absl::StatusOr<std::string> IdInAnswer(const std::string& system, const std::string& answer);
+
+// Returns a text of the object; "?": it has none of this name.
+std::string TextIn(const nlohmann::json& object, const char* key);
 
 // Returns the last line with a word in it; "" if there is none.
 std::string LastLineSaid(const std::string& text);

@@ -25,6 +25,8 @@ import urllib.request
 LEAST_VERSION = (2, 9)  # of Ray, on both sides: older ones are never tried
 FEW_JOBS = 4  # are asked for one by one; more come in one answer
 LINES_OF_MESSAGE = 5
+MOST_MESSAGE = 2000  # characters of them
+MOST_ANSWER = 128 << 20  # bytes: more than all jobs of a busy cluster
 PATIENCE = 25  # seconds for one answer
 MOST_ERROR = 65536  # bytes of an answer that is an error
 FORBIDDEN = ("status code 401", "status code 403")
@@ -92,11 +94,20 @@ def own_token():
         ) from error
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A POST that is redirected would become a GET, which submits nothing, and the token would go to another server."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: ARG002
+        fp.close()
+        raise Failure("unreachable", f"it redirects to {newurl}: give the address that answers itself")
+
+
 class Dashboard:
     """Ray's dashboard over HTTP, without anything of Ray."""
 
     def __init__(self, address):
         self.address = address.rstrip("/")
+        self.opener = urllib.request.build_opener(NoRedirect)
         self.headers = {"Content-Type": "application/json"}
         try:
             self.headers.update(json.loads(os.environ.get("RAY_JOB_HEADERS") or "{}"))
@@ -120,8 +131,11 @@ class Dashboard:
             data=json.dumps(body).encode() if body is not None else None,
         )
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return json.loads(answer.read())
+            with self.opener.open(request, timeout=PATIENCE) as answer:
+                text = answer.read(MOST_ANSWER + 1)
+            if len(text) > MOST_ANSWER:
+                raise Failure("unreachable", f"it answers more than {MOST_ANSWER >> 20} MiB")
+            return json.loads(text)
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
@@ -235,7 +249,7 @@ def is_unknown(error):
 def own_lines(message):
     """Returns the message with the job's own last lines, without what Ray has written among them."""
     lines = [line for line in message.splitlines() if not line.startswith("Running entrypoint for job ")]
-    return "\n".join(lines[-LINES_OF_MESSAGE:])
+    return "\n".join(lines[-LINES_OF_MESSAGE:])[-MOST_MESSAGE:]
 
 
 def news_of(job):

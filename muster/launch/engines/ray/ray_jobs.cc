@@ -125,7 +125,7 @@ absl::StatusOr<std::string> RayJobs::Submit(const std::string& script, const std
 absl::StatusOr<std::string> RayJobs::WouldTake(const std::string& /*script_text*/) {
   ASSIGN_OR_RETURN(const std::string answer, AskClient({"version", place_.address}, kRayPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  return absl::StrCat("version ", object.value("version", "?"), " answers at ", place_.address);
+  return absl::StrCat("version ", TextIn(object, "version"), " answers at ", place_.address);
 }
 
 absl::StatusOr<std::map<std::string, JobNews>> RayJobs::Look(const std::vector<std::string>& ids) {

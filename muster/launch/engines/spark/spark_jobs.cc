@@ -152,9 +152,8 @@ absl::StatusOr<std::string> SparkJobs::WouldTake(const std::string& /*script_tex
   ASSIGN_OR_RETURN(const std::string answer,
                    AskClient({"check", place_.address.empty() ? "-" : place_.address}, kSparkPatience));
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  return absl::StrCat("version ", object.value("spark", "?"), " of ", place_.python, ", with ",
-                      object.value("java", "?"), "; whether ",
-                      place_.address.empty() ? "the master of spark-defaults.conf" : place_.address,
+  return absl::StrCat("version ", TextIn(object, "spark"), " of ", place_.python, ", with ", TextIn(object, "java"),
+                      "; whether ", place_.address.empty() ? "the master of spark-defaults.conf" : place_.address,
                       " has as many slots is seen when the job begins");
 }
 

@@ -1,5 +1,6 @@
 """The driver's side of its connections to the tasks of the barrier stage, and the agents that run there."""
 
+import collections
 import re
 import socket
 import threading
@@ -10,6 +11,7 @@ from host_process import one_line
 from spark_wire import DRIVER, Wire, WireError
 
 MOST_STRANGERS = 64  # connections that haven't shown the key yet
+SLOW = 1.0  # seconds after which one of them makes room for another: a task greets at once
 ACCEPT_AGAIN = 0.5  # seconds after a connection that couldn't be taken
 LOOK_AGAIN = 5.0  # seconds between two looks at a host that isn't there
 SAY_AGAIN = 60.0  # seconds between two words about that, if nothing has changed
@@ -27,6 +29,41 @@ class Link:
         self.place = place
 
 
+class Strangers:
+    """The connections that haven't shown the key yet. If there are too many, the oldest of the address with most of them makes
+    room, if it is slow: somebody who connects and says nothing keeps no task out."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.known = {}  # by connection, the oldest first: the address, and since when
+
+    def add(self, connection, address):
+        """Returns whether there is room."""
+        with self.lock:
+            now = time.monotonic()
+            if len(self.known) >= MOST_STRANGERS:
+                crowd = collections.Counter(its for its, _ in self.known.values()).most_common(1)[0][0]
+                oldest, since = next((one, since) for one, (its, since) in self.known.items() if its == crowd)
+                if now - since < SLOW:
+                    return False
+                del self.known[oldest]
+                hang_up(oldest)
+            self.known[connection] = (address, now)
+            return True
+
+    def remove(self, connection):
+        with self.lock:
+            self.known.pop(connection, None)
+
+
+def hang_up(connection):
+    """Wakes the thread that reads from it, which closes it."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # the other side has, or it is closed
+        pass
+
+
 class Links:
     """All tasks that are connected, the newest of each partition."""
 
@@ -35,7 +72,7 @@ class Links:
         self.links = {}
         self.changed = threading.Condition()
         self.given_up = ""  # why there will be no more
-        self.strangers = threading.Semaphore(MOST_STRANGERS)
+        self.strangers = Strangers()
         self.heard = lambda link, message: None
         self.lost = lambda link: None
         self.closed = threading.Event()
@@ -73,14 +110,14 @@ class Links:
             except OSError:
                 self.closed.wait(ACCEPT_AGAIN)
                 continue
-            if not self.strangers.acquire(blocking=False):
+            its = (connection, re.sub("^::ffff:", "", address[0]))
+            if not self.strangers.add(*its):
                 connection.close()
                 continue
-            its = (connection, re.sub("^::ffff:", "", address[0]))
             try:
                 threading.Thread(target=self.serve, args=its, daemon=True).start()
             except RuntimeError:  # this user may have no more threads now
-                self.strangers.release()
+                self.strangers.remove(connection)
                 connection.close()
 
     def serve(self, connection, address):
@@ -92,7 +129,7 @@ class Links:
                 here = wire.receive()
                 wire.greeted()
             finally:
-                self.strangers.release()
+                self.strangers.remove(connection)
             if here is None:
                 return
             link = Link(wire, here["here"], here["attempt"], {"name": here["name"], "address": address})

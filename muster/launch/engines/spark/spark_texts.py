@@ -8,7 +8,8 @@ from host_process import one_line
 MOST_CAUSE = 600  # characters of what Spark says
 # What Spark's log has where the two sides of a connection have different secrets, or one has none.
 OTHER_SECRET = re.compile(r"SaslException: .*|Expected SaslMessage.*|Authentication failed.*")
-SECRET = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)  # Spark's own rule for what isn't shown
+# Spark's own rule for what isn't shown, and what it leaves out: fs.azure.account.key, AWS_ACCESS_KEY_ID, credentials.
+SECRET = re.compile(r"secret|passw|passphrase|token|credential|(access|account|api|private)[._-]?key", re.IGNORECASE)
 
 
 def cores_of_master(master):
