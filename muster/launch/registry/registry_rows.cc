@@ -212,9 +212,9 @@ absl::StatusOr<ParameterValues> ParseParametersText(std::string_view text) {
 
 absl::Status CheckOptions(const SubmitOptions& options) {
   if (!options.hosts.is_elsewhere()) return absl::OkStatus();
-  const nlohmann::json object = JsonOf(options.hosts);
+  const nlohmann::json values = JsonOf(options.hosts).flatten();
   // The first value that isn't text is named.
-  for (const auto& [key, value] : object.flatten().items()) {
+  for (const auto& [key, value] : values.items()) {
     try {
       static_cast<void>(nlohmann::json(key).dump());
       static_cast<void>(value.dump());
