@@ -28,7 +28,7 @@ struct NamedTable {
 // How many references there are to a tensor and to its storage.
 struct TensorReferences {
   size_t tensor = 0;
-  size_t storage = 0;
+  size_t storage = 0;  // the tensor's own and one of the source among them: two if nothing else shares it
 };
 
 struct ModelTensors {

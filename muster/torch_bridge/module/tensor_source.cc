@@ -19,6 +19,9 @@ namespace {
 // A cache line, as torch's own allocator aligns: MKL's last bits may depend on the alignment of its operands.
 constexpr int64_t kAlignment = 64;
 
+// To the storage of a variable's value: those of its tensor and of the source's view.
+constexpr size_t kOwnStorageReferences = 2;
+
 // Returns a tensor over `memory` that keeps `owner` alive. Each view has a storage of its own, so that saving one
 // tensor doesn't save the whole flat buffer.
 torch::Tensor View(MutableByteSpan memory, const VariableSpec& spec, std::shared_ptr<void> owner) {
@@ -255,15 +258,16 @@ void TensorSource::CountHolders() {
   for (Variable& variable : variables_) {
     if (!HasOneGradient(variable.found)) continue;
     const torch::Tensor& tensor = variable.found.tensors.front();
-    variable.holders = CountReferences(tensor);
-    if (!HasGradientNode(tensor)) ++variable.holders.tensor;
+    variable.holders = CountReferences(tensor).tensor + (HasGradientNode(tensor) ? 0 : 1);
   }
 }
 
-// A node of the graph releases what it has saved once it has run, before the nodes after it run.
+// A node of the graph releases what it has saved once it has run, before the nodes after it run. Whatever else shares
+// the storage (a detached alias that the program has kept since an earlier minibatch, say) may be read by a node
+// without any new reference to it.
 bool TensorSource::IsUnread(const Variable& variable) const {
   const TensorReferences now = CountReferences(variable.found.tensors.front());
-  return now.tensor <= variable.holders.tensor && now.storage <= variable.holders.storage;
+  return now.tensor <= variable.holders && now.storage <= kOwnStorageReferences;
 }
 
 void TensorSource::SetGradientReady(std::function<void(size_t)> ready) {

@@ -82,9 +82,9 @@ class TensorSource : public GradientSource {
   // unannounced gradient is final or empty when ComputeGradients returns. Must not throw. Empty: no calls, no cost.
   void SetGradientReady(std::function<void(size_t i)> ready);
 
-  // Like SetGradientReady, which it replaces, but only for parameters with no more references than before the forward
-  // pass: whatever a later part of the backward pass still needs (a detached alias, say) refers to the tensor or its
-  // storage. How references are counted, and whether any gradient is announced, the front says: see ModelTensors.
+  // Like SetGradientReady, which it replaces, but only for parameters that no later part of the backward pass can read:
+  // their tensor has no more references than before the forward pass, and nothing else (a detached alias, say) shares
+  // its storage. The front says how references are counted, and whether anything is announced: see ModelTensors.
   void AnnounceGradients(GradientReady ready) final;
 
   // Drops the old gradients, calls the loss function, runs backward. A NaN or infinite loss is returned as it is.
@@ -124,12 +124,12 @@ class TensorSource : public GradientSource {
  private:
   struct Variable {
     TensorVariable found;
-    torch::Tensor view;        // the flat memory, in the variable's shape
-    AlternatingViews views;    // of `view`
-    torch::Tensor home;        // the memory of the model's tensors: as `view`, or the device's
-    torch::Tensor gradient;    // dense, contiguous; undefined if the last minibatch made none
-    torch::Tensor kept;        // by KeepGradients
-    TensorReferences holders;  // when only the backward pass's own node for the tensor is left
+    torch::Tensor view;      // the flat memory, in the variable's shape
+    AlternatingViews views;  // of `view`
+    torch::Tensor home;      // the memory of the model's tensors: as `view`, or the device's
+    torch::Tensor gradient;  // dense, contiguous; undefined if the last minibatch made none
+    torch::Tensor kept;      // by KeepGradients
+    size_t holders = 0;      // references to the tensor when only the backward pass's own node for it is left
   };
 
   void AddVariables(std::vector<TensorVariable> found, const ModelTensors& model, const TensorSourceOptions& options);
