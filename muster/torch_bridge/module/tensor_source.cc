@@ -273,8 +273,10 @@ bool TensorSource::IsUnread(const Variable& variable) const {
 void TensorSource::SetGradientReady(std::function<void(size_t)> ready) {
   // When autograd has made a gradient's tensor, a GPU may not have computed it, and it isn't in the host's memory.
   if (staged_) ready = nullptr;
-  ready_ = std::move(ready);
   announces_ = false;
+  // A tensor has one hook, which may be the program's own if none is this source's.
+  if (!ready && !ready_) return;
+  ready_ = std::move(ready);
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!HasOneGradient(variables_[i].found)) continue;
     if (!ready_) {

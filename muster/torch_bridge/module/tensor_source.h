@@ -77,9 +77,9 @@ class TensorSource : public GradientSource {
   void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }
   bool has_loss() const { return loss_ != nullptr; }
 
-  // Calls `ready` in mid-backward, on the thread of ComputeGradients, as soon as gradient(i) is final, so that it can
-  // be sent. Not called for variables without a gradient in the minibatch nor for those of several tensors: every
-  // unannounced gradient is final or empty when ComputeGradients returns. Must not throw. Empty: no calls, no cost.
+  // Calls `ready` in mid-backward, on the thread of ComputeGradients, as soon as gradient(i) is final, by the one hook
+  // that a tensor has for it. Not called for variables without a gradient in the minibatch nor for those of several
+  // tensors: every other gradient is final or empty when ComputeGradients returns. Must not throw. Empty: no calls.
   void SetGradientReady(std::function<void(size_t i)> ready);
 
   // Like SetGradientReady, which it replaces, but only for parameters that no later part of the backward pass can read:

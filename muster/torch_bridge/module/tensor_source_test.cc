@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "muster/torch_bridge/module/embedding.h"
+#include "muster/torch_bridge/module/torch_version.h"
 
 namespace muster::tensor_source_test {
 namespace {
@@ -213,6 +214,21 @@ TEST(TensorSourceFront, MayKeepValuesUntilTheBackwardPassHasEnded) {
     ASSERT_TRUE(source->ComputeGradients().ok());
     EXPECT_EQ(ready, 2);
   }
+}
+
+TEST(TensorSourceFront, LeavesTheProgramsHooksIfItAnnouncesNothing) {
+  const Layer layer;
+  const auto loss = [&] { return layer(torch::ones({4, 3})).sum(); };
+  int calls = 0;
+  SetGradientReadyHook(layer.weight, [&] { ++calls; });
+  ModelTensors model = layer.Tensors();
+  model.keep_values_in_backward = true;
+  auto source = MakeSource(std::move(model));
+  EXPECT_THAT(Announced(*source, loss), ElementsAre());
+  EXPECT_EQ(calls, 1);
+  source.reset();
+  loss().backward();
+  EXPECT_EQ(calls, 2);
 }
 
 // References that no count of torch's shows, as those of a language whose holders of a tensor have one between them.
