@@ -85,7 +85,7 @@ HookList TrainingHooks(const TrainingRun& run) {
 }
 
 // The model function's own scaffold, extended by what this training needs.
-std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, ModuleSource& source) {
+std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, TensorSource& source) {
   const std::shared_ptr<Scaffold> scaffold = run.spec.scaffold ? run.spec.scaffold : std::make_shared<Scaffold>();
   const absl::Status changed = scaffold->Change([&](ScaffoldOptions& options) {
     if (run.warm_start)
@@ -107,7 +107,7 @@ std::shared_ptr<Scaffold> TrainingScaffold(const TrainingRun& run, ModuleSource&
   return scaffold;
 }
 
-SessionOptions TrainingSessionOptions(const TrainingRun& run, ModuleSource& source) {
+SessionOptions TrainingSessionOptions(const TrainingRun& run, TensorSource& source) {
   const RunConfig& config = run.config;
   SessionOptions options{.checkpoint_dir = config.model_dir,
                          .scaffold = TrainingScaffold(run, source),

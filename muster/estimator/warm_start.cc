@@ -80,7 +80,7 @@ class WarmStartPlan {
 
 }  // namespace
 
-absl::Status WarmStart(ModuleSource& source, const WarmStartSettings& settings) {
+absl::Status WarmStart(TensorSource& source, const WarmStartSettings& settings) {
   FileSystem& files = PosixFileSystem();
   ASSIGN_OR_RETURN(std::regex expression, WarmStartExpression(settings));
   RETURN_IF_ERROR(CheckWarmStartNames(settings, source.variables()));

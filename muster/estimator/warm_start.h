@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "muster/torch_bridge/module/module_source.h"
+#include "muster/torch_bridge/module/tensor_source.h"
 
 namespace muster {
 
@@ -20,11 +20,11 @@ struct WarmStartSettings {
   std::map<std::string, std::string> names;
 };
 
-// Loads the values into the module of `source`: parameters and buffers. The ps make tables of rows: the default
+// Loads the values into the tensors of `source`: parameters and buffers. The ps make tables of rows: the default
 // expression leaves them out, and it is an error if another one names a table. Logs one line per variable taken. On an
 // error about names nothing is changed. NotFound, FailedPrecondition: no checkpoint. InvalidArgument
 // (IsWrongConfiguration): another shape (names both); a name in `names` that isn't a variable, or whose counterpart the
 // checkpoint lacks; an invalid expression, or one by which nothing would be taken.
-[[nodiscard]] absl::Status WarmStart(ModuleSource& source, const WarmStartSettings& settings);
+[[nodiscard]] absl::Status WarmStart(TensorSource& source, const WarmStartSettings& settings);
 
 }  // namespace muster

@@ -7,7 +7,7 @@ namespace muster {
 namespace {
 
 std::unique_ptr<LocalVariablesAlgorithm> MakeAlgorithm(Replica& replica, const OptimizerSpec& rule) {
-  ModuleSource& source = replica.source();
+  TensorSource& source = replica.source();
   for (const VariableSpec& variable : source.variables())
     if (variable.kind == VariableKind::kRows)
       ThrowIfError(absl::InvalidArgumentError(

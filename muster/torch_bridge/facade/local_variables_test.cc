@@ -73,7 +73,7 @@ TEST(TorchLocalVariablesTest, AModuleThatIsStagedPushesWhatItsOwnTensorsBecame) 
   Replica replica(*server, ours);
   LocalVariables local(replica);
   MonitoredTrainingSession session(*server, {});
-  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, ModuleSource::Staging::kAlways), absl::OkStatus());
+  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, TensorSource::Staging::kAlways), absl::OkStatus());
   session.Run(local, [&] {
     local.PullGlobal();
     const torch::NoGradGuard no_grad;
@@ -95,7 +95,7 @@ TEST(TorchLocalVariablesTest, WhatAStagedModuleWasTrainedOutlivesTheRun) {
   Replica replica(*server, ours);
   LocalVariables local(replica);
   MonitoredTrainingSession session(*server, {});
-  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, ModuleSource::Staging::kAlways), absl::OkStatus());
+  ASSERT_EQ(replica.source().ComputeOn(torch::kCPU, TensorSource::Staging::kAlways), absl::OkStatus());
   session.Run(local, [&] { return local.PullGlobal(), torch::zeros({}); });
   const torch::Tensor trained = ours->weight.detach() + 2;
   session.Run(local, [&] {
@@ -178,7 +178,7 @@ TEST(TorchLocalVariablesTest, AModelWithATableOfRowsIsRefused) {
 
 // Also on a device with memory of its own, where the program trains a copy.
 TEST(TorchLocalVariablesTest, AFetchShowsTheGlobalOnesAndGivesTheLocalOnesBack) {
-  for (const auto staging : {ModuleSource::Staging::kUnlessCpu, ModuleSource::Staging::kAlways}) {
+  for (const auto staging : {TensorSource::Staging::kUnlessCpu, TensorSource::Staging::kAlways}) {
     torch::nn::Linear net = Net();
     const torch::Tensor first = net->weight.detach().clone();
     const auto server = Server::CreateLocal();

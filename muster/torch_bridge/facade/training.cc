@@ -10,6 +10,7 @@
 #include "muster/cluster/identity/compute_threads.h"
 #include "muster/cluster/identity/environment.h"
 #include "muster/torch_bridge/module/load_checkpoint.h"
+#include "muster/torch_bridge/module/module_source.h"
 #include "muster/torch_bridge/module/random_state.h"
 #include "muster/torch_bridge/module/session_devices.h"
 #include "muster/torch_bridge/module/torch_status.h"
@@ -55,6 +56,14 @@ TaskConfig MakeTask(const ClusterSpec& cluster, const std::string& job, std::opt
                          .flags = {}}));
 }
 
+std::unique_ptr<TensorSource> SourceOfModule(Server& server, std::shared_ptr<torch::nn::Module> module,
+                                             const ReplicaOptions& options) {
+  ModuleSourceOptions source;
+  // A process without a cluster holds everything itself, whatever devices were named for a cluster.
+  if (server.task().distributed()) source.devices = options.devices;
+  return ValueOrThrow(ModuleSource::Create(std::move(module), std::move(source)));
+}
+
 }  // namespace
 
 Server::Server(const TaskConfig& task, NodeOptions options) {
@@ -85,10 +94,11 @@ int Server::Join() {
   return static_cast<int>(ExitCodeOf(status));
 }
 
-Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, ReplicaOptions options) : server_(server) {
-  // A process without a cluster holds everything itself, whatever devices were named for a cluster.
-  if (!server_.task().distributed()) options.devices.clear();
-  source_ = ValueOrThrow(ModuleSource::Create(std::move(module), {.devices = std::move(options.devices)}));
+Replica::Replica(Server& server, std::shared_ptr<torch::nn::Module> module, const ReplicaOptions& options)
+    : Replica(server, SourceOfModule(server, std::move(module), options), options) {}
+
+Replica::Replica(Server& server, std::unique_ptr<TensorSource> source, const ReplicaOptions& options)
+    : server_(server), source_(std::move(source)) {
   // An evaluator needs no placement.
   if (const int num_ps = server_.node().num_ps(); num_ps > 0)
     placement_ = ValueOrThrow(PlaceVariables(source_->variables(), num_ps, options.placement, options.partitioning));

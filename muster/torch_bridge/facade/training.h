@@ -18,7 +18,7 @@
 #include "muster/cluster/placement/placement.h"
 #include "muster/optim/update_rule.h"
 #include "muster/torch_bridge/facade/shared_queue.h"
-#include "muster/torch_bridge/module/module_source.h"
+#include "muster/torch_bridge/module/tensor_source.h"
 #include "muster/train/node/node.h"
 #include "muster/train/session/session.h"
 #include "muster/train/threads/error.h"
@@ -65,27 +65,28 @@ struct ReplicaOptions {
   absl::flat_hash_map<std::string, std::string> devices;
 };
 
-// This process's copy of the model, its parameters moved into flat memory (module_source.h). Throws Error.
+// This process's copy of the model, its parameters moved into flat memory (tensor_source.h). Throws Error.
 class Replica {
  public:
-  Replica(Server& server, std::shared_ptr<torch::nn::Module> module, ReplicaOptions options = {});
+  Replica(Server& server, std::shared_ptr<torch::nn::Module> module, const ReplicaOptions& options = {});
   template <typename Module>
-  Replica(Server& server, const torch::nn::ModuleHolder<Module>& module, ReplicaOptions options = {})
-      : Replica(server, std::static_pointer_cast<torch::nn::Module>(module.ptr()), std::move(options)) {}
+  Replica(Server& server, const torch::nn::ModuleHolder<Module>& module, const ReplicaOptions& options = {})
+      : Replica(server, std::static_pointer_cast<torch::nn::Module>(module.ptr()), options) {}
+  // Takes a source of named tensors, whose variables have their devices already: `options.devices` isn't used.
+  Replica(Server& server, std::unique_ptr<TensorSource> source, const ReplicaOptions& options = {});
 
   Server& server() { return server_; }
-  ModuleSource& source() { return *source_; }
+  TensorSource& source() { return *source_; }
   const PlacementResult& placement() const { return placement_; }
   // Where the module computes, once there is a session: move the minibatches there.
   torch::Device device() const { return source_->device(); }
 
-  // Loads variables and buffers from a checkpoint, without a cluster, as an evaluator does. Tables of rows are then
-  // wholly in this process's memory. Throws Error.
+  // Loads a checkpoint's variables and buffers, without a cluster, and its tables of rows into memory. Throws Error.
   void Load(const CheckpointReader& checkpoint);
 
  private:
   Server& server_;
-  std::unique_ptr<ModuleSource> source_;
+  std::unique_ptr<TensorSource> source_;
   PlacementResult placement_;
 };
 
@@ -124,8 +125,7 @@ AllReduceOptions AllReduceOptionsOf(Server& server, AllReduceOptions options);
 // (algo/algorithms/pipelined.h). Updates go through the ps, whatever `apply` says except kDirect.
 Trainer Pipelined(Replica& replica, const OptimizerSpec& optimizer);
 
-// Shared by the session classes. Sets the source's loss function for one step only, because it refers to the caller's
-// variables.
+// Shared by the session classes. Sets the source's loss function for one step: it refers to the caller's variables.
 class LossScope {
  public:
   // `trains`: the session's algorithm. Throws Error (FailedPrecondition): the trainer has another one; a step of its
@@ -136,7 +136,7 @@ class LossScope {
   LossScope& operator=(const LossScope&) = delete;
 
  private:
-  ModuleSource& source_;
+  TensorSource& source_;
 };
 
 // Also shared by them: calls `fetch`; its exceptions become a Status as those of a loss do.

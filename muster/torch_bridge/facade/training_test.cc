@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,6 +133,33 @@ INSTANTIATE_TEST_SUITE_P(
         [](Replica& replica, const OptimizerSpec& optimizer) { return Asynchronous(replica, optimizer); },
         [](Replica& replica, const OptimizerSpec& optimizer) { return Synchronous(replica, optimizer, {}); },
         [](Replica& replica, const OptimizerSpec& optimizer) { return BoundedStaleness(replica, optimizer, 0); }));
+
+// As a front of another language makes it: a list of tensors instead of a module.
+TEST(ReplicaTest, OfNamedTensorsTrainsAsOneOfTheirModule) {
+  const auto minibatches = Minibatches(20);
+  SeedTorch(3);
+  torch::nn::Linear module(4, 1);
+  const torch::Tensor weight = module->weight.detach().clone().requires_grad_();
+  const torch::Tensor bias = module->bias.detach().clone().requires_grad_();
+  const auto train = [&](Server& server, Replica& replica, const std::function<torch::Tensor(int)>& loss) {
+    Trainer trainer = Asynchronous(replica, Adam({.learning_rate = 0.01}));
+    MonitoredTrainingSession session(server, {}, {StopAtStep({.last_step = 20})});
+    for (int i = 0; !session.ShouldStop(); ++i) session.Run(trainer, [&] { return loss(i); });
+  };
+  {
+    const auto server = Server::CreateLocal();
+    Replica replica(*server, module);
+    train(*server, replica, [&](int i) { return Loss(module, minibatches[i]); });
+  }
+  const auto server = Server::CreateLocal();
+  Replica replica(*server, TensorSource::Create({.parameters = {{"weight", weight}, {"bias", bias}}}).value());
+  train(*server, replica, [&](int i) {
+    const torch::Tensor& x = minibatches[i];
+    return torch::mse_loss(torch::nn::functional::linear(x, weight, bias), x.sum(1, /*keepdim=*/true));
+  });
+  EXPECT_TRUE(torch::equal(weight, module->weight));
+  EXPECT_TRUE(torch::equal(bias, module->bias));
+}
 
 // Dropout and torch::rand continue where the checkpoint left them, without any code in the program.
 TEST(TrainingTest, CheckpointsKeepTorchsRandomGenerator) {

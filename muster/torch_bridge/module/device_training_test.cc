@@ -25,7 +25,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using Staging = ModuleSource::Staging;
+using Staging = TensorSource::Staging;
 
 constexpr int kSteps = 12;
 constexpr ComputeDevice kGpu{true, 0};

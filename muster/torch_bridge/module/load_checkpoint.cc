@@ -9,7 +9,7 @@
 
 namespace muster {
 
-absl::Status LoadCheckpoint(ModuleSource& source, const CheckpointReader& checkpoint) {
+absl::Status LoadCheckpoint(TensorSource& source, const CheckpointReader& checkpoint) {
   const std::vector<VariableSpec>& variables = source.variables();
   RETURN_IF_ERROR(CheckModelOfCheckpoint(checkpoint.manifest(), variables, checkpoint.path()));
   auto tables = std::make_shared<std::vector<std::vector<std::byte>>>(variables.size());

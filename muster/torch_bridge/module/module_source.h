@@ -1,159 +1,33 @@
-// Any torch::nn::Module as a GradientSource: its parameters and buffers become views into flat memory that the layers
-// below read and write as spans, while the module, its user and autograd notice nothing (training is bit-identical).
-// Its Embeddings become tables of rows, which have no memory here. The module may compute on a GPU: the flat memory is
-// still the host's, and each minibatch's inputs and results are staged between the two (docs/devices.md). Gradients
-// stay the tensors that autograd made: copying them into a flat buffer was measured 8-10 % slower. Not thread-safe:
-// used by the training thread only.
+// Any torch::nn::Module as a GradientSource: the front of TensorSource (tensor_source.h, which says what it does with
+// them) that finds the parameters, buffers and Embeddings of a module. Holds the module. Not thread-safe: used by the
+// training thread only.
 #pragma once
 
 #include <torch/torch.h>
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/algo/sources/gradient_source.h"
-#include "muster/torch_bridge/module/alternating_views.h"
-#include "muster/torch_bridge/module/embedding.h"
-#include "muster/torch_bridge/module/module_variables.h"
+#include "muster/torch_bridge/module/tensor_source.h"
 
 namespace muster {
 
-struct ModuleSourceOptions {
-  // Returns the memory for a variable's value: VariableSpec::bytes() long, aligned to 4 bytes and to its element type
-  // (64 is better: MKL's last bits may depend on it). Called once per variable, in order. Empty: the source's own flat
-  // buffers, one for each element type. Either way the module's present values are copied in.
-  std::function<absl::StatusOr<MutableByteSpan>(const VariableSpec&)> memory;
-  // Keeps what `memory` returned alive. Held as long as any tensor of the module points there, so that the module may
-  // outlive the source.
-  std::shared_ptr<void> memory_owner;
-  // Device strings of variables by name, for VariableSpec::device.
-  absl::flat_hash_map<std::string, std::string> devices;
-};
+using ModuleSourceOptions = TensorSourceOptions;
 
-class ModuleSource final : public GradientSource {
+class ModuleSource final : public TensorSource {
  public:
-  // Errors: those of FindModuleVariables and `options.memory`; the module then stays as it was. A module has at most
-  // one source at a time.
+  // Makes a source of the module's named_parameters(), its named_buffers() and the tables of its Embeddings. Errors:
+  // as TensorSource::Create; the module then stays as it was. A module has at most one source at a time.
   static absl::StatusOr<std::unique_ptr<ModuleSource>> Create(std::shared_ptr<torch::nn::Module> module,
                                                               ModuleSourceOptions options = {});
-  ~ModuleSource() override;
-  ModuleSource(const ModuleSource&) = delete;
-  ModuleSource& operator=(const ModuleSource&) = delete;
-
-  // Parameters in the order of named_parameters(), then buffers, then the tables of Embeddings (one that has several
-  // paths under its first). A parameter that is (un)frozen later keeps its kind.
-  const std::vector<VariableSpec>& variables() const override { return specs_; }
-
-  // The further names of a tied variable; empty for most. Neither this nor tensor(i) exists for tables.
-  const std::vector<std::string>& aliases(size_t i) const { return variables_[i].found.aliases; }
-
-  // The module's tensor for variable i. Its data is value(i), or on a GPU a copy of it.
-  const torch::Tensor& tensor(size_t i) const { return variables_[i].found.tensors.front(); }
 
   torch::nn::Module& module() { return *module_; }
 
-  // For tests: kAlways stages even if the module computes on the CPU, with separate memory there.
-  enum class Staging { kUnlessCpu, kAlways };
-  // Sets where the module computes from now on; initially the CPU. On a GPU the module's tensors have memory of their
-  // own: before a minibatch value(i) is copied to them; after it gradients and buffers are copied back to the host, and
-  // none is announced earlier. Other changes to those tensors meanwhile are overwritten. Errors: torch's, running out
-  // of memory among them (ResourceExhausted); everything then stays as it was.
-  absl::Status ComputeOn(const torch::Device& device, Staging staging = Staging::kUnlessCpu);
-  const torch::Device& device() const { return device_; }
-
-  absl::Status ShowValues() override;  // costs nothing unless the module is staged
-
-  // First takes over what the user has put into the module by other means, see Reattach.
-  MutableByteSpan value(size_t i) override;
-
-  // As ModuleSourceOptions::memory, later. From now on the tensors of the module point there, and keep `owner`.
-  bool UseMemory(size_t i, MutableByteSpan memory, std::shared_ptr<void> owner) override;
-
-  // Sets what ComputeGradients minimises: a function of one minibatch that runs the module forward and returns a
-  // scalar. Held, with everything it refers to, until the next SetLoss; an empty function releases it.
-  void SetLoss(std::function<torch::Tensor()> loss) { loss_ = std::move(loss); }
-  bool has_loss() const { return loss_ != nullptr; }
-
-  // Calls `ready` in mid-backward, on the thread of ComputeGradients, as soon as gradient(i) is final, so that it can
-  // be sent. Not called for variables without a gradient in the minibatch nor for those of several tensors: every
-  // unannounced gradient is final or empty when ComputeGradients returns. Must not throw. Empty: no calls, no cost.
-  void SetGradientReady(std::function<void(size_t i)> ready);
-
-  // Like SetGradientReady, which it replaces, but only for parameters that nothing but the module refers to any more:
-  // whatever a later part of the backward pass still needs (a detached alias, say) refers to the tensor or its storage.
-  void AnnounceGradients(GradientReady ready) override;
-
-  // Drops the old gradients, calls the loss function, runs backward. A NaN or infinite loss is returned as it is.
-  // FailedPrecondition: no loss function; a variable re-allocated with another shape or type. InvalidArgument: the loss
-  // isn't a scalar or depends on no trainable parameter. Exceptions of the user's function or of torch: see
-  // StatusFromException. After an error all gradients are empty; those that were announced stay where they are until
-  // the next call, as always.
-  absl::StatusOr<double> ComputeGradients() override;
-
-  // Only calls the loss function: for programs that train the module themselves (local_variables.h). Errors as
-  // ComputeGradients; but it is no error if the loss depends on no parameter.
-  absl::StatusOr<double> RunLoss();
-
-  // Makes gradient(i) what the module's own backward has left in the tensors' grad(), until the next call of this or of
-  // ComputeGradients.
-  [[nodiscard]] absl::Status CollectGradients();
-
-  absl::Status TakeValues() override;
-  ByteSpan gradient(size_t i) override;
-  MutableByteSpan OverwritableGradient(size_t i) override;
-  bool KeepGradients() override;
-
-  void LookUpThrough(LookUp look_up) override;
-  std::span<const TableGradient> row_gradients() override { return row_gradients_; }
-
-  // torch::load and Module::to give a tensor new memory without telling anyone, which would silently cut it off from
-  // the cluster. This copies such values into value(i) and points the tensor back there. ComputeGradients and value(i)
-  // do it automatically, at the cost of one comparison per tensor. FailedPrecondition naming the variable whose shape
-  // or type changed, or which was moved to a device without ComputeOn.
-  absl::Status Reattach();
-
  private:
-  struct Variable {
-    ModuleVariable found;
-    torch::Tensor view;      // the flat memory, in the variable's shape
-    AlternatingViews views;  // of `view`
-    torch::Tensor home;      // the memory of the module's tensors: as `view`, or the device's
-    torch::Tensor gradient;  // dense, contiguous; undefined if the last minibatch made none
-    torch::Tensor kept;      // by KeepGradients
-    // References to the tensor and to its storage when only the backward pass's own node for it is left.
-    size_t holders = 0, storage_holders = 0;
-  };
-
-  ModuleSource(std::shared_ptr<torch::nn::Module> module, std::vector<ModuleVariable> found,
-               const ModuleSourceOptions& options);
-  void AddTables(const ModuleSourceOptions& options);
-  void EndTables();
-
-  absl::Status ReattachVariable(const Variable& variable);
-  absl::StatusOr<torch::Tensor> CallLoss();
-  absl::StatusOr<double> RunMinibatch();
-  void BringResults();
-  void DropGradients();
-  void CountHolders();
-  bool IsUnread(const Variable& variable) const;
+  explicit ModuleSource(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}
 
   const std::shared_ptr<torch::nn::Module> module_;
-  std::vector<VariableSpec> specs_;
-  std::vector<Variable> variables_;  // as specs_, which continues with the tables
-  std::vector<std::shared_ptr<EmbeddingImpl>> tables_;
-  std::vector<TableGradient> row_gradients_;
-  std::vector<torch::Tensor> failed_;  // gradients of a failed minibatch, some of which were announced
-  std::function<torch::Tensor()> loss_;
-  std::function<void(size_t)> ready_;
-  bool announces_ = false;  // ready_ was set by AnnounceGradients
-  bool in_minibatch_ = false;
-  torch::Device device_ = torch::kCPU;
-  bool staged_ = false;
 };
 
 }  // namespace muster

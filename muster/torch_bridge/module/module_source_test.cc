@@ -5,10 +5,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include <cmath>
-#include <limits>
 #include <sstream>
-#include <stdexcept>
 #include <tuple>
 
 #include "muster/torch_bridge/module/random_state.h"
@@ -312,52 +309,6 @@ TEST(ModuleSourceVariables, TiedWeightsAreOneVariableWithAliases) {
   EXPECT_THAT(one_module->aliases(1), ElementsAre("b.bias"));
 }
 
-// A model of bare tensors.
-struct TensorsModel final : nn::Module {
-  explicit TensorsModel(const std::vector<torch::Tensor>& tensors) {
-    for (size_t i = 0; i < tensors.size(); ++i) register_parameter("p" + std::to_string(i), tensors[i], false);
-    for (torch::Tensor& parameter : parameters())
-      if (parameter.is_floating_point()) parameter.set_requires_grad(true);
-  }
-};
-
-void ExpectRefused(const std::vector<torch::Tensor>& tensors, const std::vector<std::string>& mentioned) {
-  const auto source = ModuleSource::Create(std::make_shared<TensorsModel>(tensors));
-  EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument) << source.status();
-  for (const std::string& text : mentioned) EXPECT_THAT(std::string(source.status().message()), HasSubstr(text));
-}
-
-TEST(ModuleSourceVariables, PartlySharedMemoryIsAnErrorNamingBoth) {
-  const torch::Tensor base = torch::rand({10});
-  ExpectRefused({base.narrow(0, 0, 6), base.narrow(0, 4, 6)}, {"'p0' (shape [6])", "'p1' (shape [6])", "clone()"});
-  ExpectRefused({base.narrow(0, 4, 6), base.narrow(0, 0, 6)}, {"'p0'", "'p1'"});
-  ExpectRefused({base.narrow(0, 2, 3), base.narrow(0, 0, 10)}, {"'p0'", "'p1'"});
-  ExpectRefused({base.view({2, 5}), base.view({5, 2})}, {"'p0' (shape [2,5])", "'p1' (shape [5,2])"});
-  const torch::Tensor square = torch::rand({3, 3});
-  ExpectRefused({square.detach(), square.t()}, {"'p0'", "'p1'"});
-  const auto halves =
-      MakeSource(std::make_shared<TensorsModel>(std::vector{base.narrow(0, 0, 5), base.narrow(0, 5, 5)}));
-  EXPECT_EQ(halves->variables().size(), 2);
-}
-
-TEST(ModuleSourceVariables, WhatCannotBeAVariableIsNamed) {
-  ExpectRefused({torch::rand({2}), torch::zeros({2}, torch::kComplexFloat)}, {"'p1'", "ComplexFloat", "float32"});
-  ExpectRefused({torch::zeros({2}, torch::kMeta)}, {"'p0'", "meta"});
-  ExpectRefused({torch::zeros({2, 2}).to_sparse()}, {"'p0'", "sparse"});
-}
-
-TEST(ModuleSourceVariables, EmptyAndScalarVariables) {
-  auto model =
-      std::make_shared<TensorsModel>(std::vector{torch::zeros({0, 3}), torch::tensor(2.5F), torch::zeros({0})});
-  const auto source = MakeSource(model);
-  ASSERT_EQ(source->variables().size(), 3);
-  EXPECT_EQ(source->value(0).size(), 0);
-  EXPECT_EQ(Scalar<float>(source->value(1)), 2.5F);
-  source->SetLoss([&] { return source->tensor(1) * 3 + source->tensor(0).sum(); });
-  EXPECT_EQ(source->ComputeGradients().value(), 7.5);
-  EXPECT_EQ(*reinterpret_cast<const float*>(source->gradient(1).data()), 3.0F);
-}
-
 TEST(ModuleSourceMemory, SuppliedMemoryIsUsedAndKeptAlive) {
   struct Arena {
     std::vector<std::vector<double>> blocks;
@@ -446,112 +397,6 @@ TEST(ModuleSourceMemory, AnotherTypeOrShapeIsReported) {
   EXPECT_THAT(std::string(source->Reattach().message()), HasSubstr("now Double [6]"));
   model->norm->bias.set_data(torch::zeros({6}));
   EXPECT_TRUE(source->ComputeGradients().ok());
-}
-
-class ModuleSourceLoss : public testing::Test {
- protected:
-  absl::Status StatusOf(std::function<torch::Tensor()> loss) {
-    source_->SetLoss(std::move(loss));
-    return source_->ComputeGradients().status();
-  }
-  // Makes gradients of an earlier minibatch, to see that an error clears them.
-  void ComputeOnce() {
-    ASSERT_TRUE(StatusOf([this] { return layer_(input_).sum(); }).ok());
-  }
-  void ExpectNoGradients() {
-    for (size_t i = 0; i < source_->variables().size(); ++i) EXPECT_TRUE(source_->gradient(i).empty());
-  }
-
-  nn::Linear layer_{3, 2};
-  torch::Tensor input_ = torch::ones({4, 3});
-  std::unique_ptr<ModuleSource> source_ = MakeSource(layer_.ptr());
-};
-
-TEST_F(ModuleSourceLoss, WhatTheFunctionThrowsBecomesAStatus) {
-  ComputeOnce();
-  absl::Status status = StatusOf([]() -> torch::Tensor { throw std::runtime_error("no more data in part 7"); });
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnknown);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no more data in part 7"));
-  ExpectNoGradients();
-
-  status = StatusOf([this] { return layer_(torch::ones({4, 5})).sum(); });
-  EXPECT_THAT(std::string(status.message()), HasSubstr("shapes cannot be multiplied (4x5 and 3x2)"));
-  EXPECT_THAT(std::string(status.message()), testing::Not(HasSubstr("frame #"))) << "torch's stack trace";
-
-  EXPECT_EQ(StatusOf([]() -> torch::Tensor { throw std::bad_alloc(); }).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(StatusOf([this] { return layer_->weight.select(0, 9).sum(); }).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(StatusOf([]() -> torch::Tensor { throw 7; }).message()), HasSubstr("not a std::exception"));
-  ComputeOnce();
-}
-
-TEST_F(ModuleSourceLoss, OnlyAScalarThatRequiresGradIsALoss) {
-  ComputeOnce();
-  EXPECT_EQ(StatusOf({}).code(), absl::StatusCode::kFailedPrecondition);
-  const auto another = std::make_shared<torch::nn::LinearImpl>(input_.size(1), 1);  // not trained
-  const std::vector<std::pair<std::function<torch::Tensor()>, std::string>> wrong = {
-      {[this] { return layer_(input_); }, "shape [4,2], not a scalar"},
-      {[this] { return layer_(input_).sum().detach(); }, "depends on no trainable parameter"},
-      {[this] {
-         const torch::NoGradGuard no_grad;
-         return layer_(input_).sum();
-       },
-       "depends on no trainable parameter"},
-      {[this, another] { return another->forward(input_).sum(); }, "depends on no trainable parameter"},
-      {[] { return torch::Tensor(); }, "undefined tensor"}};
-  for (const auto& [loss, text] : wrong) {
-    const absl::Status status = StatusOf(loss);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-    ExpectNoGradients();
-  }
-}
-
-TEST_F(ModuleSourceLoss, NotANumberIsTheCallersBusiness) {
-  source_->SetLoss([this] { return (layer_(input_) * std::numeric_limits<float>::quiet_NaN()).sum(); });
-  const double loss = source_->ComputeGradients().value();
-  EXPECT_TRUE(std::isnan(loss));
-}
-
-TEST_F(ModuleSourceLoss, GradientsAreNotAccumulated) {
-  ComputeOnce();
-  ComputeOnce();
-  const ByteSpan gradient = source_->gradient(IndexOf(*source_, "bias"));
-  EXPECT_EQ(*reinterpret_cast<const float*>(gradient.data()), 4.0F);
-}
-
-TEST_F(ModuleSourceLoss, WorksWhereTheCallerHasSwitchedAutogradOff) {
-  const torch::NoGradGuard no_grad;
-  ComputeOnce();
-  EXPECT_FALSE(torch::GradMode::is_enabled());
-}
-
-// Autograd itself makes gradients of the parameter's layout, but adds to an existing one in the existing layout.
-TEST_F(ModuleSourceLoss, StridedGradientsAreHandedOutRowMajor) {
-  const torch::Tensor factor = torch::arange(6, torch::kFloat32).view({3, 2});
-  ASSERT_TRUE(StatusOf([&] {
-                layer_->weight.mutable_grad() = torch::zeros({3, 2}).t();
-                return (layer_->weight.t() * factor).sum() + layer_->bias.expand({5, 2}).sum();
-              }).ok());
-  ASSERT_FALSE(layer_->weight.grad().is_contiguous());
-  const auto* weight = reinterpret_cast<const float*>(source_->gradient(0).data());
-  EXPECT_THAT(std::vector<float>(weight, weight + 6), ElementsAre(0, 2, 4, 1, 3, 5));
-  const auto* bias = reinterpret_cast<const float*>(source_->gradient(1).data());
-  EXPECT_THAT(std::vector<float>(bias, bias + 2), ElementsAre(5, 5));
-}
-
-TEST_F(ModuleSourceLoss, AnErrorInMidBackwardLeavesNoGradients) {
-  int announced = 0;
-  source_->SetGradientReady([&](size_t) { ++announced; });
-  const absl::Status status = StatusOf([this] {
-    const torch::Tensor input = input_.clone().requires_grad_();
-    const torch::Tensor hidden = input * 2;
-    hidden.register_hook(
-        [](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error("no gradient for you"); });
-    return layer_(hidden).sum();
-  });
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no gradient for you"));
-  EXPECT_GT(announced, 0) << "the error came before the first gradient";
-  ExpectNoGradients();
 }
 
 TEST(ModuleSourceReady, GradientsAreAnnouncedWhenFinal) {

@@ -7,7 +7,7 @@
 #include "muster/base/log.h"
 #include "muster/base/status_macros.h"
 #include "muster/cluster/identity/compute_device.h"
-#include "muster/torch_bridge/module/module_source.h"
+#include "muster/torch_bridge/module/tensor_source.h"
 #include "muster/torch_bridge/module/torch_status.h"
 #include "muster/torch_bridge/module/torch_version.h"
 
@@ -63,11 +63,11 @@ absl::Status PrepareDevices(Node& node, const SessionConfig& config, SessionEnvi
     device = torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(placed.gpu));
     LogInfo("computes on ", placed.device.ToString(), ", which is GPU ", placed.gpu, " of this host");
   }
-  auto* module = dynamic_cast<ModuleSource*>(&environment.algorithm->source());
-  if (module == nullptr && placed.device.gpu)
+  auto* model = dynamic_cast<TensorSource*>(&environment.algorithm->source());
+  if (model == nullptr && placed.device.gpu)
     return absl::UnimplementedError(
-        absl::StrCat("the trained model isn't a torch module, and can't compute on ", asked.ToString()));
-  if (module != nullptr) RETURN_IF_ERROR(module->ComputeOn(device));
+        absl::StrCat("the trained model has no tensors of torch, and can't compute on ", asked.ToString()));
+  if (model != nullptr) RETURN_IF_ERROR(model->ComputeOn(device));
   node.ComputeOn(placed.device);
   environment.place.device = placed.device;
   return absl::OkStatus();

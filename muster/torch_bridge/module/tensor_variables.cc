@@ -1,10 +1,11 @@
-#include "muster/torch_bridge/module/module_variables.h"
+#include "muster/torch_bridge/module/tensor_variables.h"
 
 #include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,10 +21,15 @@ std::string Describe(const std::string& name, const torch::Tensor& tensor) {
 }
 
 absl::Status Validate(const std::string& name, const torch::Tensor& tensor) {
+  if (!tensor.defined())
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", name,
+                     "' isn't made yet: its layer is lazy and gets its shape from the first input; run the module once "
+                     "on an example before it is made a replica"));
   if (!tensor.device().is_cpu())
     return absl::InvalidArgumentError(absl::StrCat(
         "variable '", name, "' is on device ", tensor.device().str(),
-        "; a module is made a replica on the CPU: call module->to(torch::kCPU), and --device says where it computes"));
+        "; a module is made a replica on the CPU: move it there first, and --device says where it computes"));
   if (tensor.layout() != torch::kStrided)
     return absl::InvalidArgumentError(
         absl::StrCat("variable '", name, "' is sparse; only its gradient may be: call to_dense() on the parameter"));
@@ -43,13 +49,16 @@ class Collector {
  public:
   absl::Status Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter) {
     RETURN_IF_ERROR(Validate(name, tensor));
+    if (!names_.insert(name).second)
+      return absl::InvalidArgumentError(
+          absl::StrCat("two tensors of the module are called '", name, "': give one of them another name"));
     const auto known = by_tensor_.find(tensor.unsafeGetTensorImpl());
     if (known != by_tensor_.end()) {
       variables_[known->second].aliases.push_back(name);
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const size_t index, FindOrAdd(name, tensor));
-    ModuleVariable& variable = variables_[index];
+    TensorVariable& variable = variables_[index];
     by_tensor_[tensor.unsafeGetTensorImpl()] = index;
     if (!variable.tensors.empty()) variable.aliases.push_back(name);
     variable.tensors.push_back(tensor);
@@ -60,7 +69,7 @@ class Collector {
     return absl::OkStatus();
   }
 
-  std::vector<ModuleVariable> Take() { return std::move(variables_); }
+  std::vector<TensorVariable> Take() { return std::move(variables_); }
 
  private:
   // Returns the variable of which `tensor` is another tensor, or a new one.
@@ -88,7 +97,7 @@ class Collector {
   }
 
   size_t Append(const std::string& name, const torch::Tensor& tensor) {
-    ModuleVariable& variable = variables_.emplace_back();
+    TensorVariable& variable = variables_.emplace_back();
     variable.spec.name = name;
     variable.spec.dtype = *DTypeFromTorch(tensor.scalar_type());
     variable.spec.shape = tensor.sizes().vec();
@@ -100,20 +109,21 @@ class Collector {
     size_t variable = 0;
   };
 
-  std::vector<ModuleVariable> variables_;
+  std::vector<TensorVariable> variables_;
+  absl::flat_hash_set<std::string> names_;
   absl::flat_hash_map<const c10::TensorImpl*, size_t> by_tensor_;
   std::map<uintptr_t, Range> by_memory_;  // by first byte
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModuleVariable>> FindModuleVariables(const torch::nn::Module& module) {
-  return CatchTorch("reading the module's variables", [&]() -> absl::StatusOr<std::vector<ModuleVariable>> {
+absl::StatusOr<std::vector<TensorVariable>> FindTensorVariables(const ModelTensors& model) {
+  return CatchTorch("reading the module's variables", [&]() -> absl::StatusOr<std::vector<TensorVariable>> {
     Collector collector;
-    for (const auto& parameter : module.named_parameters())
-      RETURN_IF_ERROR(collector.Add(parameter.key(), parameter.value(), /*is_parameter=*/true));
-    for (const auto& buffer : module.named_buffers())
-      RETURN_IF_ERROR(collector.Add(buffer.key(), buffer.value(), /*is_parameter=*/false));
+    for (const NamedTensor& parameter : model.parameters)
+      RETURN_IF_ERROR(collector.Add(parameter.name, parameter.tensor, /*is_parameter=*/true));
+    for (const NamedTensor& buffer : model.buffers)
+      RETURN_IF_ERROR(collector.Add(buffer.name, buffer.tensor, /*is_parameter=*/false));
     return collector.Take();
   });
 }
