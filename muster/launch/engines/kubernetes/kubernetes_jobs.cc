@@ -46,7 +46,7 @@ absl::Status DeleteObjects(const Kubectl& kubectl, const std::string& job, size_
   return absl::OkStatus();
 }
 
-// Returns all pods of these jobs.
+// Returns all pods of these jobs. Unavailable: what answers says that a page is followed by itself, which has no end.
 absl::StatusOr<std::vector<PodFacts>> PodsOf(const Kubectl& kubectl, const std::string& name_space,
                                              const std::vector<std::string>& jobs) {
   std::vector<PodFacts> pods;
@@ -55,6 +55,8 @@ absl::StatusOr<std::vector<PodFacts>> PodsOf(const Kubectl& kubectl, const std::
     ASSIGN_OR_RETURN(const std::string list, kubectl.Run(PodPageCall(name_space, jobs, next)));
     ASSIGN_OR_RETURN(PodPage page, ParsePods(list));
     std::move(page.pods.begin(), page.pods.end(), std::back_inserter(pods));
+    if (!page.next.empty() && page.next == next)
+      return absl::UnavailableError("the API of Kubernetes has answered a page of pods that is followed by itself");
     next = std::move(page.next);
   } while (!next.empty());
   return pods;
