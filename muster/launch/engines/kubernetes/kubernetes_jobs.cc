@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/cluster_api.h"
 #include "muster/launch/engines/kubernetes/object_calls.h"
@@ -205,11 +206,8 @@ std::string KubernetesJobs::NameSpace() const {
   if (!kubectl_.place().name_space.empty()) return kubectl_.place().name_space;
   const auto api = ClusterApiOfPod(environment_);
   if (!api.ok()) return "default";
-  constexpr char kFirst[] = "POD_NAMESPACE=";
-  for (const std::string& variable : environment_)
-    if (absl::StartsWith(variable, kFirst) && variable.size() > sizeof kFirst - 1)
-      return variable.substr(sizeof kFirst - 1);
-  return api->name_space;
+  const std::string first = VariableIn(environment_, "POD_NAMESPACE");
+  return first.empty() ? api->name_space : first;
 }
 
 absl::Status KubernetesJobs::DeleteAll(const std::string& job, bool at_once) const {
