@@ -166,8 +166,8 @@ class ClientTest(unittest.TestCase):
                 self.answers("POST", "/api/jobs/", status, f"{self.address}/elsewhere")
                 kind, text = self.failure("submit", self.address, self.script())
                 self.assertNotIn(("GET", "/elsewhere", None, None), self.server.asked)
-                self.assertIn(f"redirects to {self.address}/elsewhere", text)
-                self.assertEqual(kind, "failed")
+                said = f"it redirects to {self.address}/elsewhere: give the address that answers itself"
+                self.assertEqual((kind, text), ("unreachable", said), "nothing was submitted")
         self.answers("GET", "/api/version", 301, f"{self.address}/elsewhere")
         self.assertEqual(self.failure("version", self.address)[0], "unreachable")
 

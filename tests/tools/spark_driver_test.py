@@ -835,6 +835,21 @@ class ClusterTest(unittest.TestCase):
                 self.assertEqual(said == waits, does is hangs, said)
                 self.assertEqual(cluster.links.given_up, given_up)
 
+    def test_the_silence_of_a_jvm_ends_with_any_answer(self):
+        """The stage has begun anew since, and so the start that was in vain has had its task, without another question."""
+        spark = PlayedSpark(slots=[2])
+        cluster = self.cluster(spark, start_timeout=60)
+        seconds = [100]
+        hangs, answers = self.hangs(), spark.maxNumConcurrentTasks
+        with mock.patch.object(spark_cluster, "time", types.SimpleNamespace(monotonic=lambda: seconds[0])):
+            for now in (100, 1000):
+                spark.maxNumConcurrentTasks, seconds[0] = hangs, now
+                with mock.patch.object(spark_cluster, "ANSWER_PATIENCE", 0):
+                    cluster.waits_now()
+                self.assertEqual(cluster.links.given_up, "")
+                spark.maxNumConcurrentTasks = answers
+                self.assertTrue(cluster.await_slots())
+
     def test_a_slow_answer_is_none_of_a_jvm_that_hangs(self):
         """Spark takes longer than the rest of the time for the start."""
         spark = PlayedSpark(slots=[2])

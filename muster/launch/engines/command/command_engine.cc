@@ -12,8 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostLinesOfState = 100;  // the last ones are kept
-
 ContactOptions OnTheCommandsWay(ContactOptions contact, const CommandHosts& hosts) {
   contact.way = std::make_shared<CommandWay>(hosts);
   contact.folder = hosts.setting.folder;
@@ -99,12 +97,7 @@ void CommandEngine::Ask(const std::string& host) {
                            .folder = hosts_.setting.folder,
                            .time_limit = hosts_.setting.state.time_limit};
   auto run = CommandRun::Start(order, loop_, clock_,
-                               {.out =
-                                    [asked](std::string_view line) {
-                                      if (asked->lines.size() == kMostLinesOfState)
-                                        asked->lines.erase(asked->lines.begin());
-                                      asked->lines.emplace_back(line);
-                                    },
+                               {.out = [asked](std::string_view line) { KeepLine(line, asked->lines); },
                                 .err = [](std::string_view) {},
                                 .ended = [this, asked](const CommandEnd& end) { OnAnswer(*asked, end); }});
   if (!run.ok()) return contact_.Connect(host);  // its state is unknown

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kPieceOfOutput = 16 << 10;
+constexpr size_t kMostLinesKept = 100;
 // As much as a pipe can hold: all that a command has left in it, and no more of a child that writes without end.
 constexpr size_t kMostOfRest = size_t{1} << 20;
 
@@ -117,12 +118,17 @@ void CommandRun::OnEnd() {
   ended(end);
 }
 
+void KeepLine(std::string_view line, std::vector<std::string>& lines) {
+  if (lines.size() == kMostLinesKept) lines.erase(lines.begin());
+  lines.emplace_back(line);
+}
+
 absl::StatusOr<CommandOutput> RunCommand(const CommandOrder& order, const Clock& clock,
                                          const std::function<void(std::string_view line)>& say) {
   FdLoop loop(clock);
   CommandOutput output;
   bool ended = false;
-  CommandRun::Calls calls{.out = [&output](std::string_view line) { output.lines.emplace_back(line); },
+  CommandRun::Calls calls{.out = [&output](std::string_view line) { KeepLine(line, output.lines); },
                           .err = say,
                           .ended =
                               [&](const CommandEnd& end) {

@@ -82,11 +82,14 @@ class CommandRun {
   bool time_over_ = false;
 };
 
-// Runs a command to its end and returns its lines of stdout. Blocks, at most for its time limit and kEnding. `say`
+// Adds a line to a command's, of which the last 100 are kept: one that writes without end fills no memory.
+void KeepLine(std::string_view line, std::vector<std::string>& lines);
+
+// Runs a command to its end and returns its last lines of stdout. Blocks, at most for its time limit and kEnding. `say`
 // takes lines of its stderr. An error: it can't be started.
 struct CommandOutput {
   CommandEnd end;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines;  // as KeepLine keeps them
 };
 absl::StatusOr<CommandOutput> RunCommand(const CommandOrder& order, const Clock& clock,
                                          const std::function<void(std::string_view line)>& say);

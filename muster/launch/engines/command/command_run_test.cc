@@ -72,6 +72,13 @@ TEST_F(CommandRunTest, ALineWithoutEndIsCut) {
   EXPECT_THAT(output.lines.front(), SizeIs(CommandRun::kLongestLine));
 }
 
+// A release may print without end, too.
+TEST_F(CommandRunTest, TheLastLinesAreKept) {
+  const CommandOutput output = Run("seq 250");
+  EXPECT_THAT(output.lines, SizeIs(100));
+  EXPECT_EQ(output.lines.back(), "250");
+}
+
 // Its time limit holds, and so does a kill: the loop has its turn although there is always more to read.
 TEST_F(CommandRunTest, OneThatWritesWithoutEndKeepsNobodyBusy) {
   const CommandOrder order{.words = {"sh", "-c", "yes | head -c 40000 >&2; echo >full; read line <gate"},

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/environment_list.h"
 #include "muster/launch/agent/rendezvous.h"
 #include "muster/launch/engines/kubernetes/cluster_api.h"
 #include "muster/launch/engines/kubernetes/object_calls.h"
@@ -46,7 +47,7 @@ absl::Status DeleteObjects(const Kubectl& kubectl, const std::string& job, size_
   return absl::OkStatus();
 }
 
-// Returns all pods of these jobs.
+// Returns all pods of these jobs. Unavailable: what answers says that a page is followed by itself, which has no end.
 absl::StatusOr<std::vector<PodFacts>> PodsOf(const Kubectl& kubectl, const std::string& name_space,
                                              const std::vector<std::string>& jobs) {
   std::vector<PodFacts> pods;
@@ -55,6 +56,8 @@ absl::StatusOr<std::vector<PodFacts>> PodsOf(const Kubectl& kubectl, const std::
     ASSIGN_OR_RETURN(const std::string list, kubectl.Run(PodPageCall(name_space, jobs, next)));
     ASSIGN_OR_RETURN(PodPage page, ParsePods(list));
     std::move(page.pods.begin(), page.pods.end(), std::back_inserter(pods));
+    if (!page.next.empty() && page.next == next)
+      return absl::UnavailableError("the API of Kubernetes has answered a page of pods that is followed by itself");
     next = std::move(page.next);
   } while (!next.empty());
   return pods;
@@ -203,11 +206,8 @@ std::string KubernetesJobs::NameSpace() const {
   if (!kubectl_.place().name_space.empty()) return kubectl_.place().name_space;
   const auto api = ClusterApiOfPod(environment_);
   if (!api.ok()) return "default";
-  constexpr char kFirst[] = "POD_NAMESPACE=";
-  for (const std::string& variable : environment_)
-    if (absl::StartsWith(variable, kFirst) && variable.size() > sizeof kFirst - 1)
-      return variable.substr(sizeof kFirst - 1);
-  return api->name_space;
+  const std::string first = VariableIn(environment_, "POD_NAMESPACE");
+  return first.empty() ? api->name_space : first;
 }
 
 absl::Status KubernetesJobs::DeleteAll(const std::string& job, bool at_once) const {

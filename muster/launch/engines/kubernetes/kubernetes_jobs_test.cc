@@ -261,6 +261,14 @@ TEST_F(KubernetesJobsTest, PodsAreReadInPagesToTheLast) {
   EXPECT_TRUE(absl::IsUnavailable(Jobs().Look({"a"}).status()));
 }
 
+// As a proxy may answer that drops what it doesn't know of a query.
+TEST_F(KubernetesJobsTest, PagesWithoutEndAreAnError) {
+  Program("case $all in get*) echo '{\"metadata\": {\"continue\": \"on\"}, \"items\": []}';; esac; exit");
+  const absl::Status status = Jobs().Look({"a"}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("followed by itself"));
+}
+
 TEST_F(KubernetesJobsTest, ANamespaceThatIsGoneIsTheReason) {
   Program("case $all in 'get --raw='*) ;; get*) cat said >&2; exit 1;; esac");
   scratch_.Write("said", "Error from server (NotFound): namespaces \"team\" not found");

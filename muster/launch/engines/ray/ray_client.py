@@ -94,12 +94,16 @@ def own_token():
         ) from error
 
 
+class Redirected(Failure):
+    """What was asked has come to nothing."""
+
+
 class NoRedirect(urllib.request.HTTPRedirectHandler):
     """A POST that is redirected would become a GET, which submits nothing, and the token would go to another server."""
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):  # noqa: ARG002
         fp.close()
-        raise Failure("unreachable", f"it redirects to {newurl}: give the address that answers itself")
+        raise Redirected("unreachable", f"it redirects to {newurl}: give the address that answers itself")
 
 
 class Dashboard:
@@ -236,7 +240,7 @@ def submit(client, script, after):
     try:
         client.submit(job, entrypoint(asked, job, after), metadata)
     except (Failure, OSError) as error:
-        if getattr(error, "kind", "unreachable") != "unreachable":
+        if isinstance(error, Redirected) or getattr(error, "kind", "unreachable") != "unreachable":
             raise
         raise Failure("failed", f"it may have taken job {job}, and hasn't answered: {error}") from error
     return {"id": job}

@@ -129,11 +129,13 @@ class Cluster:
         """Returns what it returns: something that Spark answers soon, if its JVM lives. It may take until then, and
         ANSWER_PATIENCE in any case. NoHosts: why there is no answer."""
         try:
-            return self.in_time(work, until=max(until, time.monotonic() + ANSWER_PATIENCE))
+            answer = self.in_time(work, until=max(until, time.monotonic() + ANSWER_PATIENCE))
         except TooLate as late:
             raise NoHosts(spark_texts.JVM_HANGS) from late
         except Exception as error:  # of Java, of PySpark, of the operating system, of a JVM that has died
             raise NoHosts(spark_texts.why_lost(error, self.jvm.await_end(DEATH_PATIENCE))) from error
+        self.silent_since = None
+        return answer
 
     def attach(self, port, secret):
         """Connects to the JVM. Returns Spark's settings: those of spark-defaults.conf, and in their place the job's."""
@@ -183,7 +185,6 @@ class Cluster:
             if time.monotonic() - self.silent_since >= self.asked["start_timeout"]:
                 self.links.give_up(str(why))
             return f"waits for Spark, which doesn't answer: {why}"
-        self.silent_since = None
         return spark_texts.why_waits(self.parts, slots or 0)
 
     def begin_with_least(self, why):

@@ -61,7 +61,8 @@ absl::Status ErrorOfSpark(const std::string& kind, const std::string& text, cons
   if (kind == "no_spark")
     return absl::NotFoundError(absl::StrCat(
         place.python, " has no pyspark: pip install pyspark there, say which python has it (spark: {python: …} or ",
-        "--spark python=…), or set SPARK_HOME", absl::EndsWith(text, " has no pyspark") ? "" : absl::StrCat(": ", text)));
+        "--spark python=…), or set SPARK_HOME",
+        absl::EndsWith(text, " has no pyspark") ? "" : absl::StrCat(": ", text)));
   if (kind == "no_java")
     return absl::NotFoundError(absl::StrCat("Spark needs Java: install a JRE, or set JAVA_HOME (", text, ")"));
   if (kind == "unreachable")
