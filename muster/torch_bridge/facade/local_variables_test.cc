@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/torch_bridge/module/embedding.h"
 #include "muster/torch_bridge/module/random_state.h"
 #include "muster/train/hooks/hooks.h"
 

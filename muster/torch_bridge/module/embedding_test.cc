@@ -12,6 +12,7 @@
 #include "muster/checkpoint/checkpoint_directory.h"
 #include "muster/optim/rule_options.h"
 #include "muster/torch_bridge/facade/training.h"
+#include "muster/torch_bridge/module/module_source.h"
 #include "muster/torch_bridge/module/random_state.h"
 #include "muster/train/hooks/hooks.h"
 #include "muster/transport/tcp/tcp_transport.h"
