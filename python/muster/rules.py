@@ -152,6 +152,8 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _RuleWithRate(Rule):
+    """A rule that has a learning rate."""
+
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     schedule: Schedule = ConstantSchedule()
@@ -162,11 +164,15 @@ class _RuleWithRate(Rule):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SGD(_RuleWithRate):
+    """p - rate * g"""
+
     name: ClassVar[str] = "sgd"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Momentum(_RuleWithRate):
+    """torch.optim.SGD with momentum."""
+
     momentum: float = 0.9
     nesterov: bool = False
     name: ClassVar[str] = "momentum"
@@ -174,6 +180,8 @@ class Momentum(_RuleWithRate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adam(_RuleWithRate):
+    """torch.optim.Adam."""
+
     learning_rate: float = 0.001
     beta1: float = 0.9
     beta2: float = 0.999
@@ -183,12 +191,16 @@ class Adam(_RuleWithRate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdamW(Adam):
+    """torch.optim.AdamW."""
+
     weight_decay: float = 0.01
     name: ClassVar[str] = "adamw"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adagrad(_RuleWithRate):
+    """torch.optim.Adagrad."""
+
     learning_rate_decay: float = 0.0
     initial_accumulator: float = 0.0
     epsilon: float = 1e-10
@@ -197,6 +209,8 @@ class Adagrad(_RuleWithRate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RMSprop(_RuleWithRate):
+    """torch.optim.RMSprop; `rho` is its alpha."""
+
     rho: float = 0.99
     epsilon: float = 1e-8
     momentum: float = 0.0
@@ -206,6 +220,8 @@ class RMSprop(_RuleWithRate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adadelta(_RuleWithRate):
+    """torch.optim.Adadelta."""
+
     learning_rate: float = 1.0
     rho: float = 0.9
     epsilon: float = 1e-6
@@ -214,6 +230,8 @@ class Adadelta(_RuleWithRate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ftrl(_RuleWithRate):
+    """TensorFlow's Ftrl."""
+
     learning_rate: float = 0.001
     learning_rate_power: float = -0.5
     initial_accumulator: float = 0.1

@@ -78,7 +78,7 @@ class WheelTest(unittest.TestCase):
 
     def test_import_takes_little_beyond_torch(self):
         code = "import time, torch; t = time.process_time(); import muster; print(time.process_time() - t)"
-        self.assertLess(min(float(self.ok(run(self.python, "-c", code))) for _ in range(3)), IMPORT_SECONDS)
+        self.assertLess(min(float(self.ok(run(self.python, "-c", code))) for _ in range(5)), IMPORT_SECONDS)
 
     def test_another_torch_is_refused_before_the_library_is_opened(self):
         for change, said in (("torch.__version__ = '2.1.2+cpu'", "torch 2.1.2+cpu is installed: install torch"),
