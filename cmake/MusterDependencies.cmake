@@ -35,7 +35,11 @@ endif()
 
 if(MUSTER_TORCH)
   if(NOT Torch_DIR)
-    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/find_torch.py
+    if(MUSTER_PYTHON)
+      find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+      set(muster_beside --python ${Python_EXECUTABLE})  # its torch, not the checkout's
+    endif()
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/find_torch.py ${muster_beside}
                     OUTPUT_VARIABLE MUSTER_TORCH_CMAKE OUTPUT_STRIP_TRAILING_WHITESPACE
                     RESULT_VARIABLE MUSTER_TORCH_RESULT)
     if(NOT MUSTER_TORCH_RESULT EQUAL 0)

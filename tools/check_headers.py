@@ -41,6 +41,10 @@ def arguments_for(header, commands):
     return None
 
 
+def has_python(commands):
+    return any(path.parts[0] == "python" for path in commands)
+
+
 def compile_alone(header, arguments):
     text = f'#include "{header}"\n#include "{header}"\n'
     command = ["clang++-14", *arguments, "-fsyntax-only", "-Wno-pragma-once-outside-header", "-x", "c++", "-"]
@@ -61,7 +65,7 @@ def main(arguments):
     todo, left_out = [], 0
     for header in given or [p for p in sources.code_files() if p.suffix == ".h" and p in due]:
         with_torch = needs_torch(contents, layers, header)
-        if with_torch and not torch:
+        if (with_torch and not torch) or (header.parts[0] == "python" and not has_python(commands)):
             left_out += 1
             continue
         if header in proven and not with_torch and not given:
@@ -82,7 +86,7 @@ def main(arguments):
                 print(done.result(), flush=True)
             else:
                 memory.remember(running[done])
-    without = f", {left_out} left out: they need torch" if left_out else ""
+    without = f", {left_out} left out: they need torch or nanobind" if left_out else ""
     print(f"{len(todo)} headers compiled, {failed} with errors{without}")
     return 1 if failed else 0
 

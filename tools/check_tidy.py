@@ -106,7 +106,7 @@ def main(arguments):
                 failed += 1
                 print(finding, flush=True)
     without = sum(1 for p in wanted if p.suffix == ".cc" and p not in commands and p.parts[:2] != ("tests", "install"))
-    left_out = f", {without} left out: they need torch" if without else ""
+    left_out = f", {without} left out: they need torch or nanobind" if without else ""
     print(f"{len(todo)} files linted, {failed} with findings{left_out}")
     return 1 if failed else 0
 

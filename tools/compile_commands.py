@@ -54,7 +54,22 @@ def of_project():
     for path in sources.code_files():
         if path.is_relative_to("tests/fuzz"):  # built by clang in the preset asan, from the command's libraries
             found.setdefault(path, found[pathlib.Path("apps/muster/main.cc")])
+    with_torch = next((words for path, words in found.items() if path.parts[:2] == ("muster", "torch_bridge")), None)
+    python = python_headers()
+    if with_torch and python:  # pyproject.toml builds the Python package, no preset does
+        found.update({path: with_torch + python for path in sources.code_files() if path.is_relative_to("python")})
     return found
+
+
+def python_headers():
+    """Returns the arguments that find Python's headers and nanobind's; none if .venv has no nanobind."""
+    code = ("import nanobind, sysconfig\n"
+            "print('-isystem' + sysconfig.get_path('include'), '-isystem' + nanobind.include_dir())")
+    try:
+        asked = subprocess.run([ROOT / ".venv/bin/python", "-c", code], capture_output=True, text=True)
+    except OSError:
+        return []
+    return asked.stdout.split() if asked.returncode == 0 else []
 
 
 def uses_torch(arguments):

@@ -496,6 +496,11 @@ def install_part(report):
         python_part(report, "install: another project builds against an installed muster", "tests/install/install_test.py")
 
 
+def wheel_part(report):
+    """Builds the package's library and the command for it; where the preset release is built, the cache has most of that."""
+    python_part(report, "python: the package, in an environment of its own", "tests/python/wheel_test.py")
+
+
 def tensorboard_part(report):
     if build_part(report, "release", ["summaries"]):
         python_part(report, "tensorboard: the real one, and its page in a browser", "tests/tensorboard_test.py")
@@ -568,6 +573,7 @@ EVERYDAY = {
     "simulation": simulation_part,
     "tensorboard": tensorboard_part,
     "install": install_part,
+    "python": wheel_part,
     "tutorial": tutorial_part,
     "units": units_part,
 }

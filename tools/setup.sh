@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what this project needs and this machine lacks. `./dev setup` and every other command of ./dev call it.
-#   setup.sh [--quiet] [--no-torch] [--for user|build|check|test|spark|kubernetes]
+#   setup.sh [--quiet] [--no-torch] [--for user|build|check|test|wheel|spark|kubernetes]
 # What each needs: `build` what compiles and runs the programs; `user` (the default) TensorBoard besides, for `muster
 # tensorboard` and `muster run --tensorboard`; `check` clang and the Python packages of tools/requirements.txt; `test` a
-# browser, Ray and the models of Kubernetes, too; `spark` Spark and a JRE besides, `kubernetes` what
+# browser, Ray and the models of Kubernetes, too; `wheel` what builds the Python package; `spark` Spark and a JRE besides, `kubernetes` what
 # builds and runs a real API server. libtorch is installed where there is none, except with --no-torch. When nothing is missing this only asks
 # dpkg and the file system, which takes a tenth of a second; --quiet then prints nothing.
 set -euo pipefail
@@ -24,10 +24,11 @@ done
 case $for in
   build | user) groups="build" ;;
   check) groups="build clang" ;;
-  test) groups="build clang test venv" ;;
-  spark) groups="build clang test venv spark" ;;
-  kubernetes) groups="build clang test venv kubernetes" ;;
-  *) echo "setup: --for '$for': accepted: user, build, check, test, spark, kubernetes" >&2 && exit 2 ;;
+  test) groups="build clang test venv python" ;;
+  wheel) groups="build python venv" ;;
+  spark) groups="build clang test venv python spark" ;;
+  kubernetes) groups="build clang test venv python kubernetes" ;;
+  *) echo "setup: --for '$for': accepted: user, build, check, test, wheel, spark, kubernetes" >&2 && exit 2 ;;
 esac
 
 say() { echo "setup: $*" >&2; }
@@ -180,8 +181,11 @@ see_to_torch() {
 
 # The files that list the Python packages which are asked for.
 test_requirements() {
+  if [ $for = wheel ]; then echo tools/requirements-wheel.txt && return; fi
   echo tools/requirements.txt
-  case $for in test | spark | kubernetes) echo tools/requirements-ray.txt tools/requirements-kubernetes.txt ;; esac
+  case $for in test | spark | kubernetes)
+    echo tools/requirements-ray.txt tools/requirements-kubernetes.txt tools/requirements-wheel.txt tools/requirements-python.txt ;;
+  esac
   [ $for != spark ] || echo tools/requirements-spark.txt
 }
 
@@ -236,7 +240,7 @@ needs_pip() {
   { [ $torch = yes ] && ! tools/find_torch.py >/dev/null 2>&1; } && return
   case $for in
     user) ! command -v tensorboard >/dev/null && [ ! -x .venv/bin/tensorboard ] ;;
-    check | test | spark | kubernetes) ! have_test_requirements ;;
+    check | test | wheel | spark | kubernetes) ! have_test_requirements ;;
     *) return 1 ;;
   esac
 }
@@ -246,5 +250,5 @@ see_to_packages
 if [ $torch = yes ]; then see_to_torch; else say_ok "[2/3] libtorch: not asked for"; fi
 case $for in
   user) see_to_tensorboard ;;
-  check | test | spark | kubernetes) see_to_test_requirements ;;
+  check | test | wheel | spark | kubernetes) see_to_test_requirements ;;
 esac

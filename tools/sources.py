@@ -6,8 +6,8 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GENERATED = {"build", ".venv", ".git", "__pycache__"}
-CODE_FOLDERS = ("muster", "apps", "bench", "examples", "tests")
+GENERATED = {"build", "dist", ".venv", ".git", "__pycache__"}
+CODE_FOLDERS = ("muster", "apps", "bench", "examples", "python", "tests")
 # What due_files() returns: everything younger than this, and one in DUE_SHARE of the other files.
 RECENT_SECONDS = 4 * 3600
 DUE_SHARE = 16

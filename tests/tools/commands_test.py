@@ -79,6 +79,7 @@ class DevTest(unittest.TestCase):
         self.assertIn("chromium", test - check)
         self.assertEqual(spark - test, {"default-jre-headless"})
         self.assertIn("etcd-server", kubernetes - test)
+        self.assertEqual(self.asked_for("wheel") - {"python3-venv"} - build, {"python3-dev"})
         self.assertEqual(test | spark | kubernetes, set(listed) - {"python3-venv"})
         self.assertEqual(self.asked_for("user") - {"python3-venv"}, build)
 
