@@ -110,7 +110,8 @@ absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock l
                   .users_umask = supervisor.users_umask,
                   .ending_seconds = before.ok() && before->has_value() ? (*before)->ending_seconds : 0});
   if (submitted.ok()) return absl::OkStatus();
-  RETURN_IF_ERROR(opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = kExitUsage}));
+  RETURN_IF_ERROR(
+      opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = ExitCodeOf(submitted)}));
   return submitted;
 }
 
