@@ -1,7 +1,6 @@
 #include "muster/launch/manifest/manifest_check.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/text/utf8.h"
 #include "muster/cluster/quoted.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/manifest/manifest_names.h"
@@ -97,15 +97,6 @@ void CheckPaths(const ManifestRequest& request, ManifestMistakes& mistakes) {
   }
   if (!request.work_folder.empty() && request.work_folder[0] != '/')
     mistakes.push_back(absl::StrCat("--workdir ", Quoted(request.work_folder), ": accepted is an absolute path"));
-}
-
-bool IsUtf8(const std::string& text) {
-  try {
-    static_cast<void>(nlohmann::json(text).dump());
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
 }
 
 // YAML has only text: other bytes would become other ones, and a token of such bytes one that everybody knows.

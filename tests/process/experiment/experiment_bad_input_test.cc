@@ -124,6 +124,19 @@ TEST_F(ExperimentBadInput, FlagsOfTheOthers) {
   EXPECT_THAT(Mistake({"kill", "1", "--all"}), HasSubstr("--all"));
 }
 
+TEST_F(ExperimentBadInput, APathThatIsNoTextIsInNoJobWhoseScriptIsJson) {
+  WriteExperiment("run: echo hello");
+  const std::string odd = "MUSTER_HOME=" + home() + "/kn\xf6pfe";
+  for (const std::vector<std::string>& on :
+       {std::vector<std::string>{"--on", "ray"}, {"--on", "spark", "--address", "spark://127.0.0.1:1"}}) {
+    Process train(Joined({"env", odd}, Command(Joined({"train"}, on))), Options());
+    EXPECT_EQ(train.Wait(), 2) << train.out;
+    EXPECT_THAT(train.err,
+                AllOf(HasSubstr("MUSTER_HOME is "), HasSubstr("kn\xf6pfe"), HasSubstr("accepted: a path in UTF-8")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(home())) << "nothing is made";
+}
+
 // Nobody knows whether the job was made. Once the API answers, there is none, and nothing of it is left.
 TEST_F(ExperimentBadInput, AClusterThatDoesNotAnswerIsAskedUntilItSaysThatThereIsNoJob) {
   const std::string up = Aside("up");
