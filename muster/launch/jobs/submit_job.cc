@@ -39,6 +39,14 @@ std::string BeforeInChain(const std::vector<std::string>& jobs, size_t concurren
   return absl::StrJoin(before, ":");
 }
 
+// `ended`: what came of having the job end again.
+absl::Status NotWritten(const std::string& job, const absl::Status& why, const absl::Status& ended) {
+  const std::string then =
+      ended.ok() ? "it was ended again" : absl::StrCat("it can't be ended (", ended.message(), ")");
+  return absl::Status(why.code(), absl::StrCat(job, " was submitted, but which one it is couldn't be written down; ",
+                                               then, ": ", why.message()));
+}
+
 }  // namespace
 
 absl::Status CheckPathsOfJob(const HostSetting& setting, const std::string& home, const std::string& folder,
@@ -127,8 +135,9 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   const absl::Status written = WriteJobFile(order.home.job(id), job);
   if (written.ok()) return job.id;
   // Nobody would know of it.
-  if (engine.End(job.id, JobEnd::kCancel).ok() && is_far) UnmarkFar(order.home, id);
-  return written;
+  const absl::Status ended = engine.End(job.id, JobEnd::kCancel);
+  if (ended.ok() && is_far) UnmarkFar(order.home, id);
+  return NotWritten(absl::StrCat("job ", job.id, " of ", engine.title()), written, ended);
 }
 
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,

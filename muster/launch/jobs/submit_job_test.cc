@@ -11,7 +11,7 @@
 namespace muster::submit_job_test {
 namespace {
 
-using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
 
 class SubmitJobTest : public RegistryFixture {
  protected:
@@ -54,6 +54,19 @@ TEST_F(SubmitJobTest, TheNextScriptIsWrittenInPlaceOfTheFirst) {
   struct stat info {};
   ASSERT_EQ(stat(home_.job_script(id_).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700);
+}
+
+TEST_F(SubmitJobTest, OfAJobThatCannotBeWrittenDownItIsSaidWhatBecameOfIt) {
+  // No file can take the place of this folder.
+  played_.on_submit = [this] { scratch_.Write("experiments/1/job/in_the_way", ""); };
+  const auto ended = SubmitRun(engine_, Order(), id_, {}, 0);
+  EXPECT_THAT(std::string(ended.status().message()),
+              AllOf(HasSubstr("job 101 of Slurm was submitted, but"), HasSubstr("; it was ended again: "),
+                    HasSubstr(home_.job(id_))));
+  EXPECT_THAT(played_.ended, ElementsAre(Pair("101", JobEnd::kCancel)));
+  played_.silence = absl::UnavailableError("no answer");
+  const auto left = SubmitRun(engine_, Order(), id_, {}, 0);
+  EXPECT_THAT(std::string(left.status().message()), HasSubstr("; it can't be ended (no answer): "));
 }
 
 TEST_F(SubmitJobTest, SlurmIsToldTheNotice) {
