@@ -68,8 +68,10 @@ std::string RefuseEmptyId(const std::string& id);
 // Returns the id as the person knows it who reads this: "4", or "gpu1:4" (terminal/shown_host.h).
 std::string ShownId(const ExperimentId& id);
 
-// Prints "muster COMMAND: message" and returns the exit code: 2 for the user's mistakes (InvalidArgument, NotFound,
-// FailedPrecondition, IsWrongConfiguration), 1 otherwise.
+// Returns the exit code of a command that has ended with an error: 2 for the user's mistakes (InvalidArgument,
+// NotFound, FailedPrecondition, IsWrongConfiguration), 1 otherwise.
+int ExitCodeOf(const absl::Status& error);
+// Prints "muster COMMAND: message" and returns that exit code.
 int ReportError(const std::string& command, const absl::Status& status);
 
 // Returns the time as in logs and tables: "2026-01-31T07:23:46Z".

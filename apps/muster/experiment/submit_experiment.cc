@@ -110,8 +110,12 @@ absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock l
                   .users_umask = supervisor.users_umask,
                   .ending_seconds = before.ok() && before->has_value() ? (*before)->ending_seconds : 0});
   if (submitted.ok()) return absl::OkStatus();
-  RETURN_IF_ERROR(opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = kExitUsage}));
-  return submitted;
+  const absl::Status written =
+      opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = ExitCodeOf(submitted)});
+  if (written.ok()) return submitted;
+  return absl::Status(written.code(),
+                      absl::StrCat(submitted.message(), "; experiment ", ShownId(id),
+                                   " has failed for that, which can't be written down now: ", written.message()));
 }
 
 // An experiment of which the engine has taken no job leaves nothing behind but its number.

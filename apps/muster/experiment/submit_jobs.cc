@@ -41,6 +41,9 @@ void SayWhichHostsAreIdle(const ExperimentFile& file, int hosts, const std::stri
                hosts, title.c_str(), hosts - *idle);
 }
 
+// A run whose job may not be there has nothing that could be fetched.
+bool HasJobFile(const Home& home, const ExperimentId& id) { return PosixFileSystem().Exists(home.job(id)); }
+
 }  // namespace
 
 void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
@@ -54,7 +57,7 @@ void AwaitFetched(const Home& home, const RunRecord& run, int stop_fd) {
   const absl::Time loud_from = RealClock().Now() + kQuietly;
   bool said = false;
   for (const absl::Time until = RealClock().Now() + kOutputPatience;;) {
-    std::erase_if(left, [&home](const ExperimentId& id) { return !IsFar(home, id); });
+    std::erase_if(left, [&](const ExperimentId& id) { return !IsFar(home, id) || !HasJobFile(home, id); });
     for (const ExperimentId& id : left) WantFar(home, id);
     if (!left.empty() && !said && RealClock().Now() >= loud_from) {
       std::fprintf(stderr,
@@ -90,6 +93,11 @@ absl::Status SubmitJobs(OpenedHome& opened, const ExperimentId& id, const NewExp
   const bool of_grid = experiment.grid && id.run == 0;
   if (!of_grid) {
     const auto job = SubmitRun(*engine, order, id, {}, setting.ending_seconds);
+    if (!job.ok() && IsFar(opened.home, id))
+      std::fprintf(stderr,
+                   "muster: %s may have made a job of experiment %s all the same: muster looks for it, and ends it; "
+                   "muster status %s says whether that is still open\n",
+                   engine->title().c_str(), ShownId(id).c_str(), ShownId(id).c_str());
     if (!job.ok()) return WithPlaces(job.status(), engine->name(), experiment.file_name);
     const auto written = ReadJobFile(opened.home.job(id));
     if (written.ok() && written->has_value() && HasNoJob(**written))

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "muster/base/files/file_system.h"
 #include "muster/base/status_macros.h"
 #include "muster/launch/far_home/far_places.h"
@@ -48,8 +49,17 @@ std::vector<ExperimentId> FarRuns(const Home& home) {
   return runs;
 }
 
+bool MayHaveUnwrittenJob(const Home& home, const RunRecord& run) {
+  if (!HasEnded(run.state) || !JobMarkedFar(home, run.id).has_value()) return false;
+  const auto written = ReadJobFile(home.job(run.id));
+  return written.ok() && !written->has_value();
+}
+
 std::string FetchingText(const Home& home, const RunRecord& run) {
-  return HasEnded(run.state) && IsFar(home, run.id) ? "its output is still being fetched from its job" : "";
+  if (!HasEnded(run.state) || !IsFar(home, run.id)) return "";
+  if (!MayHaveUnwrittenJob(home, run)) return "its output is still being fetched from its job";
+  const JobOfRun job = JobMarkedFar(home, run.id).value_or(JobOfRun());
+  return absl::StrCat("whether its job ", job.id, " was made isn't known; it is looked for, and ended if it is there");
 }
 
 bool HasComeInto(const Home& home, const ExperimentId& id, const std::string& job) {

@@ -30,7 +30,11 @@ std::optional<JobOfRun> JobMarkedFar(const Home& home, const ExperimentId& id);
 void UnmarkFar(const Home& home, const ExperimentId& id);
 bool IsFar(const Home& home, const ExperimentId& id);
 std::vector<ExperimentId> FarRuns(const Home& home);
-// Returns what users read of a run that has ended while its output isn't all here; "" of others.
+// Returns whether a run has ended without its job's file, so that nobody knows whether that job was made: its engine
+// didn't answer, or its command was killed. A collector ends the job once the engine answers.
+bool MayHaveUnwrittenJob(const Home& home, const RunRecord& run);
+// Returns what users read of a run that has ended while its output isn't all here, or its job may be there; "" of
+// others.
 std::string FetchingText(const Home& home, const RunRecord& run);
 
 // Whether this job has got the experiment from here; true of a job that shares the folder.

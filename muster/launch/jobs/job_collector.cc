@@ -198,6 +198,7 @@ absl::StatusOr<bool> JobCollector::AwaitWritten() {
 }
 
 absl::StatusOr<bool> JobCollector::EndUnwritten() {
+  looks_for_unwritten_ = true;
   const std::optional<JobOfRun> job = JobMarkedFar(means_.home, id_);
   JobEngine* const engine = job.has_value() ? means_.jobs.EngineOf(*job) : nullptr;
   const absl::Status ended = engine == nullptr ? absl::OkStatus() : engine->End(job->id, JobEnd::kCancel);
@@ -230,7 +231,8 @@ bool JobCollector::HasOtherJob() {
 }
 
 absl::Duration JobCollector::UsualPause() const {
-  if (job_.id.empty()) return kCollectAtStart;  // it is being submitted
+  if (looks_for_unwritten_) return kCollectUnwanted;  // nobody waits for the end of a job that may not be there
+  if (job_.id.empty()) return kCollectAtStart;        // it is being submitted
   if (!IsFarWanted(means_.home, id_)) return kCollectUnwanted;
   return means_.clock.Now() - sent_at_ < kStart ? kCollectAtStart : kCollectWanted;
 }

@@ -78,6 +78,7 @@ class JobCollector {
   absl::Time output_at_ = absl::InfinitePast();
   absl::Time looked_at_ = absl::InfinitePast();
   absl::Duration pause_;
+  bool looks_for_unwritten_ = false;  // the run has ended, and it isn't known whether it has a job
   std::set<std::string> said_;
 };
 

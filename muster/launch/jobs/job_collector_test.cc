@@ -327,6 +327,25 @@ TEST_F(JobCollectorTest, AJobThatWasNeverWrittenDownIsEndedOnceItsCommandIsKille
   EXPECT_FALSE(IsFar(home_, id_));
 }
 
+TEST_F(JobCollectorTest, AJobThatMayHaveBeenMadeIsLookedForMoreAndMoreSeldomUntilTheEngineAnswers) {
+  ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);
+  ASSERT_TRUE(MarkFar(home_, id_, {.engine = "slurm", .id = "muster-9", .host = "h"}).ok());
+  ASSERT_TRUE(near_->EndLost(id_, {.reason = "Slurm doesn't answer", .exit_code = 1}).ok());
+  played_.silence = absl::UnavailableError("no answer");
+  std::vector<absl::Duration> pauses;
+  collector_->Run([&](absl::Duration pause) {
+    pauses.push_back(pause);
+    clock_.Advance(pause);
+    if (pauses.size() == 12) played_.silence = absl::OkStatus();
+    if (pauses.size() > 20) UnmarkFar(home_, id_);
+  });
+  ASSERT_THAT(pauses, SizeIs(12));
+  for (size_t i = 1; i < pauses.size(); ++i) EXPECT_EQ(pauses[i], std::min(pauses[i - 1] * 2, absl::Seconds(30)));
+  EXPECT_THAT(played_.ended, SizeIs(13));
+  EXPECT_FALSE(IsFar(home_, id_));
+  EXPECT_EQ(Get(*near_, id_).reason, "Slurm doesn't answer");
+}
+
 TEST_F(JobCollectorTest, WhileTheJobIsSubmittedItLooksOften) {
   const std::string written = Near("job");
   ASSERT_EQ(unlink(home_.job(id_).c_str()), 0);

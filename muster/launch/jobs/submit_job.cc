@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "muster/base/clock.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/utf8.h"
+#include "muster/cluster/quoted.h"
 #include "muster/launch/experiment/experiment_plan.h"
 #include "muster/launch/experiment/grid_schedule.h"
 #include "muster/launch/jobs/far_jobs.h"
@@ -36,11 +39,34 @@ std::string BeforeInChain(const std::vector<std::string>& jobs, size_t concurren
   return absl::StrJoin(before, ":");
 }
 
+// `ended`: what came of having the job end again.
+absl::Status NotWritten(const std::string& job, const absl::Status& why, const absl::Status& ended) {
+  const std::string then =
+      ended.ok() ? "it was ended again" : absl::StrCat("it can't be ended (", ended.message(), ")");
+  return absl::Status(why.code(), absl::StrCat(job, " was submitted, but which one it is couldn't be written down; ",
+                                               then, ": ", why.message()));
+}
+
 }  // namespace
+
+absl::Status CheckPathsOfJob(const HostSetting& setting, const std::string& home, const std::string& folder,
+                             const std::string& muster) {
+  const std::string engine = setting.job_engine();
+  if (engine.empty() || engine == kSlurmEngine) return absl::OkStatus();
+  const std::pair<const char*, const std::string&> paths[] = {
+      {"MUSTER_HOME", home}, {"the project's folder", folder}, {"this program", muster}};
+  for (const auto& [what, path] : paths)
+    if (!IsUtf8(path))
+      return absl::InvalidArgumentError(absl::StrCat(what, " is ", Quoted(path),
+                                                     ", which isn't text, and can't be in a job of ", engine,
+                                                     "; accepted: a path in UTF-8"));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                         const std::string& after, double ending_seconds) {
   const SubmitOptions& options = order.experiment.options;
+  RETURN_IF_ERROR(CheckPathsOfJob(options.hosts, order.home.path(), order.experiment.folder, order.muster));
   const JobTerms terms = engine.TermsOf(options.hosts);
   ASSIGN_OR_RETURN(const HostNeeds needs, NeedsOfHosts(order.file, options, terms.hosts));
   ASSIGN_OR_RETURN(const int least_hosts, LeastHosts(order.file, options, terms.hosts));
@@ -109,8 +135,9 @@ absl::StatusOr<std::string> SubmitRun(JobEngine& engine, const JobsOrder& order,
   const absl::Status written = WriteJobFile(order.home.job(id), job);
   if (written.ok()) return job.id;
   // Nobody would know of it.
-  if (engine.End(job.id, JobEnd::kCancel).ok() && is_far) UnmarkFar(order.home, id);
-  return written;
+  const absl::Status ended = engine.End(job.id, JobEnd::kCancel);
+  if (ended.ok() && is_far) UnmarkFar(order.home, id);
+  return NotWritten(absl::StrCat("job ", job.id, " of ", engine.title()), written, ended);
 }
 
 absl::StatusOr<int> SubmitGrid(JobEngine& engine, Registry& registry, const JobsOrder& order, const ExperimentId& grid,

@@ -27,8 +27,13 @@ struct JobsOrder {
   std::optional<SupervisorStart> collectors = std::nullopt;
 };
 
+// InvalidArgument names a path that can't be in the script of the setting's engine, as it isn't text (UTF-8):
+// MUSTER_HOME, the project's folder, this program. Slurm's script has any path, as has an experiment that is in no job.
+[[nodiscard]] absl::Status CheckPathsOfJob(const HostSetting& setting, const std::string& home,
+                                           const std::string& folder, const std::string& muster);
+
 // Returns the script of a run's job. `after`: the jobs after whose ends it may begin, "17:19", or "". `ending_seconds`:
-// as JobOfRun has it. InvalidArgument: as NeedsOfHosts.
+// as JobOfRun has it. InvalidArgument: as NeedsOfHosts and CheckPathsOfJob.
 absl::StatusOr<std::string> ScriptOfJob(const JobEngine& engine, const JobsOrder& order, const ExperimentId& id,
                                         const std::string& after, double ending_seconds);
 

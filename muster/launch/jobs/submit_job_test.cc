@@ -11,7 +11,7 @@
 namespace muster::submit_job_test {
 namespace {
 
-using ::testing::ElementsAre, ::testing::HasSubstr;
+using ::testing::AllOf, ::testing::ElementsAre, ::testing::HasSubstr, ::testing::Pair;
 
 class SubmitJobTest : public RegistryFixture {
  protected:
@@ -56,6 +56,19 @@ TEST_F(SubmitJobTest, TheNextScriptIsWrittenInPlaceOfTheFirst) {
   EXPECT_EQ(info.st_mode & 0777, 0700);
 }
 
+TEST_F(SubmitJobTest, OfAJobThatCannotBeWrittenDownItIsSaidWhatBecameOfIt) {
+  // No file can take the place of this folder.
+  played_.on_submit = [this] { scratch_.Write("experiments/1/job/in_the_way", ""); };
+  const auto ended = SubmitRun(engine_, Order(), id_, {}, 0);
+  EXPECT_THAT(std::string(ended.status().message()),
+              AllOf(HasSubstr("job 101 of Slurm was submitted, but"), HasSubstr("; it was ended again: "),
+                    HasSubstr(home_.job(id_))));
+  EXPECT_THAT(played_.ended, ElementsAre(Pair("101", JobEnd::kCancel)));
+  played_.silence = absl::UnavailableError("no answer");
+  const auto left = SubmitRun(engine_, Order(), id_, {}, 0);
+  EXPECT_THAT(std::string(left.status().message()), HasSubstr("; it can't be ended (no answer): "));
+}
+
 TEST_F(SubmitJobTest, SlurmIsToldTheNotice) {
   const SlurmJobs slurm({});
   EXPECT_THAT(ScriptOfJob(slurm, Order(), id_, "", 0).value(), HasSubstr("#SBATCH --signal=B:USR1@130\n"));
@@ -65,6 +78,29 @@ TEST_F(SubmitJobTest, SlurmIsToldTheNotice) {
   EXPECT_THAT(ScriptOfJob(slurm, Order({{"signal", "B:USR2@300"}}), id_, "", 8).value(),
               HasSubstr("#SBATCH --signal=B:USR2@300\n"))
       << "the user's own";
+}
+
+TEST_F(SubmitJobTest, APathThatIsNoTextIsRefusedWhereTheScriptIsJson) {
+  const std::string odd = "/a/kn\xf6pfe";
+  HostSetting ray, spark, pods, slurm;
+  ray.ray.emplace();
+  spark.spark.emplace();
+  pods.kubernetes.emplace();
+  slurm.slurm.emplace();
+  for (const HostSetting& setting : {ray, spark, pods}) {
+    EXPECT_TRUE(CheckPathsOfJob(setting, "/h/k\u00f6ln", "/p", "/m").ok());
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckPathsOfJob(setting, odd, "/p", "/m")));
+    EXPECT_THAT(std::string(CheckPathsOfJob(setting, odd, "/p", "/m").message()), HasSubstr("MUSTER_HOME is "));
+    EXPECT_THAT(std::string(CheckPathsOfJob(setting, "/h", odd, "/m").message()),
+                AllOf(HasSubstr("the project's folder is "), HasSubstr(odd)));
+    EXPECT_THAT(std::string(CheckPathsOfJob(setting, "/h", "/p", odd).message()), HasSubstr("this program is "));
+  }
+  EXPECT_TRUE(CheckPathsOfJob(slurm, odd, odd, odd).ok());
+  EXPECT_TRUE(CheckPathsOfJob({}, odd, odd, odd).ok());
+  JobsOrder order = Order();
+  order.experiment.options.hosts = ray;
+  order.muster = odd;
+  EXPECT_TRUE(absl::IsInvalidArgument(ScriptOfJob(engine_, order, id_, "", 0).status()));
 }
 
 }  // namespace

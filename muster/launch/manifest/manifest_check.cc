@@ -1,15 +1,16 @@
 #include "muster/launch/manifest/manifest_check.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "muster/base/text/utf8.h"
 #include "muster/cluster/quoted.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/manifest/manifest_names.h"
@@ -20,6 +21,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kLongestHostName = 63;
+constexpr int64_t kGreatestUser = 2147483647;  // Kubernetes takes no greater UID or GID
 
 // Returns whether a registry can have an image of this name, [HOST/]PATH[:TAG][@DIGEST].
 bool MayBeImage(const std::string& image) {
@@ -61,7 +63,7 @@ void CheckNames(const ManifestRequest& request, ManifestMistakes& mistakes) {
   if (!request.token_secret.empty()) Note(CheckDnsName("--token_secret", request.token_secret), mistakes);
   if (!request.pull_secret.empty()) Note(CheckDnsName("--pull_secret", request.pull_secret), mistakes);
   if (!request.service_account.empty()) Note(CheckDnsName("--service_account", request.service_account), mistakes);
-  Note(CheckLabelKey("--token_secret, its key", request.token_key), mistakes);
+  Note(CheckSecretKey("--token_secret, its key", request.token_key), mistakes);
   Note(CheckLabelKey("--gpu_resource", request.gpu_resource), mistakes);
   for (const auto& [key, value] : request.annotations) Note(CheckLabelKey("--annotation", key), mistakes);
   for (const auto& [key, value] : request.labels) {
@@ -85,27 +87,37 @@ void CheckNames(const ManifestRequest& request, ManifestMistakes& mistakes) {
   }
 }
 
+// An absolute path, which Kubernetes takes for a mount or a working directory.
+bool IsAbsoluteLine(const std::string& path) {
+  const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
+  return absl::StartsWith(path, "/") && std::none_of(path.begin(), path.end(), is_control);
+}
+
 void CheckPaths(const ManifestRequest& request, ManifestMistakes& mistakes) {
   std::set<std::string> paths = {"/dev/shm"};
   for (const ManifestClaim& claim : request.claims) {
     Note(CheckDnsName("--claim", claim.name), mistakes);
-    if (!absl::StartsWith(claim.path, "/") || claim.path.size() == 1 || absl::StrContains(claim.path, ':'))
-      mistakes.push_back(absl::StrCat("--claim ", claim.name, ": its path is ", Quoted(claim.path),
-                                      "; accepted is an absolute path without a colon, not / itself"));
+    if (!IsAbsoluteLine(claim.path) || claim.path.size() == 1 || absl::StrContains(claim.path, ':'))
+      mistakes.push_back(
+          absl::StrCat("--claim ", claim.name, ": its path is ", Quoted(claim.path),
+                       "; accepted is an absolute path without a colon and control characters, not / itself"));
     if (!paths.insert(claim.path).second)
       mistakes.push_back(absl::StrCat("--claim ", claim.name, ": ", claim.path, " is taken; accepted: another path"));
   }
-  if (!request.work_folder.empty() && request.work_folder[0] != '/')
-    mistakes.push_back(absl::StrCat("--workdir ", Quoted(request.work_folder), ": accepted is an absolute path"));
+  // A relative model folder would be another one in each pod.
+  for (const auto& [flag, path] : {std::pair("--workdir ", request.work_folder), {"--model_dir ", request.model_dir}})
+    if (!path.empty() && !IsAbsoluteLine(path))
+      mistakes.push_back(
+          absl::StrCat(flag, Quoted(path), ": accepted is an absolute path in the pods, without control characters"));
 }
 
-bool IsUtf8(const std::string& text) {
-  try {
-    static_cast<void>(nlohmann::json(text).dump());
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
+void CheckUser(const ManifestRequest& request, ManifestMistakes& mistakes) {
+  if (!request.user.has_value()) return;
+  for (const int64_t id : {request.user->user, request.user->group})
+    if (id < 0 || id > kGreatestUser) {
+      mistakes.push_back(absl::StrCat("--user: ", id, " is no UID or GID of a pod; accepted: 0 to ", kGreatestUser));
+      return;
+    }
 }
 
 // YAML has only text: other bytes would become other ones, and a token of such bytes one that everybody knows.
@@ -161,6 +173,7 @@ absl::Status CheckManifest(const ManifestRequest& request) {
                                     "tag, as registry.example/team/train:1"));
   CheckNames(request, mistakes);
   CheckPaths(request, mistakes);
+  CheckUser(request, mistakes);
   CheckTexts(request, mistakes);
   CheckMemory(request, mistakes);
   CheckForm(request, mistakes);

@@ -77,6 +77,15 @@ absl::Status CheckDnsName(absl::string_view what, const std::string& name) {
   return WrongName(what, name, "a name of lower-case letters, digits, '-' and '.'");
 }
 
+absl::Status CheckSecretKey(absl::string_view what, const std::string& key) {
+  const bool has_letters = std::all_of(key.begin(), key.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-_.", c);
+  });
+  if (has_letters && !key.empty() && key.size() <= kLongestDnsName && key != "." && !absl::StartsWith(key, ".."))
+    return absl::OkStatus();
+  return WrongName(what, key, "a key of letters, digits, '-', '_' and '.', not beginning with \"..\"");
+}
+
 absl::Status CheckLabelKey(absl::string_view what, const std::string& key) {
   const size_t slash = key.find('/');
   const bool has_prefix = slash != std::string::npos;

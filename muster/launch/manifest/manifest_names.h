@@ -27,6 +27,8 @@ std::string DnsLabelOf(absl::string_view text);
 [[nodiscard]] absl::Status CheckDnsLabel(absl::string_view what, const std::string& name);
 // The same for a name of several labels with dots between them, as a Secret may have.
 [[nodiscard]] absl::Status CheckDnsName(absl::string_view what, const std::string& name);
+// The same for a key of a Secret.
+[[nodiscard]] absl::Status CheckSecretKey(absl::string_view what, const std::string& key);
 // The same for the key of a label, a selector or a toleration: [PREFIX/]NAME.
 [[nodiscard]] absl::Status CheckLabelKey(absl::string_view what, const std::string& key);
 [[nodiscard]] absl::Status CheckLabelValue(absl::string_view what, const std::string& value);

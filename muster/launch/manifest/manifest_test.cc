@@ -156,6 +156,33 @@ TEST(ManifestTest, EveryMistakeIsALine) {
               HasSubstr("--shm 8.0 GB: what is in /dev/shm counts as memory of the worker, which has 8.0 GB"));
 }
 
+TEST(ManifestTest, WhatKubernetesWouldRefuseOrEachPodWouldHaveForItselfIsRefused) {
+  ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);
+  request.user = ManifestUser{.user = 99999999999, .group = 1};
+  request.token_key = "b/c";
+  request.claims[0].path = "/models\n/x";
+  request.work_folder = "/opt\n";
+  request.model_dir = "models/train";
+  EXPECT_THAT(MistakesOf(request),
+              AllOf(HasSubstr("--user: 99999999999 is no UID or GID of a pod; accepted: 0 to 2147483647"),
+                    HasSubstr("--token_secret, its key \"b/c\": accepted is a key of letters"),
+                    HasSubstr("--claim models: its path is \"/models\\n/x\"; accepted is an absolute path"),
+                    HasSubstr("--workdir \"/opt\\n\": accepted is an absolute path"),
+                    HasSubstr("--model_dir \"models/train\": accepted is an absolute path")));
+  request = ProgramWithAll(ManifestForm::kJobSet);
+  request.user = ManifestUser{.user = 0, .group = 2147483648};
+  EXPECT_THAT(MistakesOf(request), HasSubstr("--user: 2147483648 is"));
+  request.user = ManifestUser{.user = 2147483647, .group = 2147483647};
+  for (const char* good : {"token", "a.b_c-D", ".hidden", "_"}) {
+    request.token_key = good;
+    EXPECT_TRUE(ManifestText(request).ok()) << good;
+  }
+  for (const char* bad : {"", ".", "..", "..a", "a b"}) {
+    request.token_key = bad;
+    EXPECT_THAT(MistakesOf(request), HasSubstr("--token_secret, its key")) << bad;
+  }
+}
+
 // Written as text, all such tokens would be the same one.
 TEST(ManifestTest, WhatIsNoTextIsRefused) {
   ManifestRequest request = ProgramWithAll(ManifestForm::kJobSet);

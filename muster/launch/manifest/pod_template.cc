@@ -3,13 +3,12 @@
 #include "absl/strings/str_cat.h"
 #include "muster/cluster/task_id.h"
 #include "muster/launch/engines/kubernetes/yaml/quantity.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 #include "muster/launch/manifest/manifest_names.h"
 #include "muster/launch/manifest/task_variables.h"
 
 namespace muster {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr char kShmPath[] = "/dev/shm";
 // A sidecar would keep a pod running after its task has ended, and holds up its first connections.

@@ -8,14 +8,13 @@
 #include "muster/base/check.h"
 #include "muster/cluster/cluster_spec.h"
 #include "muster/cluster/task_id.h"
+#include "muster/launch/engines/kubernetes/yaml/yaml_text.h"
 #include "muster/launch/foreground/cluster_plan.h"
 #include "muster/launch/manifest/manifest_names.h"
 #include "muster/launch/task/task_environment.h"
 
 namespace muster {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 // Where the controller of Jobs writes a pod's index, before it starts.
 constexpr char kIndexPath[] = "metadata.annotations['batch.kubernetes.io/job-completion-index']";

@@ -67,7 +67,7 @@ class SupervisorLook {
 
 constexpr char kMachineRestarted[] = "the machine was restarted";
 constexpr char kGridKilled[] = "the supervisor of its grid was killed";
-constexpr char kTrainKilled[] = "`muster train` was killed before it had started the supervisor";
+constexpr char kTrainKilled[] = "`muster train` was killed, or its disk was full, before it had started the supervisor";
 constexpr char kSupervisorKilled[] = "its supervisor was killed";
 
 std::string ReasonOfLoss(const RunRecord& run, const MachineId& here) {

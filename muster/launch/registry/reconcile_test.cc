@@ -100,7 +100,8 @@ TEST_F(ReconcileTest, WhoNeverGotASupervisorIsLostToo) {
   auto registry = Open();
   const ExperimentId id{Create(*registry, Single()), 0};
   EXPECT_THAT(Reconcile(*registry), ElementsAre(id));
-  Expect(*registry, id, RunState::kFailed, "`muster train` was killed before it had started the supervisor");
+  Expect(*registry, id, RunState::kFailed,
+         "`muster train` was killed, or its disk was full, before it had started the supervisor");
 }
 
 TEST_F(ReconcileTest, ARebootIsToldFromAKill) {

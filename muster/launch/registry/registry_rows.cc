@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "muster/base/absl_view.h"
 #include "muster/base/status_macros.h"
+#include "muster/base/text/utf8.h"
 #include "muster/cluster/quoted.h"
 #include "muster/launch/hosts/command_json.h"
 #include "muster/launch/registry/index_schema.h"
@@ -188,13 +189,9 @@ HostSetting HostSettingOf(const nlohmann::json& object) {
 absl::StatusOr<std::string> ParametersText(const ParameterValues& parameters) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : parameters) {
-    try {
-      // Writing finds bytes that aren't text.
-      static_cast<void>(nlohmann::json(absl::StrCat(name, "=", value)).dump());
-    } catch (const nlohmann::json::type_error&) {
+    if (!IsUtf8(name) || !IsUtf8(value))
       return absl::InvalidArgumentError(
           absl::StrCat("parameter ", Quoted(name), " with value ", Quoted(value), " isn't text; accepted: UTF-8"));
-    }
     object[name] = value;
   }
   return object.dump();
@@ -215,14 +212,11 @@ absl::Status CheckOptions(const SubmitOptions& options) {
   const nlohmann::json values = JsonOf(options.hosts).flatten();
   // The first value that isn't text is named.
   for (const auto& [key, value] : values.items()) {
-    try {
-      static_cast<void>(nlohmann::json(key).dump());
-      static_cast<void>(value.dump());
-    } catch (const nlohmann::json::type_error&) {
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (!IsUtf8(key) || !IsUtf8(text))
       return absl::InvalidArgumentError(absl::StrCat("where the tasks run: ", Quoted(key), " is ",
-                                                     value.is_string() ? Quoted(value.get<std::string>()) : "there",
+                                                     value.is_string() ? Quoted(text) : "there",
                                                      ", which isn't text; accepted: UTF-8"));
-    }
   }
   return absl::OkStatus();
 }

@@ -207,7 +207,7 @@ absl::Status SqliteDatabase::Error(int code) const {
   const std::string because = system_error == 0 ? what : absl::StrCat(what, ": ", strerror(system_error));
   if (primary == SQLITE_FULL || IsFullDisk(system_error)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", path_, " (", because, "): nothing was changed; make room on its disk"));
+        absl::StrCat("no room for ", path_, " (", because, "): it is as it was; make room on its disk"));
   }
   switch (primary) {
     case SQLITE_BUSY:

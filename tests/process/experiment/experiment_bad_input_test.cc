@@ -17,7 +17,7 @@ namespace muster::experiment_bad_input_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::StartsWith;
+using ::testing::AllOf, ::testing::Contains, ::testing::HasSubstr, ::testing::Not, ::testing::StartsWith;
 
 // What the command refuses, before it asks an engine for anything.
 class ExperimentBadInput : public ExperimentsTest {
@@ -122,6 +122,42 @@ TEST_F(ExperimentBadInput, FlagsOfTheOthers) {
   EXPECT_THAT(Mistake({"ls", "--all", "--project", "toy"}), HasSubstr("--project"));
   EXPECT_THAT(Mistake({"status", "1", "--all"}), HasSubstr("--all"));
   EXPECT_THAT(Mistake({"kill", "1", "--all"}), HasSubstr("--all"));
+}
+
+TEST_F(ExperimentBadInput, APathThatIsNoTextIsInNoJobWhoseScriptIsJson) {
+  WriteExperiment("run: echo hello");
+  const std::string odd = "MUSTER_HOME=" + home() + "/kn\xf6pfe";
+  for (const std::vector<std::string>& on :
+       {std::vector<std::string>{"--on", "ray"}, {"--on", "spark", "--address", "spark://127.0.0.1:1"}}) {
+    Process train(Joined({"env", odd}, Command(Joined({"train"}, on))), Options());
+    EXPECT_EQ(train.Wait(), 2) << train.out;
+    EXPECT_THAT(train.err,
+                AllOf(HasSubstr("MUSTER_HOME is "), HasSubstr("kn\xf6pfe"), HasSubstr("accepted: a path in UTF-8")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(home())) << "nothing is made";
+}
+
+// Nobody knows whether the job was made. Once the API answers, there is none, and nothing of it is left.
+TEST_F(ExperimentBadInput, AClusterThatDoesNotAnswerIsAskedUntilItSaysThatThereIsNoJob) {
+  const std::string up = Aside("up");
+  const std::string kubectl = absl::StrCat(
+      WriteProgram("kubectl",
+                   absl::StrCat("[ -e ", up, " ] || { echo 'dial tcp: connect: connection refused' >&2; exit 1; }\n",
+                                "case \"$*\" in *--raw=*) echo '{\"items\": []}';; esac")),
+      "/kubectl");
+  WriteExperiment("run: echo hello");
+  const Said said = Muster({"train", "--on", "kubernetes", "--kubernetes", "image=i", "--kubernetes", "context=c",
+                            "--kubernetes", "namespace=n", "--kubernetes", absl::StrCat("kubectl=", kubectl)});
+  EXPECT_EQ(said.exit_code, 1) << said.out << said.err;
+  EXPECT_THAT(said.err, AllOf(HasSubstr("connection refused"), HasSubstr("may have made a job of experiment 1")));
+  const json ended = Json({"status", "1"});
+  EXPECT_EQ(ended["state"], "FAILED");
+  EXPECT_EQ(ended["exit_code"], 1);
+  EXPECT_THAT(Out({"status", "1"}), AllOf(HasSubstr("connection refused"), HasSubstr("was made isn't known")));
+  std::ofstream(up) << "";
+  Process fetched({"/bin/sh", "-c", absl::StrCat("while [ -e ", home(), "/far/1 ]; do sleep 0.1; done")});
+  EXPECT_EQ(fetched.Wait(), 0);
+  EXPECT_THAT(Out({"status", "1"}), AllOf(HasSubstr("connection refused"), Not(HasSubstr("known"))));
 }
 
 TEST_F(ExperimentBadInput, AHomeThatCannotBeWritten) {

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,8 @@ namespace muster::experiment_limits_test {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr, ::testing::Not;
+using ::testing::AllOf, ::testing::AnyOf, ::testing::Contains, ::testing::ContainsRegex, ::testing::HasSubstr,
+    ::testing::Not;
 
 // A mount on a folder that only this process and its children see.
 class OwnMount {
@@ -183,6 +185,28 @@ TEST_F(ExperimentLimits, AFullDiskStopsNobodyAndWhatIsMissingIsCounted) {
   EXPECT_EQ(status["state"], "FINISHED");
   EXPECT_EQ(status["tasks"][0]["state"], "FINISHED");
   EXPECT_EQ(Json({"ls", "--all"}).size(), 1) << "the other has left nothing";
+}
+
+// The queue has taken the job by then.
+TEST_F(ExperimentLimits, AnExperimentIsSaidToBeThereWhenTheDiskIsFullAfterItsJobWasSubmitted) {
+  if (!MountHome("none", "tmpfs", 0, "size=4m,mode=700")) GTEST_SKIP() << kMayNotMount;
+  const std::string filler = home() + "/filler", cancelled = Aside("cancelled");
+  WriteProgram("sbatch", absl::StrCat("cat /dev/zero >", filler, " 2>/dev/null; echo 17"));
+  WriteProgram("squeue", "exit 0");
+  const std::string programs = WriteProgram("scancel", absl::StrCat("echo $* >", cancelled));
+  environment_ = {absl::StrCat("PATH=", programs, ":", getenv("PATH"))};
+  WriteExperiment("run: echo hello");
+  const Said train = Muster({"train", "--on", "slurm"});
+  EXPECT_EQ(train.exit_code, 1) << train.out << train.err;
+  EXPECT_THAT(train.err, AllOf(HasSubstr("job 17 of Slurm was submitted"), HasSubstr("it was ended again"),
+                               HasSubstr("make room"), Not(HasSubstr("nothing was changed"))));
+  EXPECT_EQ(Read(cancelled), "17\n");
+  ASSERT_TRUE(std::filesystem::remove(filler));
+  const json status = Json({"status", "1"});
+  EXPECT_EQ(status["state"], "FAILED");
+  // The end itself may have found a bit of room.
+  EXPECT_THAT(status["reason"].get<std::string>(),
+              AnyOf(HasSubstr("job 17 of Slurm was submitted"), HasSubstr("or its disk was full")));
 }
 
 // A host that has no index of it yet, and no room for one.

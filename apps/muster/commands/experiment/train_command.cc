@@ -404,6 +404,8 @@ absl::StatusOr<int> Train(TrainFlags flags) {
   }
   ASSIGN_OR_RETURN(flags.options.hosts, HostsToUse(flags.hosts, folder, before));
   // Checked first, so that an experiment that can't run leaves nothing behind, not even the home.
+  RETURN_IF_ERROR(
+      CheckPathsOfJob(flags.options.hosts, ReadEnvironment().home.value_or(""), folder.folder, OwnProgram()));
   ASSIGN_OR_RETURN(const ExperimentCheck check,
                    CheckExperiment(folder.file, experiment.runs, flags.options, ExperimentHostHere(folder.file)));
   if (flags.dry_run && !experiment.runs.empty()) {

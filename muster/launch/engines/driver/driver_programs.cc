@@ -15,8 +15,11 @@ absl::Status PutDriver(const std::string& script, absl::Span<const DriverProgram
   for (const absl::Span<const DriverProgram> some : {absl::MakeConstSpan(kSharedDriverPrograms), programs})
     for (const DriverProgram& program : some) {
       const std::string_view text = program.text;
-      RETURN_IF_ERROR(
-          WriteFileAtomically(PosixFileSystem(), (driver / program.name).string(), AsBytes(text.data(), text.size())));
+      const absl::Status written =
+          WriteFileAtomically(PosixFileSystem(), (driver / program.name).string(), AsBytes(text.data(), text.size()));
+      // An engine without room for a job is something else than a disk without room.
+      if (absl::IsResourceExhausted(written)) return absl::InternalError(written.message());
+      RETURN_IF_ERROR(written);
     }
   return absl::OkStatus();
 }

@@ -20,7 +20,7 @@ struct DriverProgram {
 // Those that every driver needs.
 extern const DriverProgram kSharedDriverPrograms[2];
 
-// Writes them and these into the folder kDriverFolder beside `script`.
+// Writes them and these into the folder kDriverFolder beside `script`. Internal: its disk has no room.
 [[nodiscard]] absl::Status PutDriver(const std::string& script, absl::Span<const DriverProgram> programs);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -14,9 +13,6 @@
 
 namespace muster {
 namespace {
-
-// How long agents have to end by themselves, after they were asked, and after Slurm was told to kill them.
-constexpr absl::Duration kEndPatience[] = {absl::Seconds(2), absl::Seconds(5), absl::Seconds(3)};
 
 // A controller that is started again, or has too much to do, answers after a minute or two.
 constexpr absl::Duration kTryAgainAfter = absl::Seconds(5);
@@ -31,16 +27,25 @@ std::optional<int> GpusOf(const std::map<std::string, int>& gpus, const std::str
 
 }  // namespace
 
-SlurmSteps::SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock)
-    : environment_(std::move(environment)), loop_(loop), clock_(clock), program_(std::move(program)) {}
+SlurmSteps::SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock,
+                       StepPatience patience)
+    : environment_(std::move(environment)),
+      loop_(loop),
+      clock_(clock),
+      patience_(patience),
+      program_(std::move(program)) {}
 
 SlurmSteps::~SlurmSteps() {
-  for (const absl::Duration& patience : kEndPatience) {
-    const absl::Time until = RealClock().Now() + patience;
-    std::erase_if(steps_, [&](const auto& step) { return step->AwaitEnd(until); });
-    const bool asked = &patience != std::begin(kEndPatience);
-    for (const auto& step : steps_) step->End(/*at_once=*/asked);
-  }
+  AwaitEnds(patience_.by_themselves);
+  for (const auto& step : steps_) step->End(/*at_once=*/false);
+  AwaitEnds(patience_.asked);
+  for (const auto& step : steps_) step->End(/*at_once=*/true);
+  AwaitEnds(patience_.killed);
+}
+
+void SlurmSteps::AwaitEnds(absl::Duration patience) {
+  const absl::Time until = RealClock().Now() + patience;
+  std::erase_if(steps_, [&](const auto& step) { return step->AwaitEnd(until); });
 }
 
 absl::Status SlurmSteps::Begin(const Meeting& meeting, AgentStarterEvents& events) {

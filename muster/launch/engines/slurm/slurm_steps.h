@@ -16,12 +16,20 @@
 
 namespace muster {
 
+// How long a starter that is destroyed waits for the end of its agents.
+struct StepPatience {
+  absl::Duration by_themselves = absl::Seconds(2);
+  absl::Duration asked = absl::Seconds(5);   // to end gently
+  absl::Duration killed = absl::Seconds(3);  // by Slurm
+};
+
 class SlurmSteps final : public AgentStarter {
  public:
   // `program.rendezvous` is left open. `environment`: of srun before it is scrubbed, "NAME=VALUE". Borrows `loop` and
   // `clock`, which must outlive it.
-  SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock);
-  // Waits until the agents have ended; asks those that haven't after 2 s, and has Slurm kill them 5 s later.
+  SlurmSteps(AgentProgram program, std::vector<std::string> environment, FdLoop& loop, const Clock& clock,
+             StepPatience patience = {});
+  // Waits until the agents have ended; asks those that haven't after 2 s, and has Slurm kill them 5 s later, each once.
   ~SlurmSteps() override;
 
   absl::Status Begin(const Meeting& meeting, AgentStarterEvents& events) override;
@@ -42,6 +50,8 @@ class SlurmSteps final : public AgentStarter {
     absl::Time again_at = absl::InfiniteFuture();
   };
 
+  // Blocks until all steps have ended, and forgets those that have.
+  void AwaitEnds(absl::Duration patience);
   absl::Status StartStep(std::vector<std::string> words, const std::vector<std::string>& hosts, int tries = 1);
   // Returns whether the step is started once more, later: nobody has answered, and no host has another one.
   bool TriesAgain(const AgentStep* step);
@@ -54,6 +64,7 @@ class SlurmSteps final : public AgentStarter {
   const std::vector<std::string> environment_;
   FdLoop& loop_;
   const Clock& clock_;
+  const StepPatience patience_;
 
   AgentProgram program_;
   AgentStarterEvents* events_ = nullptr;      // from Begin on

@@ -44,7 +44,7 @@ class RecordDescriptor {
 absl::Status RecordFileError(int error, const std::string& what, const std::string& path) {
   if (error == ENOSPC || error == EDQUOT || error == EFBIG)
     return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", path, " (", strerror(error), "): nothing was changed; make room on its disk"));
+        absl::StrCat("no room for ", path, " (", strerror(error), "): it is as it was; make room on its disk"));
   return absl::ErrnoToStatus(error == EROFS ? EACCES : error, absl::StrCat("cannot ", what, " ", path));
 }
 
