@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-
 #include "absl/strings/str_cat.h"
 #include "muster/launch/engines/rendezvous_file.h"
 #include "muster/launch/jobs/submit_job.h"
