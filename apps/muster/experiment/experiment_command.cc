@@ -185,7 +185,7 @@ std::string ShownId(const ExperimentId& id) {
   return ShownHost().empty() ? id.ToString() : absl::StrCat(ShownHost(), ":", id.ToString());
 }
 
-int ExitCodeOf(const absl::Status& error) {
+int CommandExitCode(const absl::Status& error) {
   const bool wrong = absl::IsInvalidArgument(error) || absl::IsNotFound(error) || absl::IsFailedPrecondition(error) ||
                      IsWrongConfiguration(error);
   return wrong ? kExitUsage : 1;
@@ -196,7 +196,7 @@ int ReportError(const std::string& command, const absl::Status& status) {
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n', absl::SkipEmpty());
   for (const std::string& line : lines) UsageError(command, absl::Status(status.code(), line));
   if (lines.empty()) UsageError(command, absl::Status(status.code(), absl::StatusCodeToString(status.code())));
-  return ExitCodeOf(status);
+  return CommandExitCode(status);
 }
 
 std::string ShownTime(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }

@@ -70,7 +70,7 @@ std::string ShownId(const ExperimentId& id);
 
 // Returns the exit code of a command that has ended with an error: 2 for the user's mistakes (InvalidArgument,
 // NotFound, FailedPrecondition, IsWrongConfiguration), 1 otherwise.
-int ExitCodeOf(const absl::Status& error);
+int CommandExitCode(const absl::Status& error);
 // Prints "muster COMMAND: message" and returns that exit code.
 int ReportError(const std::string& command, const absl::Status& status);
 

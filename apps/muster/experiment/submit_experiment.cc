@@ -110,8 +110,8 @@ absl::Status StartOrSubmit(OpenedHome& opened, const ExperimentId& id, RunLock l
                   .users_umask = supervisor.users_umask,
                   .ending_seconds = before.ok() && before->has_value() ? (*before)->ending_seconds : 0});
   if (submitted.ok()) return absl::OkStatus();
-  const absl::Status written =
-      opened.registry->EndLost(id, {.reason = std::string(submitted.message()), .exit_code = ExitCodeOf(submitted)});
+  const absl::Status written = opened.registry->EndLost(
+      id, {.reason = std::string(submitted.message()), .exit_code = CommandExitCode(submitted)});
   if (written.ok()) return submitted;
   return absl::Status(written.code(),
                       absl::StrCat(submitted.message(), "; experiment ", ShownId(id),
