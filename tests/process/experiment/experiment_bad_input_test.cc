@@ -129,7 +129,7 @@ TEST_F(ExperimentBadInput, APathThatIsNoTextIsInNoJobWhoseScriptIsJson) {
   const std::string odd = "MUSTER_HOME=" + home() + "/kn\xf6pfe";
   for (const std::vector<std::string>& on :
        {std::vector<std::string>{"--on", "ray"}, {"--on", "spark", "--address", "spark://127.0.0.1:1"}}) {
-    Process train(Joined({"env", odd}, Command(Joined({"train"}, on))), Options());
+    Process train(Joined({"/usr/bin/env", odd}, Command(Joined({"train"}, on))), Options());
     EXPECT_EQ(train.Wait(), 2) << train.out;
     EXPECT_THAT(train.err,
                 AllOf(HasSubstr("MUSTER_HOME is "), HasSubstr("kn\xf6pfe"), HasSubstr("accepted: a path in UTF-8")));

@@ -202,6 +202,7 @@ TEST_F(ExperimentLimits, AnExperimentIsSaidToBeThereWhenTheDiskIsFullAfterItsJob
                                HasSubstr("make room"), Not(HasSubstr("nothing was changed"))));
   EXPECT_EQ(Read(cancelled), "17\n");
   ASSERT_TRUE(std::filesystem::remove(filler));
+  Muster({"status", "1"});  // says how it has ended if that couldn't be written before
   const json status = Json({"status", "1"});
   EXPECT_EQ(status["state"], "FAILED");
   // The end itself may have found a bit of room.
