@@ -55,10 +55,11 @@ absl::StatusOr<std::string> RunClientProgram(const ClientProgram& program, const
 
 absl::StatusOr<std::string> IdInAnswer(const std::string& system, const std::string& answer) {
   const nlohmann::json object = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("id") || !object["id"].is_string() || object["id"] == "")
+  const auto id = object.is_object() ? object.find("id") : object.end();
+  if (id == object.end() || !id->is_string() || id->get<std::string>().empty())
     return absl::UnavailableError(
         absl::StrCat("the program that asks ", system, " has answered without the id of a job"));
-  return object["id"].get<std::string>();
+  return id->get<std::string>();
 }
 
 absl::StatusOr<OwnJob> OwnJobOfDriver(const std::vector<std::string>& environment) {
