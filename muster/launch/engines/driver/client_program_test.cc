@@ -42,6 +42,7 @@ TEST(ClientProgramTest, OneThatCantBeRunIsMissingAndOneThatBreaksHasFailed) {
   EXPECT_THAT(WhyNot("", "/nonexistent/python"), HasSubstr("no_played: "));
   EXPECT_EQ(WhyNot("echo '{\"error\": 5, \"text\": [1]}'; exit 1"), "?: ?");
   EXPECT_FALSE(IdInAnswer("Played", R"({"id": ""})").ok());
+  EXPECT_FALSE(IdInAnswer("Played", "{}").ok());
   EXPECT_EQ(WhyNot("echo oops >&2; exit 3"), "failed: /bin/sh exited with 3: oops");
 }
 
